@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import PRECISIONS, native_core
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.producers.base import Scores
-from moses_rnn.producers.open import Model, open_model
+from moses_rnn.scorers.base import Scores
+from moses_rnn.scorers.open import Model, open_model
+from moses_rnn.table.table_blocks import TableLines, parse_blocks
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:

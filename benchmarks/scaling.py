@@ -22,10 +22,10 @@ from pathlib import Path
 from stages import FakeDevice
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.scoring.ray_tasks import RayWorkers
-from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.scoring.workers import ScoredChunk, Threads, Workers, map_in_order
+from moses_rnn.score.ray_tasks import RayWorkers
+from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.score.workers import ScoredChunk, Threads, Workers, map_in_order
+from moses_rnn.table.table_blocks import TableLines, parse_blocks
 
 
 @dataclass

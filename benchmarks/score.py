@@ -29,9 +29,6 @@ from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time
 
 from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing, ResumableOutputs
 from moses_rnn.files.streams import read_blocks, read_lines
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
-from moses_rnn.formats.table_blocks import Pairs, PhraseIds, parse_blocks
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
@@ -39,11 +36,14 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.trie_scoring import score_trie
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.base import Scores, Tally
-from moses_rnn.producers.open import Model, open_model
-from moses_rnn.producers.phrases import PAIRS
-from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order
+from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
+from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.scorers.open import Model, open_model
+from moses_rnn.scorers.phrases import PAIRS
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.table_blocks import Pairs, PhraseIds, parse_blocks
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.networks import PHRASES
 

@@ -25,11 +25,11 @@ import torch
 from stages import Pair, pairs_of
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.cslm import Cslm, CslmConfig
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.language_models import NGrams

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import torch
 
-from moses_rnn.formats.signatures import ColumnCounts
-from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.scoring.workers import ScoredChunk
+from moses_rnn.score.workers import ScoredChunk
+from moses_rnn.table.signatures import ColumnCounts
+from moses_rnn.table.table_blocks import TableLines, parse_blocks
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
 GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's

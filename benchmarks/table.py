@@ -25,14 +25,14 @@ import numpy as np
 
 from moses_rnn.files.outputs import Packing, ResumableOutputs
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
-from moses_rnn.formats.table_blocks import Pairs, PhraseIds, TableLines, parse_blocks
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.vocabulary import Vocabulary, shortlist
-from moses_rnn.producers.base import Scores, Tally
-from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order, to_column
+from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order, to_column
+from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.table_blocks import Pairs, PhraseIds, TableLines, parse_blocks
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes

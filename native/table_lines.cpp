@@ -1,5 +1,5 @@
 // The regular lines of a phrase table: single blanks, plain numbers, nothing odd. What is regular, and where its fields
-// stand, is decided as by the regular expression of moses_rnn/formats/table_blocks.py, which is the reference.
+// stand, is decided as by the regular expression of moses_rnn/table/table_blocks.py, which is the reference.
 #include <algorithm>
 
 #include "core.h"

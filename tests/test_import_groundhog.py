@@ -10,10 +10,10 @@ import pytest
 from moses_rnn.cli import score
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.rnnsearch import RNNSEARCH
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
 from tests.conftest import EXAMPLES
-from tests.models import reference_groundhog as reference
-from tests.models.groundhog_weights import SOURCE_LINES, TARGET_LINES, K, S, weights
+from tests.networks import reference_groundhog as reference
+from tests.networks.groundhog_weights import SOURCE_LINES, TARGET_LINES, K, S, weights
 
 NETWORKS = {"phrases": (ENCDEC, reference.phrase_log_prob), "search": (RNNSEARCH, reference.search_log_prob)}
 PAIRS = [(b"s2 s3", b"t2"), (b"s2 s3", b"t4 t2 rare"), (b"rare", b"t3"), (b"s7 s6 s5", b"t5 t5"), (b"s2", b"<s>")]

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from moses_rnn.formats.systems import read_systems
+from moses_rnn.analysis.systems import read_systems
 from tests.commands import ROOT
 from tests.conftest import EXAMPLES
 from tests.pipeline import BIN, CONFIGS, make

@@ -11,9 +11,9 @@ import torch
 
 import moses_rnn
 from moses_rnn.errors import CheckpointError
-from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
 from tests.commands import ROOT
 
 

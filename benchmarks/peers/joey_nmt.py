@@ -12,7 +12,7 @@ import torch
 from side_by_side import Ids, Score, compare, padded
 from torch.nn.functional import log_softmax
 
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
 
 try:
     from joeynmt.model import build_model

@@ -10,7 +10,7 @@ import torch
 from side_by_side import Ids, Score, compare, padded
 from torch import nn
 
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
 
 try:
     from onmt.decoders import StdRNNDecoder

@@ -15,9 +15,9 @@ from score import naive, untrained
 from stages import Pair, pairs_of, timed
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_forms import words
 
 Ids = list[int]
 Score = Callable[[list[tuple[Ids, Ids]]], object]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, best_of_sources, split_by_count
-from moses_rnn.formats.grids import Cell, Grid
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
 SAMPLE_SIZE = 100_000  # rows from which a rank correlation is estimated
 BIN = 0.25  # nats

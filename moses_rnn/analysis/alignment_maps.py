@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from moses_rnn.analysis import grids
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.files.streams import read_lines
-from moses_rnn.formats import grids
-from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_forms import words
 from moses_rnn.translation.alignments import Alpha, align, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.hypotheses import Hypothesis

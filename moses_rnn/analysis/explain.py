@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import PhraseSample
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.formats.grids import readable
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
-from moses_rnn.formats.table_blocks import Pairs, TableLines
 from moses_rnn.networks.inspection import summaries, word_log_probs
 from moses_rnn.networks.vocabulary import END, Vocabulary
-from moses_rnn.producers.base import ScoreProducer
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, has_gaps, words
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
+from moses_rnn.table.table_blocks import Pairs, TableLines
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own

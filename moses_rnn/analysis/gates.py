@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.files.streams import Advanced, show_nothing
-from moses_rnn.formats.grids import Cell, Grid, readable
-from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_forms import words
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.formats.grids import Grid, readable
-from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.encdec import EncDec
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import SIDES, sentence_summaries, summaries, word_embeddings
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_forms import words
 
 Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.floating[Any]]

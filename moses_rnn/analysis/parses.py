@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from moses_rnn.analysis.conllu import Dependencies, read_conllu
+from moses_rnn.analysis.grids import Cell, Grid
+from moses_rnn.analysis.transitions import LEFT_OVER, Execution, run_actions
+from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, read_trees, rebuild
 from moses_rnn.errors import InputError
-from moses_rnn.formats.conllu import Dependencies, read_conllu
-from moses_rnn.formats.grids import Cell, Grid
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.transitions import LEFT_OVER, Execution, run_actions
-from moses_rnn.formats.trees import WORD, Rebuilt, Tree, count_spans, read_trees, rebuild
+from moses_rnn.table.phrase_forms import words
 
 Lines = Sequence[bytes]
 Gold = TypeVar("Gold", Tree, Dependencies)

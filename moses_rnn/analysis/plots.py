@@ -18,11 +18,11 @@ import numpy as np
 from moses_rnn.analysis.agreement import BIN, Scatter
 from moses_rnn.analysis.agreement import BINS as CELLS
 from moses_rnn.analysis.alignment_maps import AlignmentMap
+from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.lengths import BINS, LengthScores
 from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.formats.grids import readable, unescaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,11 +28,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import Floats, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, show_nothing
-from moses_rnn.formats.grids import Grid
-from moses_rnn.formats.phrase_table import LOWEST, TableLine
+from moses_rnn.table.phrase_table import LOWEST, TableLine
 
 Ints = npt.NDArray[np.int64]
 

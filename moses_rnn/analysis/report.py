@@ -27,6 +27,7 @@ from moses_rnn.analysis import alignment_maps, gates, maps, plots
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
 from moses_rnn.analysis.choices import ReportOptions
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, Option
+from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
 from moses_rnn.analysis.scored_table import (
     ALL,
@@ -42,17 +43,16 @@ from moses_rnn.analysis.targets import SourceGroup, long_sources, select
 from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning
 from moses_rnn.errors import InputError, ScoreError, shown
 from moses_rnn.files.streams import Advanced, find_input
-from moses_rnn.formats.grids import readable, unescaped
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import TableLine, log_of
-from moses_rnn.formats.signatures import recorded_floor, recorded_names, records_of
-from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN
-from moses_rnn.producers.base import ScoreProducer
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import TableLine, log_of
+from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
+from moses_rnn.table.table_blocks import PhraseIds
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from moses_rnn.analysis.systems import System, read_systems
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.formats.systems import System, read_systems
 from moses_rnn.moses.ini import MosesIni
 
 if TYPE_CHECKING:

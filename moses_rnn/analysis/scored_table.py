@@ -26,10 +26,10 @@ from moses_rnn.files.streams import (
     show_nothing,
     sort_command,
 )
-from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
-from moses_rnn.formats.signatures import recorded_columns
-from moses_rnn.formats.validation import signature_of
+from moses_rnn.table.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
+from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
+from moses_rnn.table.signatures import recorded_columns
+from moses_rnn.table.validation import signature_of
 
 TABLE_SCORES = 4  # what phrase-extract writes
 RNN = "RNN"  # what the score of a network of p(target | source) is called as a rule

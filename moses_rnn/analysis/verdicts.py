@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moses_rnn.analysis.agreement import Preferences, Summary
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import parse_json
-from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
 from moses_rnn.networks.learning_curves import verdict
+from moses_rnn.table.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.report import Findings

@@ -15,8 +15,8 @@ from moses_rnn.api.pairs import check_choice, check_range
 from moses_rnn.errors import placing
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device, choose_precision
-from moses_rnn.producers.open import Model
-from moses_rnn.scoring.workers import Threads, map_in_order
+from moses_rnn.score.workers import Threads, map_in_order
+from moses_rnn.scorers.open import Model
 
 Floats = npt.NDArray[np.float64]
 PAIRS = 4096  # of a chunk: enough to share prefixes, few enough for several threads

@@ -6,20 +6,20 @@ import os
 from dataclasses import replace
 
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, look_up, name_words
+from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import read_for_network
 from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import find_input
-from moses_rnn.formats.grids import readable
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.signatures import recorded_names
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.formats.validation import signature_of
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
-from moses_rnn.producers.base import ScoreProducer
-from moses_rnn.producers.ensembles import Writer
+from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.ensembles import Writer
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.signatures import recorded_names
+from moses_rnn.table.table_blocks import Pairs
+from moses_rnn.table.validation import signature_of
 from moses_rnn.translation.proposals import Reading
 
 PHRASES = 5000  # of a table, of which the nearest ones are named

@@ -11,8 +11,8 @@ import torch
 
 from moses_rnn.api.computing import PAIRS, Floats, Options, scored
 from moses_rnn.api.pairs import PathLike, Text, check_range, texts_of
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.producers.open import Model, open_language_model
+from moses_rnn.scorers.open import Model, open_language_model
+from moses_rnn.table.table_blocks import Pairs
 
 
 class LanguageModel:

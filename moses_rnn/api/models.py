@@ -31,9 +31,9 @@ from moses_rnn.api.pairs import (
 )
 from moses_rnn.errors import ArgumentError
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.producers.base import ScoreProducer
-from moses_rnn.producers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
-from moses_rnn.scoring.checks import unit_warnings
+from moses_rnn.score.checks import unit_warnings
+from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.proposals import Proposer
 from moses_rnn.translation.sampling import Sampler, SamplingConfig

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
-from moses_rnn.formats.alignments import broken, check_links, parse_links
-from moses_rnn.formats.phrase_forms import has_gaps, words
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.producers.ensembles import Writer
+from moses_rnn.moses.alignments import broken, check_links, parse_links
+from moses_rnn.scorers.ensembles import Writer
+from moses_rnn.table.phrase_forms import has_gaps, words
+from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.proposals import Reading, parse_sources
 
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none

@@ -14,10 +14,10 @@ from moses_rnn.analysis.explain import column_names
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, read_lines
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import parse_table, read_first_line
-from moses_rnn.formats.signatures import recorded_names
-from moses_rnn.formats.validation import signature_of
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import parse_table, read_first_line
+from moses_rnn.table.signatures import recorded_names
+from moses_rnn.table.validation import signature_of
 
 ROWS = 65_536  # of a batch
 TEXTS = "source", "target", "alignment"

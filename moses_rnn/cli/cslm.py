@@ -147,8 +147,8 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
     from moses_rnn.networks.cslm import CSLM
-    from moses_rnn.producers.nplm_export import normalisers, nplm_network
-    from moses_rnn.producers.open import open_language_model
+    from moses_rnn.scorers.nplm_export import normalisers, nplm_network
+    from moses_rnn.scorers.open import open_language_model
 
     cslm = open_language_model(model)
     if cslm.architecture is not CSLM:

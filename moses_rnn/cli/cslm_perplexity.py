@@ -26,10 +26,10 @@ from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
-    from moses_rnn.producers.kenlm import KenlmProducer
-    from moses_rnn.producers.language_models import LanguageModel, Shares
-    from moses_rnn.producers.open import Model
-    from moses_rnn.producers.shares import ClosedVocabulary
+    from moses_rnn.scorers.kenlm import KenlmProducer
+    from moses_rnn.scorers.language_models import LanguageModel, Shares
+    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.shares import ClosedVocabulary
 
 EPILOG = """\b
 Example: the first text decides the interpolation's weights:
@@ -96,8 +96,8 @@ def perplexity(given: Judging) -> None:
     import torch
 
     from moses_rnn.analysis.perplexity import score_text
-    from moses_rnn.producers.open import open_language_model
-    from moses_rnn.producers.shares import ClosedVocabulary
+    from moses_rnn.scorers.open import open_language_model
+    from moses_rnn.scorers.shares import ClosedVocabulary
 
     if given.threads:
         torch.set_num_threads(given.threads)
@@ -140,7 +140,7 @@ def _check(given: Judging) -> None:
 def _put_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     """A CSLM by itself, and perhaps an n-gram model."""
     from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
-    from moses_rnn.producers.backoff import Backoff
+    from moses_rnn.scorers.backoff import Backoff
 
     weight = best_weights(scored[0])[0] if backoff else None
     put("\n".join(as_cslm_table(scored, weight)))
@@ -169,7 +169,7 @@ def _n_gram_models(files: Sequence[str]) -> list[KenlmProducer]:
         InputError: one does not, or cannot be read.
     """
     from moses_rnn.files.streams import find_input
-    from moses_rnn.producers.kenlm import KenlmProducer
+    from moses_rnn.scorers.kenlm import KenlmProducer
 
     paths = [find_input(file) for file in files]
     models = [KenlmProducer(path) for path in paths]
@@ -184,7 +184,7 @@ def _n_gram_models(files: Sequence[str]) -> list[KenlmProducer]:
 
 def _words_of_arpa(path: str) -> set[bytes]:
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.arpa import parse_arpa
+    from moses_rnn.moses.arpa import parse_arpa
 
     return {n_gram[0] for n_gram in parse_arpa(read_lines(path), path) if len(n_gram) == 1}
 
@@ -192,8 +192,8 @@ def _words_of_arpa(path: str) -> set[bytes]:
 def _shares(models: Sequence[Model], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
     """What the words outside each model's shortlist get of its <unk>."""
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.producers.backoff import open_backoff
-    from moses_rnn.producers.shares import even_shares, types_of
+    from moses_rnn.scorers.backoff import open_backoff
+    from moses_rnn.scorers.shares import even_shares, types_of
 
     vocabularies = [model.target_vocabulary for model in models]
     if given.rare:
@@ -275,7 +275,7 @@ def _shown(model: Model, given: Judging) -> str:
 def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
     from moses_rnn.networks.dynamic import RATE
     from moses_rnn.networks.hardware import Compute
-    from moses_rnn.producers.dynamic import DynamicRnnlm
+    from moses_rnn.scorers.dynamic import DynamicRnnlm
 
     compute = Compute(choose_device(given.device))
     if given.dynamic and _learns(model, given):

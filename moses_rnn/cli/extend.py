@@ -28,9 +28,9 @@ from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.translation.extension import ExtensionRequest
 
 if TYPE_CHECKING:
-    from moses_rnn.formats.phrase_table import Shape
     from moses_rnn.moses.ini_editing import NewIni
-    from moses_rnn.producers.open import Model
+    from moses_rnn.scorers.open import Model
+    from moses_rnn.table.phrase_table import Shape
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
@@ -94,7 +94,7 @@ def main(request: ExtensionRequest) -> None:
     import torch
 
     from moses_rnn.cli.progress import progress
-    from moses_rnn.scoring.checks import unit_warnings
+    from moses_rnn.score.checks import unit_warnings
     from moses_rnn.translation.extend import extend
 
     if request.threads:
@@ -127,8 +127,8 @@ def _check_options(request: ExtensionRequest) -> None:
 
 
 def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
-    from moses_rnn.producers.open import open_model
-    from moses_rnn.scoring.checks import check_learned
+    from moses_rnn.score.checks import check_learned
+    from moses_rnn.scorers.open import open_model
 
     model = open_model(folder, direction=direction)
     if not request.allow_misfit:

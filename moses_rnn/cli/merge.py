@@ -39,7 +39,7 @@ def main(given: Merging) -> None:
     """Make NEW_TABLE of the SHARDS that moses-rnn-score --shard has written, given in any order."""
     check_inputs(*given.shards)
     from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.merging import merge
+    from moses_rnn.score.merging import merge
 
     display = Display("bytes")
     try:

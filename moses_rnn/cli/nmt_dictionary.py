@@ -11,7 +11,7 @@ from moses_rnn.cli.command import CONTEXT, Program, StopRequest, check_inputs, r
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.formats.lexicon import LinkCounts
+    from moses_rnn.moses.lexicon import LinkCounts
 
     Counted = tuple[LinkCounts, tuple[str, ...]]  # and the files that were read
 
@@ -57,7 +57,7 @@ def dictionary(given: Counting) -> None:
     if any(texts) and not all(texts):
         raise click.UsageError("texts need --source, --target and --alignment; a phrase table none of them")
     from moses_rnn.cli.options import output_to
-    from moses_rnn.formats.lexicon import lexicon_of
+    from moses_rnn.moses.lexicon import lexicon_of
 
     counts, inputs = _of_texts(given) if all(texts) else _of_table(given.corpus)
     lexicon = lexicon_of(counts, given.dictionary_count)
@@ -78,7 +78,7 @@ def _of_texts(given: Counting) -> Counted:
     from moses_rnn.cli.command import inputs_of
 
     check_inputs(f"{given.corpus}.{given.source}", f"{given.corpus}.{given.target}", given.alignment)
-    from moses_rnn.formats.lexicon import count_links
+    from moses_rnn.moses.lexicon import count_links
     from moses_rnn.training.materials import Watch
     from moses_rnn.training.parallel import ParallelTexts
 
@@ -90,8 +90,8 @@ def _of_texts(given: Counting) -> Counted:
 
 def _of_table(table: str) -> Counted:
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.formats.lexicon import count_links_of_table
-    from moses_rnn.formats.phrase_table import parse_table
+    from moses_rnn.moses.lexicon import count_links_of_table
+    from moses_rnn.table.phrase_table import parse_table
 
     name = find_input(table)
     return count_links_of_table(parse_table(read_lines(name), name), name), (name,)

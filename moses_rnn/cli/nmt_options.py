@@ -11,7 +11,7 @@ from moses_rnn.cli.command import choose_device, say, threads_option
 
 if TYPE_CHECKING:
     from moses_rnn.networks.hardware import Compute
-    from moses_rnn.producers.ensembles import Writer
+    from moses_rnn.scorers.ensembles import Writer
 
 P = ParamSpec("P")
 
@@ -42,7 +42,7 @@ def choose_compute(device: str, threads: int | None) -> Compute:
 
 def warn_of_unit(model: Writer) -> None:
     """Say which networks learned from phrases, if any did."""
-    from moses_rnn.scoring.checks import unit_warnings
+    from moses_rnn.score.checks import unit_warnings
 
     for member in model.models:
         for text in unit_warnings(member, on_sentences=True):

@@ -27,7 +27,7 @@ from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.unknown_words import RULES, WITH_LEXICON
 
 if TYPE_CHECKING:
-    from moses_rnn.formats.lexicon import Lexicon
+    from moses_rnn.moses.lexicon import Lexicon
     from moses_rnn.translation.translate import Counts
 
 EPILOG = f"""\b
@@ -93,7 +93,7 @@ def translate(request: TranslationRequest) -> None:
     lexicon = _read_dictionary(request.dictionary)
     check_inputs(*request.models, request.input)
     from moses_rnn.cli.progress import progress
-    from moses_rnn.producers.ensembles import open_writer
+    from moses_rnn.scorers.ensembles import open_writer
     from moses_rnn.translation.run import translate_text
     from moses_rnn.translation.translate import rule_of
 
@@ -126,7 +126,7 @@ def _check_options(request: TranslationRequest) -> None:
 
 def _read_dictionary(path: str | None) -> Lexicon | None:
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.formats.lexicon import read_lexicon
+    from moses_rnn.moses.lexicon import read_lexicon
 
     return read_lexicon(read_lines(find_input(path)), find_input(path)) if path else None
 

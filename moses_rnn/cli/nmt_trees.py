@@ -82,8 +82,8 @@ def linearise(given: Linearising) -> None:
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
     """Words, and what is to be learned."""
+    from moses_rnn.analysis.trees import read_trees
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.trees import read_trees
 
     for tree in read_trees(read_lines(name), name):
         yield b" ".join(tree.words), b" ".join(tree.tokens)
@@ -91,9 +91,9 @@ def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
 
 def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes, bytes] | None]:
     """The same; None where arcs cross."""
+    from moses_rnn.analysis.conllu import read_conllu
+    from moses_rnn.analysis.transitions import find_actions
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.conllu import read_conllu
-    from moses_rnn.formats.transitions import find_actions
 
     for sentence in read_conllu(read_lines(name), name):
         actions = [] if words_only else find_actions(sentence)
@@ -127,7 +127,7 @@ class Rebuilding:
 @takes(Rebuilding)
 def rebuild(given: Rebuilding) -> None:
     """Make trees, or words with factors, of what a network wrote of each line of --words."""
-    from moses_rnn.formats.phrase_forms import words
+    from moses_rnn.table.phrase_forms import words
 
     sentences, written = parallel_texts(given.words, given.written)
     pieces, malformed = [], 0
@@ -146,9 +146,9 @@ def rebuild(given: Rebuilding) -> None:
 
 def _rebuilt(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:
     """What becomes of a sentence, and whether what was written is malformed."""
-    from moses_rnn.formats import trees
-    from moses_rnn.formats.conllu import format_conllu, format_factors
-    from moses_rnn.formats.transitions import run_actions
+    from moses_rnn.analysis import trees
+    from moses_rnn.analysis.conllu import format_conllu, format_factors
+    from moses_rnn.analysis.transitions import run_actions
 
     if kind == "trees":
         tree, malformed = trees.rebuild(written, text)

@@ -13,7 +13,7 @@ from moses_rnn.cli.command import model_option, say
 from moses_rnn.errors import InputError
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import find_input, without_compression_suffix
-from moses_rnn.formats.tab_separated import LAYOUTS
+from moses_rnn.table.tab_separated import LAYOUTS
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
@@ -77,7 +77,7 @@ def default_model(table: str, *, inverse: bool = False) -> Path:
 
 def model_beside(table: str) -> Path:
     """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
-    from moses_rnn.formats.signatures import added_names, fitting_signature
+    from moses_rnn.table.signatures import added_names, fitting_signature
 
     if table == "-":
         raise InputError("standard input has no model beside it; name one with --model")
@@ -135,7 +135,7 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
 
 def sound_signature(table: str) -> dict[str, Any] | None:
     """What is recorded of a table, if it was recorded of this very file; otherwise it is said why not."""
-    from moses_rnn.formats.validation import signature_of
+    from moses_rnn.table.validation import signature_of
 
     try:
         signature = signature_of(table)

@@ -27,7 +27,7 @@ from moses_rnn.cli.command import (
 
 if TYPE_CHECKING:
     from moses_rnn.networks.steps import Stepper
-    from moses_rnn.producers.open import Model
+    from moses_rnn.scorers.open import Model
     from moses_rnn.translation.hypotheses import Writer
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
 
@@ -89,7 +89,7 @@ def main(request: Sampling) -> None:
     _check_options(request)
     check_inputs(request.model, request.file, request.table)
     from moses_rnn.cli.progress import progress
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals, refuse_annotated
 
     request = replace(request, device=choose_device(request.device))
@@ -139,7 +139,7 @@ def _sources(request: Sampling, reading: Reading) -> list[bytes]:
 def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Known | None:
     """The targets that the table has."""
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.formats.phrase_table import parse_table, read_first_line
+    from moses_rnn.table.phrase_table import parse_table, read_first_line
     from moses_rnn.translation.proposals import known_targets
 
     if table is None:

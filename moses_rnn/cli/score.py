@@ -31,11 +31,11 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.options import json_option, long_option, model_beside, pairs_option, pool_options
 from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
 from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
-from moses_rnn.scoring.options import ScoringOptions
+from moses_rnn.score.options import ScoringOptions
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
-    from moses_rnn.scoring.score import ScoringResult
+    from moses_rnn.score.score import ScoringResult
 
 
 EPILOG = f"""\b
@@ -163,11 +163,11 @@ def main(given: Scoring) -> None:
         score_pairs(given)
         return
     from moses_rnn.cli.progress import progress
-    from moses_rnn.scoring.score import score
+    from moses_rnn.score.score import score
 
     given = replace(given, device=",".join(map(choose_device, given.device.split(","))))
     if given.estimate:
-        from moses_rnn.scoring.estimate import estimate
+        from moses_rnn.score.estimate import estimate
 
         put(str(estimate(given)))
         return
@@ -206,7 +206,7 @@ def _check_options(given: Scoring) -> None:
 
 def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
     """What was written where, by what, and how far the scores go."""
-    from moses_rnn.scoring.checks import shares
+    from moses_rnn.score.checks import shares
 
     counts = result.counts
     left_out = f", {counts.rejected:,} left out" if counts.rejected else " in and out"
@@ -224,7 +224,7 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
 
 def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
     """The same as JSON, see docs/shell.md."""
-    from moses_rnn.scoring.checks import shares
+    from moses_rnn.score.checks import shares
 
     counts = result.counts
     columns = [

@@ -51,8 +51,8 @@ def score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.files.streams import Meter
-    from moses_rnn.producers.open import model_files, needs_alignments, open_model
-    from moses_rnn.scoring.checks import check_learned
+    from moses_rnn.score.checks import check_learned
+    from moses_rnn.scorers.open import model_files, needs_alignments, open_model
 
     table, place, models = given.table, given.output, given.models
     if not given.allow_misfit:
@@ -91,7 +91,7 @@ def _scored(model: Model, table: str, meter: Meter, *, aligned: bool) -> Iterato
     `aligned` says whether the third column holds word alignments, by which the model annotates rare words.
     """
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.tab_separated import TAB, split_pair
+    from moses_rnn.table.tab_separated import TAB, split_pair
 
     read: deque[bytes] = deque()
 

@@ -32,7 +32,7 @@ from moses_rnn.cli.training_options import (
     shown_presets,
 )
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.formats.tab_separated import LAYOUTS
+from moses_rnn.table.tab_separated import LAYOUTS
 from moses_rnn.training.networks import CELLS, CORRUPT, PHRASES, SHARES_OF_UNIGRAMS, Options, networks_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, put_json,
 from moses_rnn.cli.options import json_option
 
 if TYPE_CHECKING:
-    from moses_rnn.formats.validation import Validation as Report
+    from moses_rnn.table.validation import Validation as Report
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -59,7 +59,7 @@ def main(request: Validation) -> None:
 
 
 def _compare_with_signature(table: str, request: Validation) -> None:
-    from moses_rnn.formats.validation import check_signature
+    from moses_rnn.table.validation import check_signature
 
     if request.must_be_sorted or request.strict:
         raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
@@ -72,7 +72,7 @@ def _compare_with_signature(table: str, request: Validation) -> None:
 
 def _read_every_line(table: str, request: Validation) -> None:
     from moses_rnn.cli.progress import Display
-    from moses_rnn.formats.validation import validate
+    from moses_rnn.table.validation import validate
 
     display = Display("lines")
     try:

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from moses_rnn.files.streams import without_compression_suffix
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, Shape
+from moses_rnn.table.phrase_table import DIRECT_COLUMN, Shape
 
 # Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
 TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})

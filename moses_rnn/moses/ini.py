@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.formats.phrase_table import FLOAT32_LIMIT, NUMBER
 from moses_rnn.moses.dictionaries import DICTIONARY_TYPES
+from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER
 
 WEIGHT = re.compile(NUMBER.pattern.decode())
 OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.formats.phrase_table import Shape, read_first_line
-from moses_rnn.formats.signatures import read_signature
 from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
 from moses_rnn.moses.ini import READABLE, UNREADABLE, Feature, MosesIni, begins_a_name, code_of
+from moses_rnn.table.phrase_table import Shape, read_first_line
+from moses_rnn.table.signatures import read_signature
 
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 NO = frozenset({"no", "n", "false", "0"})  # as Moses reads it, in any case

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.formats.rare_words import COPYABLE, NOALIGN
+from moses_rnn.scorers.rare_words import COPYABLE, NOALIGN
 from moses_rnn.training.config import EACH_EPOCH, Preset, TrainingConfig, for_optimiser
 
 Options = Mapping[str, Any]  # by name; one that is None or missing is left to the preset
@@ -337,7 +337,7 @@ RUN: Options = {
 MATERIALS: dict[str, Options] = {
     "table": {
         "phrase_table": None,
-        "layout": "moses",  # see formats/tab_separated.py
+        "layout": "moses",  # see table/tab_separated.py
         "source_factor": None,
         "target_factor": None,
         "inverse": False,  # reads the target and writes the source

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import Meter, read_blocks, read_lines
-from moses_rnn.formats.alignments import Links, broken, check_links, read_links, transposed
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.rare_words import WINDOW, RareWords, Shortlists, Words, reserved_word
+from moses_rnn.moses.alignments import Links, broken, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
+from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, Words, reserved_word
+from moses_rnn.table.phrase_forms import words
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import Watch, existing_file
 from moses_rnn.training.networks import Chosen, Options

@@ -27,7 +27,7 @@ from moses_rnn.networks.ranker import RANKER, Ranker, RankerConfig
 from moses_rnn.networks.rnnlm import RNNLM, Rnnlm, RnnlmConfig
 from moses_rnn.networks.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
 from moses_rnn.training.config import Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus
 from moses_rnn.training.embeddings import GivenEmbeddings

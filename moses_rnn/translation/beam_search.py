@@ -32,7 +32,7 @@ class BeamConfig:
     allow_unknown: bool = True  # <unk> is a word of the model like any other
     words_per_source_word: int = 0  # at most so many for each word of the source and its </s>; 0: `max_words` for all
     length_score: LengthScore = "sum"  # or "mean": log p / (T + 1) decides; see `ranking`
-    unknown_tokens: int = 0  # words behind </s> that stand for unknown ones, as <unk> does; see `formats.rare_words`
+    unknown_tokens: int = 0  # words behind </s> that stand for unknown ones, as <unk> does; see `scorers.rare_words`
 
     def most_words(self, source: Phrase) -> int:
         """The longest target of a source."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from moses_rnn.formats.lexicon import Lexicon
+from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.steps import Columns
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Vocabulary
 

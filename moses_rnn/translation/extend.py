@@ -18,13 +18,13 @@ from typing import Any
 from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, read_lines
-from moses_rnn.formats.line_warnings import LineWarnings
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line
-from moses_rnn.formats.signatures import changed_signature, recorded_columns, records_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
-from moses_rnn.producers.open import Model, model_files
+from moses_rnn.scorers.open import Model, model_files
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import Shape, TableLine, parse_table, read_first_line
+from moses_rnn.table.signatures import changed_signature, recorded_columns, records_of
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.extension import (
     INVERSE,
@@ -168,7 +168,7 @@ def _choose_fills(table: str, survey: Survey, models: Models, signature: Mapping
     for column, name in names.items():
         for model in models:
             alone = list(names.values()).count(name) == 1
-            is_mean = str(added[column].get("meaning")).startswith("mean of ")  # of several, see producers/ensembles
+            is_mean = str(added[column].get("meaning")).startswith("mean of ")  # of several, see scorers/ensembles
             other = recorded and dict(model.hashes) not in recorded
             if model.name == name and (is_mean or not alone or other):
                 found = "another" if alone else "one of several of that name"

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import find_input, sort_command, without_compression_suffix
-from moses_rnn.formats.alignments import format_links
-from moses_rnn.formats.lexical_weights import LexicalWeights, LinkCounts
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, Shape, TableLine, parse_line
+from moses_rnn.moses.alignments import format_links
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, Shape, TableLine, parse_line
+from moses_rnn.translation.lexical_weights import LexicalWeights, LinkCounts
 
 if TYPE_CHECKING:
-    from moses_rnn.producers.base import ScoreProducer
+    from moses_rnn.scorers.base import ScoreProducer
     from moses_rnn.translation.proposals import Proposal, Proposer
 
 PARTED = b" " + SEPARATOR + b" "
@@ -349,7 +349,7 @@ class LineMaker:
     def _inverse_log_probs(self, pairs: Sequence[tuple[Wanted, Proposal]]) -> Sequence[float | None]:
         if self.inverse is None or not pairs:
             return [None] * len(pairs)
-        from moses_rnn.formats.table_blocks import Pairs  # noqa: PLC0415, numpy, which --help does not need
+        from moses_rnn.table.table_blocks import Pairs  # noqa: PLC0415, numpy, which --help does not need
 
         written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
         values: list[float] = self.inverse.log_probs(written)[:, 0].tolist()

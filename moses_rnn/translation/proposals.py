@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from moses_rnn.errors import FormatError, InputError, placing, shown
-from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
-from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
-from moses_rnn.formats.table_blocks import Pairs, Phrases
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
-from moses_rnn.producers.base import ScoreProducer
+from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.table.phrase_forms import PhraseForm, has_gaps, words
+from moses_rnn.table.phrase_table import SEPARATOR, TableLine
+from moses_rnn.table.table_blocks import Pairs, Phrases
 from moses_rnn.translation.hypotheses import Writer
 
 if TYPE_CHECKING:
-    from moses_rnn.producers.open import Model
+    from moses_rnn.scorers.open import Model
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, Packing, ResumableOutputs
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, is_gzip, read_lines
-from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.nbest import format_nbest_line
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import SEPARATOR
+from moses_rnn.moses.lexicon import Lexicon
+from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.producers.ensembles import Ensemble, Writer
-from moses_rnn.producers.open import model_files
+from moses_rnn.scorers.ensembles import Ensemble, Writer
+from moses_rnn.scorers.open import model_files
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment
 from moses_rnn.translation.beam_search import BeamConfig

@@ -8,14 +8,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from moses_rnn.errors import FormatError, InputError, ScoreError, shown
-from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.rare_words import UNKNOWN, Restored
+from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.steps import Columns, Stepper
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
-from moses_rnn.producers.annotated import shortlists_of
-from moses_rnn.producers.ensembles import Writer
+from moses_rnn.scorers.annotated import shortlists_of
+from moses_rnn.scorers.ensembles import Writer
+from moses_rnn.scorers.rare_words import UNKNOWN, Restored
+from moses_rnn.table.phrase_forms import words
 from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, has_attention, links
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.candidates import CandidateLists, Further

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.rare_words import RareWords, Restored, WordFor, Words, Written, restore_words
+from moses_rnn.moses.lexicon import Lexicon
+from moses_rnn.scorers.rare_words import RareWords, Restored, WordFor, Words, Written, restore_words
 
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
 WITH_LEXICON = DICTIONARY, LOWERCASE

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.formats.nbest import NBestLine, check_plain
+from moses_rnn.moses.nbest import NBestLine, check_plain
 from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
 
 SPARSE = "Sparse"  # the one feature that stands for all sparse ones, each times its given weight

@@ -15,7 +15,7 @@ from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import Translator
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
-from tests.producers.pairs import SOURCE, TARGET
+from tests.scorers.pairs import SOURCE, TARGET
 
 SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, TRANSLATIONS))
 

@@ -7,11 +7,11 @@ import pytest
 
 from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, column_names, look_up, parse_pair
 from moses_rnn.errors import InputError
-from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.networks.inspection import summaries
+from moses_rnn.table.phrase_forms import PhraseForm
+from moses_rnn.table.table_blocks import parse_blocks
 from tests.analysis.tiny import checkpoint
-from tests.models.checkpoints import make_producer
+from tests.networks.checkpoints import make_producer
 
 SCORED = [
     b"a ||| w ||| .5 .5 .5 .5 .5\n",

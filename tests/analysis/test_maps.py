@@ -23,13 +23,13 @@ from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import sentence_summaries, summaries
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.open import Model
+from moses_rnn.scorers.open import Model
 from tests.analysis.attentive import lstm, search
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
-from tests.models import reference_cells
-from tests.models.networks import PAPERS, cell_network, weights_of
-from tests.producers.bigrams import random_stepper
-from tests.producers.pairs import SOURCE, TARGET
+from tests.networks import reference_cells
+from tests.networks.networks import PAPERS, cell_network, weights_of
+from tests.scorers.bigrams import random_stepper
+from tests.scorers.pairs import SOURCE, TARGET
 
 
 def clusters(count=4, each=15, dimensions=6, seed=1):

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from moses_rnn.analysis.conllu import Dependencies
 from moses_rnn.analysis.parses import compare_attachments, compare_brackets, score_attachments, score_brackets
-from moses_rnn.formats.conllu import Dependencies
-from moses_rnn.formats.transitions import Execution, run_actions
-from moses_rnn.formats.trees import Rebuilt, read_trees, rebuild
-from tests.formats.random_dependencies import LABELS, random_heads, sentence
-from tests.formats.random_trees import bracketed, leaves_of, random_tree, spans
+from moses_rnn.analysis.transitions import Execution, run_actions
+from moses_rnn.analysis.trees import Rebuilt, read_trees, rebuild
+from tests.analysis.random_dependencies import LABELS, random_heads, sentence
+from tests.analysis.random_trees import bracketed, leaves_of, random_tree, spans
 
 GOLD = "(S (NP (N a)) (VP (V b) (NP (D c) (N d))) (P .))"
 RIGHT = "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"

@@ -18,10 +18,10 @@ from moses_rnn.analysis.perplexity import (
     score_text,
 )
 from moses_rnn.errors import InputError, ScoreError
-from moses_rnn.producers.backoff import open_backoff
-from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.language_models import LanguageModel
-from tests.producers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
+from moses_rnn.scorers.backoff import open_backoff
+from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.language_models import LanguageModel
+from tests.scorers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
 
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]
 

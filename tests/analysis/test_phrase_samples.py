@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample, sample_pairs, sample_phrases
-from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.table.table_blocks import parse_blocks
 
 LINES = [b"%b ||| %b ||| .1 .1 .7 .1\n" % pair for pair in [
     (b"a b", b"u"), (b"a b", b"v"), (b"c", b"u"), (b"d\te  f", b"u"), (b"d e f", b"u"), (b"a b", b"w"),

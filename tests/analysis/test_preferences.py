@@ -5,7 +5,7 @@ import math
 import pytest
 
 from moses_rnn.analysis.agreement import Preferences, notes, preferences_grid, summarise
-from moses_rnn.formats.grids import as_text
+from moses_rnn.analysis.grids import as_text
 from tests.analysis.scored import line, scored
 
 TABLE = [

@@ -17,8 +17,8 @@ from moses_rnn.analysis.results import (
     odd_weights,
     share_different,
 )
+from moses_rnn.analysis.systems import System
 from moses_rnn.errors import InputError
-from moses_rnn.formats.systems import System
 
 
 def test_systems_are_compared(work):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.agreement import BIN, BINS, Group, compute_scatter, histogram_grid
+from moses_rnn.analysis.grids import as_csv
 from moses_rnn.analysis.plots import density_figure, pairs_figure, picture
-from moses_rnn.formats.grids import as_csv
 from tests.analysis.scored import line, scored
 
 FLOOR = repr(math.exp(-87))

@@ -9,7 +9,7 @@ from moses_rnn.analysis.scored_table import (
     split_by_count,
 )
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.formats.phrase_table import LOWEST, Counts, parse_table
+from moses_rnn.table.phrase_table import LOWEST, Counts, parse_table
 from tests.analysis.scored import line, scored
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from moses_rnn.analysis.scored_table import by_source
 from moses_rnn.analysis.targets import Limits, Wanted, long_sources, select, side_by_side, targets_of
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.table.phrase_table import parse_table
 from tests.analysis.scored import line
 
 TABLE = [

@@ -4,8 +4,8 @@ import torch
 
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
-from tests.models.checkpoints import encdec_checkpoint
-from tests.models.networks import encdec_network
+from tests.networks.checkpoints import encdec_checkpoint
+from tests.networks.networks import encdec_network
 
 SOURCE_WORDS = [b"<unk>", b"</s>", b"a", b"b", b"c", b"d", b"e", b"f", b"g"]  # 9 and 8, as `encdec_network` has
 TARGET_WORDS = [b"<unk>", b"</s>", b"u", b"v", b"w", b"x", b"y", b"z"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import moses_rnn
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.producers.open import open_model
-from tests.producers.pairs import random_pairs
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
+from tests.scorers.pairs import random_pairs
 
 PAIRS = [(source.decode(), target) for source, target in random_pairs(60)]
 

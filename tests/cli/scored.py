@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import parse_table
 from tests.commands import saved_lines
 
 INI = """[feature]

@@ -11,12 +11,12 @@ from moses_rnn.cli import progress
 from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
 from moses_rnn.networks.bengio import Bengio, BengioConfig
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.open import save_model
+from moses_rnn.scorers.open import save_model
 from tests.commands import zygote
-from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
-from tests.models.networks import encdec_network, rnnlm_network, with_large_weights
-from tests.producers.pairs import SOURCE, TARGET
-from tests.producers.tiny_lm import CORPUS, SHORTLIST, SMALL, BackoffModel, checkpoint
+from tests.networks.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
+from tests.networks.networks import encdec_network, rnnlm_network, with_large_weights
+from tests.scorers.pairs import SOURCE, TARGET
+from tests.scorers.tiny_lm import CORPUS, SHORTLIST, SMALL, BackoffModel, checkpoint
 
 WORDS = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)])
 PAPER = {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"}

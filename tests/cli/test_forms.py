@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.table.phrase_table import parse_table
 from tests.cli.scored import lines_of
 from tests.commands import run, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY

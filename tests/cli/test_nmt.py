@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 import moses_rnn
 from moses_rnn.cli.nmt import main
-from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.moses.nbest import parse_nbest
 from tests.translation.sentences import saved_model, sentences, text
 
 

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_dictionary import dictionary
-from moses_rnn.formats.lexicon import read_lexicon
+from moses_rnn.moses.lexicon import read_lexicon
 
 TABLE = b"cat ||| le chat ||| 1 ||| 0-1 ||| 7 5 5 ||| |||\ncat ||| minou ||| 1 ||| 0-0 ||| 7 5 1\n"
 

@@ -5,9 +5,9 @@ import gzip
 import pytest
 from click.testing import CliRunner
 
+from moses_rnn.analysis.conllu import format_conllu
 from moses_rnn.cli.nmt import main
-from moses_rnn.formats.conllu import format_conllu
-from tests.formats.random_dependencies import sentence
+from tests.analysis.random_dependencies import sentence
 
 TREES = b"(S (NP (DT a) (NN dog)) (VP (VBZ barks)))\n( (S\n  (VP (VB stop)) (. -RRB-)))\n"
 CONLLU = b"".join(map(format_conllu, [sentence((2, 0)), sentence((3, 4, 0, 3)), sentence((0,))]))  # the second crosses

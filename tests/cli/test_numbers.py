@@ -9,16 +9,16 @@ import torch
 import moses_rnn
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.networks.encdec import SWITCHES
-from moses_rnn.producers.open import save_model
+from moses_rnn.scorers.open import save_model
 from tests.commands import zygote
-from tests.models.checkpoints import (
+from tests.networks.checkpoints import (
     bengio_checkpoint,
     cslm_checkpoint,
     encdec_checkpoint,
     rnnlm_checkpoint,
     search_checkpoint,
 )
-from tests.models.networks import (
+from tests.networks.networks import (
     CSLM_VOCABULARY,
     bengio_network,
     cslm_network,
@@ -26,8 +26,8 @@ from tests.models.networks import (
     rnnlm_network,
     search_network,
 )
-from tests.producers.pairs import SOURCE, TARGET
-from tests.producers.tiny_lm import SMALL, checkpoint
+from tests.scorers.pairs import SOURCE, TARGET
+from tests.scorers.tiny_lm import SMALL, checkpoint
 
 HUGE = 3e38  # finite in float32; products are not
 PAIRS = [("s2 s3", "t4 t5"), ("s2", "t2"), ("s2", "t3"), ("s4", "t3 t2")]

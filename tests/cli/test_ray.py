@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.scored import LONG, lines_of
 from tests.commands import program, run, saved_lines
-from tests.scoring.ray_cluster import Cluster, wait_until
+from tests.score.ray_cluster import Cluster, wait_until
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.timeout(1200)

@@ -127,7 +127,7 @@ def test_a_bomb_is_refused_in_little_memory(here):
         for _ in range(300):
             file.write(bytes(1 << 20))
     code = (
-        "import resource, sys; from moses_rnn.formats.validation import validate\n"
+        "import resource, sys; from moses_rnn.table.validation import validate\n"
         "resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))\n"
         "validate(sys.argv[1], print, lambda *_: None)"
     )

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from moses_rnn.cli import score_pairs
 from moses_rnn.cli.score import main
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
 from tests.commands import run
-from tests.producers.rare import ALIGNED, save_rare_model
+from tests.scorers.rare import ALIGNED, save_rare_model
 
 PAIRS = [("the small dog", "le petit chien"), ("a house", "une maison"), ("nowhere seen", "jamais vu")]
 

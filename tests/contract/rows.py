@@ -17,8 +17,8 @@ from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.open import NETWORKS, Model
-from tests.models import (
+from moses_rnn.scorers.open import NETWORKS, Model
+from tests.networks import (
     reference,
     reference_bengio,
     reference_cells,
@@ -28,9 +28,9 @@ from tests.models import (
     reference_rnnsearch,
     reference_seq2seq,
 )
-from tests.models.networks import CUSTOM, weights_of
-from tests.producers import bigrams
-from tests.producers.pairs import SOURCE, TARGET
+from tests.networks.networks import CUSTOM, weights_of
+from tests.scorers import bigrams
+from tests.scorers.pairs import SOURCE, TARGET
 
 WORDS = {"source": SOURCE, "target": TARGET}
 ALL = {f"{row.key} of other cells" if row is ENCDEC_OF_CELLS else row.key: row for row in (*NETWORKS, bigrams.BIGRAMS)}

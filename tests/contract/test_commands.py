@@ -10,9 +10,9 @@ import pytest
 from moses_rnn.cli import nbest, sample, score
 from moses_rnn.native import native_core
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.open import save_model
+from moses_rnn.scorers.open import save_model
 from tests.contract.rows import FIRST, SOURCE, TARGET
-from tests.models.saved import edit_config
+from tests.networks.saved import edit_config
 
 OF_PAIRS = [case for case in FIRST if case.architecture.reads_sources]
 TABLE = b"s2 ||| t2 t3 ||| 0.5\ns2 s3 ||| t2 t3 ||| 0.5\ns2 s3 |||  ||| 0.5\ns2 s3 ||| x ||| 0.5\n"

@@ -12,8 +12,8 @@ from moses_rnn.networks.native_learning import NativeKernel
 from moses_rnn.networks.softmax import WordPartition, WordSample
 from moses_rnn.networks.translation_network import NetworkOfPairs
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
-from tests.inference.id_pairs import random_pairs
-from tests.models.networks import weights_of
+from tests.networks.id_pairs import random_pairs
+from tests.networks.networks import weights_of
 
 PAIRS = [*random_pairs(8), ([], []), ([2, 3], []), ([], [4, 0]), ([8, 2, 3, 4, 5, 6], [7, 2, 3, 4, 5, 6])]
 LEARNED = pytest.mark.parametrize("case", [case for case in CASES if case.row.learned], ids=str)

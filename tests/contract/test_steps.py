@@ -9,8 +9,8 @@ from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
-from tests.inference.id_pairs import flat, random_pairs, score
-from tests.inference.pretended_device import DEVICE, pretended_device
+from tests.networks.id_pairs import flat, random_pairs, score
+from tests.networks.pretended_device import DEVICE, pretended_device
 
 WRITERS = [case for case in FIRST if case.architecture.stepper]
 ALL_WRITERS = pytest.mark.parametrize("case", [case for case in CASES if case.architecture.stepper], ids=str)

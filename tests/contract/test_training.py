@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.learning_curves import NATS
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training import language_models, pairs
 from moses_rnn.training.networks import NETWORKS, choose
 from moses_rnn.training.ranks import Threads
@@ -24,7 +24,7 @@ from moses_rnn.training.state import RANDOM
 from tests.contract.killed import train_until_killed
 from tests.contract.rows import ALL, ROWS
 from tests.contract.training import TRAININGS, after, lines_of, options_of, train, write_material
-from tests.models.networks import weights_of
+from tests.networks.networks import weights_of
 from tests.training.texts import Listener
 
 

@@ -53,7 +53,7 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-import moses_rnn.scoring.score
+import moses_rnn.score.score
 calls = iter(range(1, 1000))
 def dying(original):
     def wrapped(*args, **kwargs):

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
-from moses_rnn.producers.open import open_model, save_model
+from moses_rnn.scorers.open import open_model, save_model
 from tests.commands import run, saved_lines, start
 from tests.faults.conftest import FULL
-from tests.models.checkpoints import encdec_checkpoint
+from tests.networks.checkpoints import encdec_checkpoint
 
 HIDDEN = 1000 if FULL else 64
 

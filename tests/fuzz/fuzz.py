@@ -21,19 +21,19 @@ from tests.fuzz.models import config, config_seeds
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import FormatError, InputError
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.alignments import check_links, format_links, nearest, read_links
-    from moses_rnn.formats.arpa import parse_arpa
-    from moses_rnn.formats.embeddings import embedding_lines, read_embeddings
-    from moses_rnn.formats.lexicon import read_lexicon
-    from moses_rnn.formats.line_warnings import LineWarnings
-    from moses_rnn.formats.nbest import alignment_of, parse_nbest_line
-    from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
-    from moses_rnn.formats.phrase_table import parse_table
-    from moses_rnn.formats.rare_words import KINDS, RareWords, Shortlists, reserved_word
-    from moses_rnn.formats.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
+    from moses_rnn.moses.alignments import check_links, format_links, nearest, read_links
+    from moses_rnn.moses.arpa import parse_arpa
     from moses_rnn.moses.ini import MosesIni
     from moses_rnn.moses.ini_editing import IniEdit, extend_ini
+    from moses_rnn.moses.lexicon import read_lexicon
+    from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
     from moses_rnn.native import SWITCH
+    from moses_rnn.scorers.rare_words import KINDS, RareWords, Shortlists, reserved_word
+    from moses_rnn.table.line_warnings import LineWarnings
+    from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, words
+    from moses_rnn.table.phrase_table import parse_table
+    from moses_rnn.table.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
+    from moses_rnn.training.embeddings_text import embedding_lines, read_embeddings
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"

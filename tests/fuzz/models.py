@@ -7,15 +7,15 @@ from pathlib import Path
 
 import atheris
 
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError
     from moses_rnn.networks.encdec import EncDec, EncDecConfig
     from moses_rnn.networks.vocabulary import Vocabulary
-    from moses_rnn.producers.open import ENCDEC, finish_saving, save_model
+    from moses_rnn.scorers.open import ENCDEC, finish_saving, save_model
 
-from tests.models.checkpoints import encdec_checkpoint
+from tests.networks.checkpoints import encdec_checkpoint
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 CONFIGURED = ("config.json", ".config.json.new", "model.safetensors", "source.vocab")

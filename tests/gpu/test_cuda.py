@@ -12,16 +12,16 @@ from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.softmax import WordPartition
 from moses_rnn.networks.tries import build_trie, copy_levels
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.commands import run, settings
 from tests.conftest import LEARNED, TINY
-from tests.inference.id_pairs import flat, random_pairs, score
-from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.networks import CUSTOM, encdec_network
-from tests.producers import pairs as texts
-from tests.producers.bigrams import BigramStepper, random_network
+from tests.networks.checkpoints import encdec_checkpoint, make_producer
+from tests.networks.id_pairs import flat, random_pairs, score
+from tests.networks.networks import CUSTOM, encdec_network
+from tests.scorers import pairs as texts
+from tests.scorers.bigrams import BigramStepper, random_network
 
 pytestmark = pytest.mark.gpu
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE
 from tests.commands import program, run
-from tests.scoring.saved_models import save_models
+from tests.score.saved_models import save_models
 
 pytestmark = pytest.mark.moses
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.table.phrase_table import parse_table
 from tests.commands import run
 from tests.conftest import TINY
 

@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.moses.decoder import Moses
+from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.tuning import RESTARTS
 from moses_rnn.tuning.kbmira import format_features, format_scores
 from moses_rnn.tuning.lists import bleu_of, choose, read_tunable

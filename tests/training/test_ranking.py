@@ -13,8 +13,8 @@ from moses_rnn.training import ranking
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.ranking import CORRUPTIONS, HELD_OUT, RankedPairs, corrupted, hashes_of
 from moses_rnn.training.ranks import Threads
-from tests.models import reference_ranker as reference
-from tests.models.networks import weights_of, with_large_weights
+from tests.networks import reference_ranker as reference
+from tests.networks.networks import weights_of, with_large_weights
 from tests.training.small import FAST
 
 NULL = 9

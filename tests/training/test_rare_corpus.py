@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.rare_words import KINDS, RareWords
+from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training.corpus import CorpusConfig
 from moses_rnn.training.parallel import Annotation, ParallelTexts
 from tests.training.rare import LINES, WATCH, write_aligned

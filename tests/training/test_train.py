@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError, InputError, Stopped
-from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.networks.folders import CONFIG
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
+from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS

@@ -5,10 +5,10 @@ import torch
 
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.producers.open import Model, save_model
-from tests.models.checkpoints import encdec_checkpoint
-from tests.models.networks import encdec_network
-from tests.producers.pairs import SOURCE, TARGET
+from moses_rnn.scorers.open import Model, save_model
+from tests.networks.checkpoints import encdec_checkpoint
+from tests.networks.networks import encdec_network
+from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.writers import Attentive, unsure
 
 

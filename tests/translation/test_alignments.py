@@ -9,7 +9,7 @@ import torch
 from moses_rnn.translation import alignments
 from moses_rnn.translation.alignments import align, format_alignment, links
 from moses_rnn.translation.hypotheses import Hypothesis
-from tests.inference.id_pairs import flat
+from tests.networks.id_pairs import flat
 from tests.translation.writers import Attentive
 
 SOURCES = [(2, 3, 4), (2, 3, 4), (5,), (6, 6, 7, 8, 2), (5,)]

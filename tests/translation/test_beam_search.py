@@ -9,8 +9,8 @@ import torch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from tests.models import reference
-from tests.models.networks import weights_of
+from tests.networks import reference
+from tests.networks.networks import weights_of
 from tests.translation.writers import SOURCES, WORDS, flat, search, writer
 
 

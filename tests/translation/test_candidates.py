@@ -2,9 +2,9 @@
 
 import torch
 
-from moses_rnn.formats.lexicon import Lexicon
+from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.translation.candidates import CandidateLists
-from tests.producers.pairs import TARGET
+from tests.scorers.pairs import TARGET
 
 CPU = torch.device("cpu")
 LEXICON = Lexicon(

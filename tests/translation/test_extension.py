@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.phrase_table import Shape, parse_line, parse_table
+from moses_rnn.table.phrase_table import Shape, parse_line, parse_table
 from moses_rnn.translation.extension import (
     INVERSE,
     INVERSE_LEXICAL,

@@ -6,7 +6,7 @@ import pytest
 from moses_rnn.networks import steps
 from moses_rnn.networks.vocabulary import UNKNOWN_ID
 from moses_rnn.translation import hypotheses
-from tests.models.networks import SIZES
+from tests.networks.networks import SIZES
 from tests.translation.writers import SOURCES, flat, sampler, search, words_of
 
 MAKERS = {

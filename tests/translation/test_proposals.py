@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.table.phrase_forms import PLAIN, PhraseForm
+from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.proposals import (
     Proposal,
@@ -18,8 +18,8 @@ from moses_rnn.translation.proposals import (
     parse_sources,
 )
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.networks import encdec_network
+from tests.networks.checkpoints import encdec_checkpoint, make_producer
+from tests.networks.networks import encdec_network
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", *b"a b c d e f g".split()])
 TARGET = Vocabulary([b"<unk>", b"</s>", *b"t u v w x y".split()])

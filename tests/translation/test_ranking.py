@@ -9,8 +9,8 @@ from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.ranking import best_of_each
-from tests.inference.id_pairs import flat
-from tests.producers.bigrams import random_stepper
+from tests.networks.id_pairs import flat
+from tests.scorers.bigrams import random_stepper
 
 WORDS = (0, 2, 3)  # of K = 4
 SOURCES = [[2, 3, 4], [], [6, 0], [5]]

@@ -8,18 +8,18 @@ import torch
 
 from moses_rnn.errors import FormatError, OutputError, Stopped
 from moses_rnn.files.streams import show_nothing
-from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.formats.rare_words import KINDS
+from moses_rnn.moses.lexicon import Lexicon
+from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
-from moses_rnn.producers.open import open_model, save_model
+from moses_rnn.scorers.ensembles import GEOMETRIC, open_writer
+from moses_rnn.scorers.open import open_model, save_model
+from moses_rnn.scorers.rare_words import KINDS
 from moses_rnn.translation import translate
 from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.run import translate_text
-from tests.models.checkpoints import encdec_checkpoint
-from tests.producers.pairs import SOURCE, TARGET
-from tests.producers.rare import READ, save_rare_model
+from tests.networks.checkpoints import encdec_checkpoint
+from tests.scorers.pairs import SOURCE, TARGET
+from tests.scorers.rare import READ, save_rare_model
 from tests.translation.sentences import AttentiveModel, UnsureModel, network, sentences, text
 
 LINES = sentences(30)

@@ -10,9 +10,9 @@ import torch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
-from tests.inference.id_pairs import score
-from tests.models import reference
-from tests.models.networks import weights_of
+from tests.networks import reference
+from tests.networks.id_pairs import score
+from tests.networks.networks import weights_of
 from tests.translation.writers import SOURCES, every_target, flat, sampler, stepper, words_of, writer
 
 

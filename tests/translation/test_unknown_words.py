@@ -2,8 +2,8 @@
 
 import pytest
 
-from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.rare_words import RareWords
+from moses_rnn.moses.lexicon import Lexicon
+from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.translation.unknown_words import (
     RULES,
     by_attention,

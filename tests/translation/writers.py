@@ -11,7 +11,7 @@ from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.models.networks import SIZES, encdec_network
+from tests.networks.networks import SIZES, encdec_network
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]
 WORDS = [i for i in range(SIZES["target_vocabulary_size"]) if i != END_ID]

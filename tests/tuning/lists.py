@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.tuning.bleu import smoothed_bleu
 from moses_rnn.tuning.lists import TunableList, read_tunable
 from moses_rnn.tuning.weights import Weights

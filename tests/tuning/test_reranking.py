@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.lists import statistics_of
 from moses_rnn.tuning.reranking import (

@@ -73,8 +73,8 @@ def _explanation(folder: Path, request: Explain) -> Explanation:
     from moses_rnn.analysis.explain import Explainer, look_up, parse_pair
     from moses_rnn.analysis.phrase_samples import read_for_network
     from moses_rnn.files.streams import find_input
-    from moses_rnn.formats.signatures import recorded_names
-    from moses_rnn.formats.validation import signature_of
+    from moses_rnn.table.signatures import recorded_names
+    from moses_rnn.table.validation import signature_of
     from moses_rnn.translation.proposals import Reading
 
     added = recorded_names(signature_of(find_input(request.phrase_table)))

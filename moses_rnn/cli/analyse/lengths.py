@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, put, reports_errors, takes
 from moses_rnn.cli.options import text_of
-from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.lengths import KnownWords
@@ -53,10 +53,10 @@ class LengthsRequest:
 def lengths(request: LengthsRequest) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
     check_inputs(request.source, request.reference, *request.outputs, request.model)
+    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
     from moses_rnn.analysis.plots import lengths_figure, picture
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.formats.grids import LAYOUTS
 
     kind = kind_of(request.output, PICTURES, "the table needs nothing") if request.output else ""
     texts = (request.source, request.reference, *request.outputs)
@@ -74,7 +74,7 @@ def lengths(request: LengthsRequest) -> None:
 def _known_words(folder: Path) -> KnownWords:
     """The words of a network by the language of the texts, not by what it reads and writes."""
     from moses_rnn.analysis.lengths import KnownWords
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)
     sides = (model.source_vocabulary, model.target_vocabulary)

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from moses_rnn.analysis.choices import METHODS
+from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     SEED,
     force_option,
@@ -26,14 +27,13 @@ from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, 
 from moses_rnn.cli.nmt_options import warn_of_unit
 from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of
 from moses_rnn.errors import FormatError, InputError, writing
-from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.alignment_maps import AlignmentMap
     from moses_rnn.analysis.phrase_samples import Pair
     from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.producers.open import Model
+    from moses_rnn.scorers.open import Model
 
     Points = tuple[str, list[str], Floats]
 
@@ -165,8 +165,8 @@ def _check_files(request: MapRequest) -> None:
 
 def _export(request: MapRequest, output: str) -> None:
     from moses_rnn.analysis.maps import all_embeddings
-    from moses_rnn.formats.embeddings import embedding_lines
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
+    from moses_rnn.training.embeddings_text import embedding_lines
 
     names, rows = all_embeddings(open_model(request.folder), request.side)
     with output_to(output, request.force, ()) as file:
@@ -178,7 +178,7 @@ def _export(request: MapRequest, output: str) -> None:
 def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputFile]]:
     """Files that appear together, none in place of what is read."""
     from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
-    from moses_rnn.producers.open import model_files
+    from moses_rnn.scorers.open import model_files
 
     refuse_equal(names)
     inputs = (*filter(None, [request.file, request.target]), *model_files(request.folder))
@@ -191,9 +191,9 @@ def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputF
 def _draw_points(request: MapRequest) -> None:
     """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
     kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json need nothing") for name in request.outputs]
+    from moses_rnn.analysis.grids import as_csv
     from moses_rnn.analysis.maps import as_grid, as_json, as_text, check_method, draw_map
     from moses_rnn.analysis.plots import map_figure, picture
-    from moses_rnn.formats.grids import as_csv
 
     method = request.method or ("pca" if request.what == "sentences" else "tsne")
     check_method(method)
@@ -231,8 +231,8 @@ def _phrase_points(request: MapRequest) -> Points:
 def _sentence_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import phrase_points
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.formats.phrase_forms import words
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
+    from moses_rnn.table.phrase_forms import words
 
     model = open_model(request.folder)
     warn_of_unit(model)
@@ -293,7 +293,7 @@ def _alignment_files(request: MapRequest) -> list[str]:
 def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
     from moses_rnn.analysis.alignment_maps import attentive_stepper, choose_lines, given_maps, own_maps
     from moses_rnn.files.streams import find_input
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
 
     model, file = open_model(request.folder), str(request.file)
     stepper = attentive_stepper(model)
@@ -310,7 +310,7 @@ def _report_gates(request: MapRequest) -> None:
     for name in request.outputs:
         kind_of(name, ("csv",), "")
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
-    from moses_rnn.formats.grids import as_csv
+    from moses_rnn.analysis.grids import as_csv
 
     network = "encoder" if request.side == "source" else "decoder"
     with _outputs(request, request.outputs) as files:

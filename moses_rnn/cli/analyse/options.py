@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.analysis.grids import LAYOUTS, PICTURES
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.formats.grids import LAYOUTS, PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.streams import Advanced
-    from moses_rnn.producers.open import Model
+    from moses_rnn.scorers.open import Model
 
 column_option = click.option(
     "--column",
@@ -94,7 +94,7 @@ def open_phrase_network(folder: Path) -> Model:
         CheckpointError: it cannot be read, or is of another network.
     """
     from moses_rnn.networks.encdec import ENCDEC
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)
     if model.architecture is not ENCDEC:
@@ -109,7 +109,7 @@ def open_writer(folder: Path) -> Model:
     Raises:
         CheckpointError: it cannot be read, or is of a network that scores whole pairs alone.
     """
-    from moses_rnn.producers.open import open_model
+    from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)
     if model.architecture.stepper is None:

@@ -42,9 +42,9 @@ class ParsesRequest:
 @takes(ParsesRequest)
 def parses(request: ParsesRequest) -> None:
     """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
+    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.formats.grids import LAYOUTS
 
     name = find_input(request.gold)
     lines = list(read_lines(name))

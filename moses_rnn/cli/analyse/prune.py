@@ -66,8 +66,8 @@ class PruneRequest:
 @takes(PruneRequest)
 def prune(request: PruneRequest) -> None:
     """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
+    from moses_rnn.analysis.grids import as_text
     from moses_rnn.analysis.pruning import as_grid, warnings
-    from moses_rnn.formats.grids import as_text
 
     table = open_table(request.phrase_table, request.column, by_table=request.by != "rnn")
     pruned = _write_pruned(table, request)
@@ -98,7 +98,7 @@ def _signature(
     signature: dict[str, Any] | None, table: ScoredTable, pruned: Pruned, digest: dict[str, Any], request: PruneRequest
 ) -> bytes:
     """What is recorded of the smaller table, whose own bytes have the `digest`."""
-    from moses_rnn.formats.signatures import changed_signature
+    from moses_rnn.table.signatures import changed_signature
 
     files = {"input": Path(table.path).name, "output": Path(request.output).name, "file": digest}
     shape = {"lines": pruned.lines[1], "columns": table.scores}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     SEED,
     SORTED,
@@ -20,7 +21,6 @@ from moses_rnn.cli.analyse.options import (
 )
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
-from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
@@ -68,8 +68,8 @@ class TargetsRequest:
 @takes(TargetsRequest)
 def targets(request: TargetsRequest) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
+    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.targets import as_grid, as_text
-    from moses_rnn.formats.grids import LAYOUTS
 
     table = open_table(request.phrase_table, request.column)
     with progress() as advanced:
@@ -82,7 +82,7 @@ def targets(request: TargetsRequest) -> None:
 
 def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
     from moses_rnn.analysis.targets import SourceGroup, targets_of
-    from moses_rnn.formats.phrase_forms import words
+    from moses_rnn.table.phrase_forms import words
 
     there = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
     if not there:
@@ -150,9 +150,9 @@ def summary(request: SummaryRequest) -> None:
         preferences_grid,
         summarise,
     )
+    from moses_rnn.analysis.grids import LAYOUTS, as_csv
     from moses_rnn.files.outputs import NoOutput, OutputFile
-    from moses_rnn.formats.grids import LAYOUTS, as_csv
-    from moses_rnn.formats.signatures import recorded_floor
+    from moses_rnn.table.signatures import recorded_floor
 
     output = request.output
     kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""

@@ -21,7 +21,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.options import long_option, output_to, shard_option, text_of
-from moses_rnn.scoring.nbest_request import ListRequest
+from moses_rnn.score.nbest_request import ListRequest
 
 EPILOG = """\b
 Example:
@@ -113,8 +113,8 @@ def add(given: ListRequest) -> None:
     import torch
 
     from moses_rnn.cli.progress import progress
-    from moses_rnn.scoring.nbest_features import make_features
-    from moses_rnn.scoring.nbest_lists import ListFeatures, label_features
+    from moses_rnn.score.nbest_features import make_features
+    from moses_rnn.score.nbest_lists import ListFeatures, label_features
 
     if given.threads:
         torch.set_num_threads(given.threads)

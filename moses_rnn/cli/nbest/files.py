@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard
-    from moses_rnn.formats.nbest import NBestLine
+    from moses_rnn.moses.nbest import NBestLine
 
 
 def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
     """The list's name and lines, or those of a shard of it."""
     from moses_rnn.files.shards import count_lines, read_part
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.formats.nbest import parse_nbest
+    from moses_rnn.moses.nbest import parse_nbest
 
     name = find_input(nbest)
     if shard is None:

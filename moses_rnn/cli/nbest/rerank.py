@@ -13,7 +13,7 @@ from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.options import output_to, text_of
 
 if TYPE_CHECKING:
-    from moses_rnn.formats.nbest import NBestLine
+    from moses_rnn.moses.nbest import NBestLine
 
 EPILOG = """\b
 Example:

@@ -9,8 +9,8 @@ from moses_rnn.analysis.report import gather
 from tests.analysis.report.small import OPTIONS, SIGNATURE, TABLE, Producer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
-from tests.models.checkpoints import search_checkpoint
-from tests.models.networks import search_network
+from tests.networks.checkpoints import search_checkpoint
+from tests.networks.networks import search_network
 
 
 @pytest.fixture(scope="session")

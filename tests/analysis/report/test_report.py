@@ -18,10 +18,10 @@ from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.report import Survey, costs_by_class, costs_by_position, gather, write_report
 from moses_rnn.analysis.verdicts import read_tuning
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.signatures import read_signature
 from moses_rnn.networks.inspection import word_log_probs
-from moses_rnn.producers.open import open_model, save_model
+from moses_rnn.scorers.open import open_model, save_model
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.signatures import read_signature
 from moses_rnn.translation.proposals import Proposal, Proposals, Reading
 from tests.analysis.report.small import NAMES, OPTIONS, RESULTS, TABLE, Producer, Reader
 from tests.analysis.scored import line as small_line

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from moses_rnn.formats.signatures import read_signature
-from moses_rnn.formats.validation import check_signature
+from moses_rnn.table.signatures import read_signature
+from moses_rnn.table.validation import check_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, with_another_score
 from tests.commands import run

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from moses_rnn.cli.cslm import main
-from tests.producers.tiny_lm import NBSP
+from tests.scorers.tiny_lm import NBSP
 
 TINY = ["--config", "sizes.toml", "--order", "3", "--embedding-size", "4", "--shortlist", "6"]
 TRAIN = ["train", "train.fr", "--model", "cslm", *TINY, "--max-epochs", "2", "--preset", "small", "--device", "cpu"]

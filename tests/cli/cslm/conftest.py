@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.cli.cslm.calls import TRAIN, cslm, sentences
-from tests.producers.tiny_lm import SMALL
+from tests.scorers.tiny_lm import SMALL
 
 
 @pytest.fixture(scope="module")

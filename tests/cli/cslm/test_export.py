@@ -1,8 +1,8 @@
 """moses-rnn cslm export-nplm: NPLM's file, and what loads it."""
 
-from moses_rnn.producers.open import save_model
+from moses_rnn.scorers.open import save_model
 from tests.cli.cslm.calls import cslm, names
-from tests.producers.tiny_lm import checkpoint
+from tests.scorers.tiny_lm import checkpoint
 
 INI = "[feature]\nNeuralLM name=CSLM0 order=3 path={} factor=0\n\n[weight]\nCSLM0= 0.1\n"
 

@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from moses_rnn.producers.open import open_model
+from moses_rnn.scorers.open import open_model
 from tests.cli.cslm.calls import TRAIN, cslm
 
 

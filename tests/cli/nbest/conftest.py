@@ -4,7 +4,7 @@ import pytest
 
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
 from tests.commands import zygote
-from tests.scoring.saved_models import save_models
+from tests.score.saved_models import save_models
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.nbest import main
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.producers.open import open_model
-from tests.producers.pairs import TARGET
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
+from tests.scorers.pairs import TARGET
 from tests.tuning.lists import plain_bleu
 
 CASES = int(os.environ.get("MOSES_RNN_CASES", "200"))

@@ -1,0 +1,61 @@
+"""N-gram models in ARPA format, as KenLM reads it: ``log10 p<TAB>w_1 … w_n[<TAB>log10 backoff]`` in sections.
+
+A section begins with ``\\1-grams:`` and so on. Comments (``#``) may stand before ``\\data\\``, blank lines anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from moses_rnn.errors import FormatError, shown
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import NUMBER
+
+SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
+LOG_PROB = re.compile(rb"-inf|" + NUMBER.pattern)
+UNKNOWN = b"<unk>"
+UNKNOWN_AS_WRITTEN = frozenset([UNKNOWN, b"<UNK>"])  # KenLM takes both for the same
+BINARY = b"mmap lm"  # how KenLM's own files begin
+
+
+def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]:
+    """The n-grams of a model, shorter ones first, as their words; ``<unk>`` has this one spelling.
+
+    Args:
+        lines: with their line ends.
+        name: of the file, for messages.
+
+    Raises:
+        FormatError: it is not an ARPA file, or has no end.
+    """
+    order, begun = 0, False  # 0: before the first section
+    for number, line in enumerate(lines, start=1):
+        text = line.rstrip(b"\r\n")
+        if not text.strip() or (text.startswith(b"#") and not begun):
+            continue
+        if section := SECTION.fullmatch(text):
+            order = int(section[1])
+        elif text == b"\\end\\":
+            return
+        elif order:
+            yield _n_gram(text, order, name, number)
+        elif not begun:
+            _check_begin(text, name, number)
+            begun = True
+    raise FormatError(name, None, "\\end\\ as the last line", "none: the file was cut short")
+
+
+def _check_begin(text: bytes, name: str, number: int) -> None:
+    if text != b"\\data\\":
+        advice = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
+        found = "a binary model" if text.startswith(BINARY) else f"another line, of {len(text):,} bytes"
+        raise FormatError(name, number, "an ARPA file, which begins with \\data\\", found, advice)
+
+
+def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:
+    fields = words(text)
+    is_whole = order + 1 <= len(fields) <= order + 2 and LOG_PROB.fullmatch(fields[0])
+    if not is_whole or b"\r" in text:  # versions of KenLM differ in whether a carriage return parts words
+        raise FormatError(name, number, f"a log-probability, {order} words and perhaps a backoff", shown(text))
+    return tuple(UNKNOWN if word in UNKNOWN_AS_WRITTEN else word for word in fields[1 : order + 1])

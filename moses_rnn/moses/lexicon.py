@@ -1,0 +1,148 @@
+"""Which words translate a word, the likeliest first: read from files, or counted from links between words.
+
+A dictionary is a file of lines ``source target p(target | source)``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from moses_rnn.errors import FormatError, shown
+from moses_rnn.moses.alignments import Links, broken, check_links, parse_links
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine
+
+COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, of source, of both together
+MOST_OFTEN = 1e15  # that a pair can have been extracted
+LinkCounts = dict[bytes, Counter[bytes]]  # how often a source word is linked to each target word
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Of each source word its translations with p(target | source), none of p 0, the likeliest first; ties by bytes.
+
+    A word without any is not in it.
+    """
+
+    entries: Mapping[bytes, Sequence[tuple[bytes, float]]]
+
+    def likeliest(self, source: bytes, most: int) -> list[bytes]:
+        """At most so many translations of a word."""
+        return [target for target, _ in self.entries.get(source, ())[:most]]
+
+    def best(self, source: bytes) -> bytes | None:
+        """The likeliest translation of a word; None if the lexicon does not have it."""
+        return next(iter(self.likeliest(source, 1)), None)
+
+    def coverage(self, words: Collection[bytes]) -> tuple[int, int]:
+        """How many of a source's words it translates, and how many of them it has as translations."""
+        targets = {target for translations in self.entries.values() for target, _ in translations}
+        return sum(word in self.entries for word in words), sum(word in targets for word in words)
+
+    def lines(self) -> Iterator[bytes]:
+        """As a dictionary file; in the order of bytes."""
+        for source in sorted(self.entries):
+            for target, p in self.entries[source]:
+                yield b"%s %s %.9g\n" % (source, target, p)
+
+
+def read_lexicon(lines: Iterable[bytes], name: str) -> Lexicon:
+    """Read a dictionary.
+
+    Args:
+        lines: with or without their ends.
+        name: of the file, for messages.
+
+    Raises:
+        FormatError: a line is not two words and a probability, or is of a pair that was there before.
+    """
+    entries: dict[bytes, dict[bytes, float]] = defaultdict(dict)
+    for number, line in enumerate(lines, 1):
+        source, target, p = _columns(line, name, number)
+        if target in entries[source]:
+            raise FormatError(name, number, "each pair of words once", f"{shown(source)} with {shown(target)} again")
+        entries[source][target] = p
+    ordered = {source: _ordered(targets) for source, targets in entries.items()}
+    return Lexicon({source: targets for source, targets in ordered.items() if targets})
+
+
+def _columns(line: bytes, name: str, number: int) -> tuple[bytes, bytes, float]:
+    columns = words(line.rstrip(b"\r\n"))
+    if len(columns) != 3 or not NUMBER.fullmatch(columns[2]) or not 0 <= float(columns[2]) <= 1:
+        raise FormatError(name, number, "source target p, with p from 0 to 1", shown(line))
+    return columns[0], columns[1], float(columns[2])
+
+
+def _ordered(targets: Mapping[bytes, float]) -> list[tuple[bytes, float]]:
+    return sorted(((target, p) for target, p in targets.items() if p > 0), key=lambda entry: (-entry[1], entry[0]))
+
+
+def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]]) -> LinkCounts:
+    """How often words are linked in pairs of sentences.
+
+    Args:
+        pairs: source words, target words, and links that were checked.
+    """
+    counts: LinkCounts = defaultdict(Counter)
+    for source, target, links in pairs:
+        for j, i in set(links):
+            counts[source[j]][target[i]] += 1
+    return counts
+
+
+def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
+    """How often words are linked in the pairs of a phrase table that have one source word.
+
+    Each counts as often as its pair was extracted.
+
+    Args:
+        lines: of the table.
+        name: of the table, for messages.
+
+    Raises:
+        FormatError: such a line has no counts, no alignment, or one of other words.
+    """
+    counts: LinkCounts = defaultdict(Counter)
+    for line in lines:
+        source, target = words(line.source), words(line.target)
+        if len(source) == 1:
+            joint = _joint_count(line, name)
+            for _, i in _table_links(line, len(target), name):
+                counts[source[0]][target[i]] += joint
+    return counts
+
+
+def _joint_count(line: TableLine, name: str) -> int:
+    fields = line.line.split(SEPARATOR)
+    counts = words(fields[COUNTS_FIELD].strip(b" \t\r\n")) if len(fields) > COUNTS_FIELD else []
+    if len(counts) < 3 or not NUMBER.fullmatch(counts[2]) or not 0 <= float(counts[2]) <= MOST_OFTEN:
+        expected = "three counts in field 5, the last of them of the pair"
+        raise FormatError(name, line.number, expected, shown(b" ".join(counts)), "train-model.perl writes them.")
+    return round(float(counts[2]))
+
+
+def _table_links(line: TableLine, target_words: int, name: str) -> Links:
+    try:
+        links = parse_links(line.alignment)
+        check_links(links, 1, target_words)
+    except ValueError as error:
+        raise broken(name, line.number, error) from error
+    return links
+
+
+def lexicon_of(counts: Mapping[bytes, Mapping[bytes, int]], least: int = 1) -> Lexicon:
+    """The lexicon of links that were counted: p(target | source) is a link's share of all links of the source word.
+
+    Args:
+        counts: of links.
+        least: a pair linked less often is left out.
+    """
+    entries = {}
+    for source, targets in counts.items():
+        total = sum(targets.values())
+        often = {target: count / total for target, count in targets.items() if count >= max(least, 1)}
+        if often:
+            entries[source] = _ordered(often)
+    return Lexicon(entries)

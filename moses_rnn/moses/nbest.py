@@ -1,0 +1,191 @@
+"""Moses's n-best lists: ``sentence ||| hypothesis ||| Name= v v Name= v ||| total [||| segmentation [||| …]]``.
+
+Values are natural logarithms. Only the end of the third field is ever touched (moses/Manager.cpp, OutputNBest).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from moses_rnn.errors import FormatError, shown
+from moses_rnn.moses.alignments import Links, parse_links
+from moses_rnn.table.phrase_forms import ALIGNMENT_POINT, BLANKS, words
+from moses_rnn.table.phrase_table import NUMBER, SEPARATOR
+
+# What mert-moses.pl takes for a label: anything with an underscore inside is a sparse feature's
+LABEL = re.compile(rb"(?:[^ \t]+_[^ \t]+|[A-Za-z][A-Za-z0-9]*)=")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # of a dense feature
+SENTENCE = re.compile(rb"[0-9]{1,9}")
+# ``0-1=0-1 2=2 …``: source words = target words, both from 0
+SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,20}))?")
+SEGMENTATION = re.compile(rb"%b(?: %b)*" % (SPAN.pattern, SPAN.pattern))
+MARKUP = re.compile(rb"""<[A-Za-z][^<> ]*(?: [A-Za-z-]+=(?:"[^"]*"|'[^']*'))+ ?/?>""")  # moses/XmlOption.cpp
+ALIGNMENT = re.compile(rb"(?:%b(?: %b)*)?" % (ALIGNMENT_POINT.pattern, ALIGNMENT_POINT.pattern))
+
+
+class NBestLine(NamedTuple):
+    """One hypothesis and where its feature field ends."""
+
+    number: int  # of the line in its list, from 1
+    sentence: int  # from 0
+    hypothesis: bytes
+    features: bytes
+    total: bytes
+    further: tuple[bytes, ...]  # segmentation, alignment, …
+    end_of_features: int
+    line: bytes
+
+    def with_features(self, added: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
+        """The line with further features behind its own, every other byte as it came."""
+        text = b""
+        for name, values in added:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"expected a feature name of letters and digits, found {name!r}")
+            text += b" %s= %s" % (name.encode(), b" ".join(values))
+        return self.line[: self.end_of_features] + text + self.line[self.end_of_features :]
+
+    def labels(self) -> list[tuple[str, list[float]]]:
+        """Each label of the features with its values."""
+        labels: list[tuple[str, list[float]]] = []
+        for word in words(self.features):
+            if word.endswith(b"="):
+                labels.append((word[:-1].decode("utf-8", "surrogateescape"), []))
+            else:
+                labels[-1][1].append(float(word))
+        return labels
+
+    def values(self, name: str) -> list[float]:
+        """The values of one feature; none if it is not there."""
+        return [value for label, values in self.labels() if label == name for value in values]
+
+
+def parse_nbest(lines: Iterable[bytes], name: str, lines_before: int = 0) -> Iterator[NBestLine]:
+    """Parse the lines of the n-best list `name`, of which some before these are left out."""
+    for number, line in enumerate(lines, start=lines_before + 1):
+        yield parse_nbest_line(line, name, number)
+
+
+def parse_nbest_line(line: bytes, name: str, number: int) -> NBestLine:
+    """Parse one line; see `parse_nbest`."""
+    fields = line.rstrip(b"\r\n").split(SEPARATOR)
+    if len(fields) < 4:
+        raise FormatError(name, number, "at least 4 fields separated by '|||'", f"{len(fields)}: {shown(line)}")
+    sentence, hypothesis, features, total = (field.strip(BLANKS) for field in fields[:4])
+    if not SENTENCE.fullmatch(sentence):
+        raise FormatError(name, number, "the number of a sentence in field 1", shown(sentence))
+    if not NUMBER.fullmatch(total):
+        raise FormatError(name, number, "the total score in field 4", shown(total))
+    _check_features(features, name, number)
+    before = len(fields[0]) + len(fields[1]) + 2 * len(SEPARATOR)
+    end = before + len(fields[2].rstrip(BLANKS))
+    further = tuple(field.strip(BLANKS) for field in fields[4:])
+    return NBestLine(number, int(sentence), hypothesis, features, total, further, end, line)
+
+
+def _check_features(features: bytes, name: str, number: int) -> None:
+    """Labels and their values, each label with at least one."""
+    label, count = b"", 1
+    for word in words(features):
+        if NUMBER.fullmatch(word) and label:
+            count += 1
+        elif LABEL.fullmatch(word) and count:
+            label, count = word, 0
+        else:
+            expected = "a number" if label and not count else "'Name=' or a number"
+            raise FormatError(name, number, f"{expected} in field 3", shown(word), "Was the list made unlabelled?")
+    if not count:
+        raise FormatError(name, number, f"a number after {shown(label)} in field 3", "none")
+
+
+def format_nbest_line(
+    sentence: int, hypothesis: bytes, feature: str, value: float, links: Sequence[int] | None = None
+) -> bytes:
+    """A line of a list with a single feature, whose weight is 1: its value is the total too.
+
+    The value is a natural logarithm and has six digits, which is what Moses's extractor keeps. `links` have for each
+    word the source word that it belongs to, from 0; they are written where Moses puts the alignment when there is no
+    segmentation, as pairs source-target.
+    """
+    line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
+    if links is not None:
+        line += b" ||| " + b" ".join(b"%d-%d" % (source, target) for target, source in enumerate(links))
+    return line + b"\n"
+
+
+def check_plain(line: NBestLine, name: str) -> None:
+    """Refuse words with factors (``-report-all-factors-in-n-best``) and marks such as ``|0-1|`` in a hypothesis."""
+    if b"|" in line.hypothesis:
+        word = next(word for word in words(line.hypothesis) if b"|" in word)
+        advice = (
+            "Make the list without -report-all-factors-in-n-best and without marks of segments in the hypothesis\n"
+            "(-include-segmentation-in-n-best has a field of its own). A plain '|' is written &#124;."
+        )
+        raise FormatError(name, line.number, "a hypothesis of plain words, without '|'", shown(word), advice)
+
+
+def check_source(line: NBestLine, source: bytes, name: str) -> None:
+    """Refuse a source sentence that the decoder did not read for this line, or not as plain words.
+
+    A segmentation covers each source word exactly once. Without one, only markup and factors can be noticed.
+    """
+    segments = segmentation_of(line, name)
+    if b"|" in source or (segments is None and MARKUP.search(source)):
+        expected = f"plain words in source sentence {line.sentence}, without factors and XML markup"
+        raise FormatError(name, line.number, expected, shown(source))
+    if segments is None:
+        return
+    count = len(words(source))
+    spans = sorted((first, last + 1) for first, last, _, _ in segments)
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    if [0, *ends] != [*begins, count] or any(begin >= end for begin, end in spans):
+        covered = sum(end - begin for begin, end in spans)
+        expected = f"{covered} source words of sentence {line.sentence}, as many as the segmentation covers"
+        advice = (
+            "The source must be the text that the decoder read, line by line: the same tokenisation, no XML markup."
+        )
+        raise FormatError(name, line.number, expected, f"{count}: {shown(source)}", advice)
+
+
+def _behind_segmentation(line: NBestLine) -> tuple[bytes, ...]:
+    """The fields behind the total and the segmentation, if there is one."""
+    segmented = line.further and SEGMENTATION.fullmatch(line.further[0])
+    return line.further[1:] if segmented else line.further
+
+
+def alignment_of(line: NBestLine, name: str) -> Links:
+    """The links of a hypothesis, as Moses prints them behind the total and the segmentation, if there is one.
+
+    Further fields may follow: the recovered input or a tree (moses/Manager.cpp, moses/ChartManager.cpp).
+    """
+    fields = _behind_segmentation(line)
+    if not fields[:1] or not ALIGNMENT.fullmatch(fields[0]):
+        if not words(line.hypothesis):  # nothing is linked
+            return ()
+        expected = "the alignment of a hypothesis behind its total"
+        advice = "Make the list with -print-alignment-info-in-n-best."
+        raise FormatError(name, line.number, expected, f"none: {shown(line.line)}", advice)
+    return parse_links(fields[0])
+
+
+def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:
+    """First and last source word, first target word and the one behind the last of each phrase; None if it has none.
+
+    All from 0. A phrase without target words (an unknown word under ``-drop-unknown``) is printed as if it had one, or
+    2^64 of them at the beginning of the sentence (moses/TrellisPath.cpp, GetTargetWordsRange); but the next phrase
+    begins where it does.
+    """
+    if not line.further or not SEGMENTATION.fullmatch(line.further[0]):
+        return None
+    text = line.further[0]
+    spans = [(int(a), int(b or a), int(c), int(d or c)) for a, b, c, d in SPAN.findall(text)]
+    begins = [*(begin for _, _, begin, _ in spans), len(words(line.hypothesis))]
+    ends = [
+        begin if begin == following else end + 1
+        for (_, _, begin, end), following in zip(spans, begins[1:], strict=True)
+    ]
+    if [0, *ends] != begins:
+        what = f"a segmentation of the {begins[-1]} target words"
+        raise FormatError(name, line.number, what, f"{shown(text)}: {shown(line.line)}")
+    return [(first, last, begin, end) for (first, last, begin, _), end in zip(spans, ends, strict=True)]

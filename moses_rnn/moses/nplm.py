@@ -1,0 +1,88 @@
+"""The text format of NPLM (nplm src/model.cpp), which a Moses built ``--with-nplm`` runs as ``NeuralLM``.
+
+Moses's wrapper takes the network's raw output as the score: what is written here should normalise itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import InputError, shown
+from moses_rnn.table.phrase_forms import words
+
+Matrix = npt.NDArray[np.float32]
+
+UNKNOWN, BEGIN, END, NULL = b"<unk>", b"<s>", b"</s>", b"<null>"
+NEVER = -100.0  # output bias of what is never predicted; Moses floors scores there
+
+
+@dataclass(frozen=True)
+class NplmNetwork:
+    """A network of two rectified layers; n words are its n-grams, oldest first.
+
+    `words` are both the input and the output vocabulary, by id, ``<unk>``, ``<s>``, ``</s>`` and ``<null>`` (a missing
+    word before a phrase) among them.
+    """
+
+    order: int
+    words: Sequence[bytes]  # V
+    input_embeddings: Matrix  # V × E
+    hidden_weights: tuple[Matrix, Matrix]  # H_1 × (order - 1)E, H_2 × H_1
+    hidden_biases: tuple[Matrix, Matrix]  # H_1, H_2
+    output_weights: Matrix  # V × H_2
+    output_biases: Matrix  # V
+
+    def lines(self) -> Iterator[bytes]:
+        """The file, line by line; values with nine digits, which give back the same float32.
+
+        Raises:
+            InputError: a word could not be read back, or is there twice.
+            ValueError: a special word is missing.
+        """
+        self._check()
+        (first, second), (b_1, b_2) = self.hidden_weights, self.hidden_biases
+        config = {
+            "version": 1,
+            "ngram_size": self.order,
+            "input_vocab_size": len(self.words),
+            "output_vocab_size": len(self.words),
+            "input_embedding_dimension": self.input_embeddings.shape[1],
+            "num_hidden": len(b_1),
+            "output_embedding_dimension": len(b_2),
+            "activation_function": "rectifier",
+        }
+        yield from _section(b"config", (f"{key} {value}".encode() for key, value in config.items()))
+        for side in (b"input", b"output"):
+            yield from _section(side + b"_vocab", self.words)
+        yield from _section(b"input_embeddings", _rows(self.input_embeddings))
+        for number, (weights, biases) in enumerate(((first, b_1), (second, b_2)), start=1):
+            yield from _section(b"hidden_weights %d" % number, _rows(weights))
+            yield from _section(b"hidden_biases %d" % number, _rows(biases[:, None]))
+        yield from _section(b"output_weights", _rows(self.output_weights))
+        yield from _section(b"output_biases", _rows(self.output_biases[:, None]))
+        yield b"\\end\n"
+
+    def _check(self) -> None:
+        seen: set[bytes] = set()
+        for word in self.words:
+            if words(word) != [word] or b"\n" in word or word in seen:
+                raise InputError(f"expected words without blanks, each once, as NPLM reads them, found {shown(word)}")
+            seen.add(word)
+        if missing := {UNKNOWN, BEGIN, END, NULL} - seen:
+            raise ValueError(f"expected {', '.join(map(shown, sorted(missing)))} among the words")
+
+
+def _section(name: bytes, lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[bytes]:
+    yield b"\\" + name + b"\n"
+    for line in lines:
+        yield line + b"\n"
+    yield b"\n"
+
+
+def _rows(matrix: Matrix) -> Iterator[bytes]:
+    for row in matrix:
+        yield b"\t".join([b"%.9g" % value for value in row.tolist()])

@@ -1,0 +1,164 @@
+"""Whether models and a table fit each other: seen before, while and after the table is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
+from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.reading import InputTable
+from moses_rnn.scorers.ensembles import recorded_hashes
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.signatures import (
+    FLOORED_REFUSAL,
+    UNKNOWN_REFUSAL,
+    UNKNOWN_WARNING,
+    ColumnCounts,
+    added_names,
+    read_signature,
+    records_of,
+)
+
+
+def check_learned(model: Model) -> None:
+    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance.
+
+    Raises:
+        CheckpointError: it does not, by what its training recorded.
+    """
+    learned, rival, measure = model.held_out_cost, model.baseline_cost, model.architecture.measure
+    if learned is None or rival is None or learned < rival:
+        return
+    command = "moses-rnn nmt train" if model.learned_sentences else "moses-rnn-train"
+    raise CheckpointError(
+        f"{model.folder}: expected a model that costs less than {measure.rival}'s {rival:.2f} {measure.unit}, "
+        f"found {learned:.2f}",
+        advice=(
+            f"It has learned nothing that helps. Train longer (the same {command} with a larger "
+            "--max-minutes or --max-epochs continues), or\ntrain again with another --learning-rate; "
+            "--allow-misfit scores with it all the same."
+        ),
+    )
+
+
+def check_complete(options: ScoringOptions) -> None:
+    """Refuse to take a table for complete whose signature is of another run, or is missing."""
+    signature = read_signature(options.output) or {}
+    # The models of an earlier run come first
+    models = [record.get("sha256") for record in records_of(signature, "models")][-len(options.folders) :]
+    floors = [record.get("floor") for record in records_of(signature, "added_columns")]
+    floor = None if options.logarithms else options.floor
+    if (signature.get("input"), models, floors) != (
+        Path(options.table).name,
+        list(map(recorded_hashes, options.folders)),
+        [floor] * options.added_columns,
+    ):
+        raise OutputError(
+            f"{options.output}: exists already, and its signature names another table, model, floor or number of "
+            "columns; use --force to replace it"
+        )
+
+
+def check_new(options: ScoringOptions, signature: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse to add a column that the table has, by the signature beside it."""
+    there = [] if options.again else sorted({*names} & {*added_names(signature)})
+    if there:
+        raise InputError(
+            f"{options.table}: expected a table without {' and '.join(there)}, found "
+            f"{'them' if there[1:] else 'it'} added already, by the signature beside it",
+            advice=(
+                "Score the table that it was made from. --again adds another such column, by a further model, say."
+            ),
+        )
+
+
+def check_form(table: InputTable, models: Sequence[Model]) -> None:
+    """Refuse models of other phrases than the table has, and a table without the alignments that a model needs.
+
+    A model that learned from plain words may read a factor.
+    """
+    form = table.form
+    for model in models:
+        if model.rare is not None and not form.is_plain:
+            raise CheckpointError(
+                f"{model.folder}: expected a table of plain words, to annotate rare words in, found one of {form}"
+            )
+        learned = model.form
+        fits = learned.hierarchical == form.hierarchical
+        fits &= learned.source_factor in (None, form.source_factor)
+        fits &= learned.target_factor in (None, form.target_factor)
+        if not fits:
+            raise CheckpointError(
+                f"{model.folder}: expected a model that was trained on phrases like those of {table.path} ({form}), "
+                f"found one for {learned}",
+                advice=f"Train one with: moses-rnn-train {table.path}",
+            )
+        if model.rare is not None and model.rare.needs_links and not table.first.alignment:
+            raise FormatError(
+                table.path,
+                table.first.number,
+                f"a word alignment in field 4, by which the rare words of {model.folder} are annotated",
+                "none",
+                "train-model.perl writes it, unless the table was made with --NoWordAlignment.",
+            )
+
+
+def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str]) -> None:
+    """Refuse a column whose model does not know the table's words, or finds its pairs impossible.
+
+    Raises:
+        MisfitError: naming the shares.
+    """
+    for name, unknown, floored in () if options.allow_misfit else shares(counts, names):
+        misfits = []
+        if unknown > UNKNOWN_REFUSAL:
+            misfits.append(f"{unknown:.1%} of the pairs with a word outside its shortlists")
+        if floored >= FLOORED_REFUSAL:
+            misfits.append(f"{floored:.1%} of the scores at the floor")
+        if misfits:
+            raise MisfitError(
+                f"{options.table}: expected a table that {name}'s model knows, found {' and '.join(misfits)} in "
+                f"{counts.lines:,} lines",
+                advice=(
+                    "Was the model trained on another table, language or tokenisation? Make one with: "
+                    f"moses-rnn-train {options.table}\n--allow-misfit scores with it all the same."
+                ),
+            )
+
+
+def shares(counts: ColumnCounts, names: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+    """Of each added column: its name, the share of pairs with ``<unk>``, the share of scores at the floor."""
+    lines = max(counts.lines, 1)
+    for name, unknown, floored in zip(names, counts.unknown, counts.floored, strict=False):
+        yield name, unknown / lines, floored / lines
+
+
+def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
+    """That a network scores something else than it learned from.
+
+    Args:
+        model: of pairs.
+        on_sentences: whether it scores sentences, not phrases.
+    """
+    units = "phrases", "sentences"
+    if model.learned_sentences != on_sentences:
+        learned = units[model.learned_sentences]
+        yield f"{model.folder} learned from {learned} (its unit), but scores {units[on_sentences]} here"
+
+
+def fit_warnings(counts: ColumnCounts, names: Sequence[str]) -> Iterator[str]:
+    """Warn of columns whose model knows too few of the table's words, and of those that MERT cannot use."""
+    for name, unknown, _ in shares(counts, names):
+        if unknown > UNKNOWN_WARNING:
+            yield (
+                f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
+                "<unk>: a model with larger shortlists would tell such words apart"
+            )
+    for name, low, high in zip(names, counts.lowest, counts.highest, strict=False):
+        if low == high:
+            yield (
+                f"{name} is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it "
+                "from tuning with tuneable-components=)"
+            )

@@ -1,0 +1,75 @@
+"""How long scoring a table will take here, judged by its first lines; nothing is written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.score.checks import check_form, check_new
+from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.reading import open_table
+from moses_rnn.score.score import computed_by, manifest_of, open_models
+from moses_rnn.score.workers import choose_compute, describe_columns, map_in_order, open_workers
+from moses_rnn.table.signatures import fitting_signature
+
+SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What to expect of a scoring; `lines` are those of the table, or of a shard of it, as far as its size tells."""
+
+    lines: float
+    lines_per_second: float
+    computed_by: str  # the native core or torch, and in which precision
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return self.lines / self.lines_per_second
+
+    def __str__(self) -> str:
+        hours, rest = divmod(round(self.seconds), 3600)
+        took = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+        return (
+            f"{self.lines_per_second:,.0f} lines/s here ({self.computed_by}): {took} for about {self.lines:,.0f} lines"
+        )
+
+
+def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
+    """Score the first lines of a table, and extrapolate from them.
+
+    Args:
+        options: all choices; no output is looked at.
+        seconds: how long to score at least, or to the table's end.
+
+    Raises:
+        InputError: the table comes through a pipe, whose size nobody knows, or it or the model is rejected.
+    """
+    if options.table == STANDARD_STREAM:
+        raise InputError("--estimate: expected a table of a known size, found standard input")
+    models = open_models(options)
+    check_new(options, fitting_signature(options.table), [column.name for column in describe_columns(options, models)])
+    table = open_table(options, models[0].form, _leave_out if options.rejects else None, lambda: None)
+    check_form(table, models)
+    compute = choose_compute(options, models)
+    lines = first = read = 0
+    started = began = time.monotonic()
+    with open_workers(options, models, compute) as workers:
+        for chunk, _ in map_in_order(table.chunks(), workers):
+            lines, read = lines + len(chunk), int(chunk.numbers[-1])
+            if not first:
+                first, began = lines, time.monotonic()
+            elif time.monotonic() - began >= seconds:
+                break
+        now = time.monotonic()
+    if lines == first:  # the table is a single chunk
+        first, began = 0, started
+    manifest = manifest_of(options, table, models, (), compute)
+    return Estimate(lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(manifest))
+
+
+def _leave_out(_line: bytes, _error: FormatError) -> None:
+    """What happens to an invalid line where nothing is written."""

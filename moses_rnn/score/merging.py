@@ -1,0 +1,197 @@
+"""The shards of a scored table become one table: checked against each other, laid end to end, with one signature."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moses_rnn.errors import InputError, Stopped
+from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+from moses_rnn.files.shards import Shard
+from moses_rnn.files.streams import Advanced, is_gzip
+from moses_rnn.moses.ini_editing import NewIni, lines_of
+from moses_rnn.score.checks import fit_warnings
+from moses_rnn.score.options import rejects_of
+from moses_rnn.table.phrase_table import Shape
+from moses_rnn.table.signatures import COUNTED, ColumnCounts, read_signature
+
+PIECE_BYTES = 1 << 24  # copied at once
+ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # in all shards
+TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # of a table's identity; copies on other machines have other times
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge made, and what the user should know."""
+
+    lines: int
+    rejected: int
+    ini: NewIni
+    warnings: tuple[str, ...]
+
+
+class ScoredShard:
+    """A scored shard and its signature, which may hold anything.
+
+    Raises:
+        InputError: there is none, or it is not one of a shard.
+    """
+
+    def __init__(self, path: str) -> None:
+        record = read_signature(path)
+        if not Path(path).is_file() or record is None:
+            found = "no signature beside it" if Path(path).is_file() else "nothing of that name"
+            raise InputError(
+                f"{path}: expected a shard of a scored table, found {found}",
+                advice="Did its run end? With --resume it continues; PATH.json is written at its end.",
+            )
+        self.path, self.record = path, record
+        try:
+            self._read(record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            expected = "the signature of a shard, as moses-rnn-score --shard writes it"
+            found = f"one without {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"{path}.json: expected {expected}, found {found}") from error
+
+    def _read(self, record: Mapping[str, Any]) -> None:
+        shard, columns = record["shard"], record["added_columns"]
+        self.shard = Shard(int(shard["number"]), int(shard["count"]))
+        self.table_lines = int(shard["lines"])
+        lines, self.rejected = int(record["lines"]), int(record["rejected_lines"])
+        share = len(self.shard.lines_of(self.table_lines))
+        if lines + self.rejected != share:
+            raise ValueError(f"{lines + self.rejected:,} lines in place of {share:,}")
+        self.bytes, self.sha256 = int(record["file"]["bytes"]), str(record["file"]["sha256"])
+        source, target = (int(factors) for factors in shard["factors"])
+        self.shape = Shape(int(record["columns"]) - len(columns), (source, target), aligned=False)
+        counted = {key: [column[key] for column in columns] for key in ("unknown", "floored", "lowest", "highest")}
+        self.counts = ColumnCounts(lines, **counted)
+        self.computed_by = str(record.get("native") or "torch")
+        self.settings = {  # which must be equal in all shards
+            **{key: record.get(key) for key in ALIKE},
+            "number of shards": self.shard.count,
+            "table": [shard["identity"].get(key) for key in TABLE_HASHES],
+            "number of lines": self.table_lines,
+            "added columns": [{k: v for k, v in column.items() if k not in COUNTED} for column in columns],
+        }
+
+
+def merge(
+    paths: Sequence[str], output: str, *, force: bool, advanced: Advanced, should_stop: Callable[[], bool]
+) -> MergeResult:
+    """Lay the shards of a scored table end to end.
+
+    Args:
+        paths: of the tables that the shards' runs have written, in any order.
+        output: the whole table.
+        force: it may be replaced.
+        advanced: called with the bytes that are copied, and their share.
+        should_stop: called as often.
+
+    Raises:
+        InputError: a shard is missing, doubled, torn or of other models or settings than the first; nothing appears
+            under the output's name.
+        OutputError: an output cannot be written.
+        Stopped: as requested.
+    """
+    shards = in_table_order([ScoredShard(path) for path in paths])
+    first, counts = shards[0], ColumnCounts()
+    for shard in shards:
+        counts.add(shard.counts)
+    columns = first.record["added_columns"]
+    ini = lines_of(output, first.shape.columns + len(columns), first.shape.factors)
+    cores = sorted({shard.computed_by for shard in shards})
+    rejected = sum(shard.rejected for shard in shards)
+    whole = sum(shard.bytes for shard in shards)
+    if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):
+        expected = "a name that ends as the shards' do, which are not compressed again"
+        raise InputError(f"{output}: expected {expected}, found {Path(mixed).name}")
+    names = [output, f"{output}.json", *([rejects_of(output)] if rejected else [])]
+    inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
+    refuse_equal(names)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names]
+        table, signature = files[:2]
+        for piece in _pieces(shards):
+            table.write(piece)  # which is compressed already
+            advanced(table.bytes, table.bytes / whole)
+            if should_stop():
+                raise Stopped(f"stopped after {table.bytes:,} bytes; the same command starts over")
+        record = {key: value for key, value in first.record.items() if key != "shard"} | {
+            "output": Path(output).name,
+            "file": table.digest(),
+            "native": None if cores == ["torch"] else " and ".join(cores),
+            "rejected_lines": rejected,
+            "lines": counts.lines,
+            "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
+            "merged_from": len(shards),
+        }
+        signature.append((json.dumps(record, indent=2) + "\n").encode())
+        if rejected:
+            files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.rejected))
+        commit_all(files)
+    warnings = [*ini.warnings, *fit_warnings(counts, [str(column.get("name")) for column in columns])]
+    if len(cores) > 1:
+        warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")
+    return MergeResult(counts.lines, rejected, ini, tuple(warnings))
+
+
+def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
+    """The shards in the order of the table.
+
+    Raises:
+        InputError: they are not all shards of one table, scored alike, each once.
+    """
+    first = shards[0]
+    by_number: dict[int, ScoredShard] = {}
+    for shard in shards:
+        other = by_number.setdefault(shard.shard.number, shard)
+        if other is not shard:
+            raise InputError(f"{shard.path}: expected each shard once, found {shard.shard} as {other.path} too")
+        for what, value in shard.settings.items():
+            if value != first.settings[what]:
+                raise InputError(
+                    f"{shard.path}: expected the same {what} as {first.path}, found {value!r} and there "
+                    f"{first.settings[what]!r}",
+                    advice="All shards must be of the same table, scored by the same models with the same options.",
+                )
+    count = first.shard.count
+    if missing := [str(number) for number in range(1, count + 1) if number not in by_number]:
+        names = ", ".join(missing[:20]) + (f" and {len(missing) - 20:,} more" if missing[20:] else "")
+        raise InputError(f"expected {count:,} shards, found {len(shards):,}: missing {names}")
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:
+    """The shards' bytes; raises InputError where they are not those that a signature tells of."""
+    for shard in shards:
+        digest = hashlib.sha256()
+        try:
+            with Path(shard.path).open("rb") as file:
+                while piece := file.read(PIECE_BYTES):
+                    digest.update(piece)
+                    yield piece
+        except OSError as error:
+            raise InputError(f"{shard.path}: cannot be read: {error.strerror}") from error
+        if digest.hexdigest() != shard.sha256:
+            raise InputError(
+                f"{shard.path}: expected the file that its signature tells of, found other bytes",
+                advice=f"It was changed or cut short: score shard {shard.shard} again, with --force.",
+            )
+
+
+def _rejected_lines(shard: ScoredShard) -> bytes:
+    path = Path(rejects_of(shard.path))
+    try:
+        lines = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    count = lines.count(b"\n")
+    if count != shard.rejected:
+        raise InputError(f"{path}: expected {shard.rejected:,} rejected lines, found {count:,}")
+    return lines

@@ -1,0 +1,219 @@
+"""The features that a user asks for, made of models on disk, and how each scores a hypothesis of an n-best list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_rnn.errors import FormatError, InputError, ScoreError
+from moses_rnn.files.streams import find_input
+from moses_rnn.moses.alignments import broken, check_links, format_links
+from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
+from moses_rnn.networks.hardware import Compute
+from moses_rnn.score.checks import check_learned
+from moses_rnn.score.nbest_request import ListRequest
+from moses_rnn.scorers.backoff import open_backoff
+from moses_rnn.scorers.base import ScoreProducer, Scores
+from moses_rnn.scorers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
+from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.language_models import NetworkLanguageModel, text
+from moses_rnn.scorers.mixtures import ARITHMETIC, Mixture, check_mixture
+from moses_rnn.scorers.open import Model, needs_alignments, open_model
+from moses_rnn.scorers.phrases import WordPenaltyProducer, read_shortlist
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.table_blocks import Pairs, Phrases
+
+Knows = Callable[[bytes], bool]  # tells of a word whether a model knows it
+
+
+Part = tuple[bytes, bytes, bytes]  # of a hypothesis, scored at once: source, target, and their links where they count
+Parts = Callable[[NBestLine, bytes, str], list[Part]]  # of a line of a list of that name, given its source sentence
+
+
+def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
+    """The hypothesis: for a language model, a word penalty, a network that has read sentences."""
+    return [(source, line.hypothesis, b"")]
+
+
+def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
+    """The hypothesis with its alignment, by which a network's rare words are annotated; refuses a line without one."""
+    links = alignment_of(line, name)
+    try:
+        check_links(links, len(words(source)), len(words(line.hypothesis)))
+    except ValueError as error:
+        raise broken(name, line.number, error) from error
+    return [(source, line.hypothesis, format_links(links))]
+
+
+def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
+    """The phrase pairs that the hypothesis is made of; refuses a line without a segmentation that fits.
+
+    Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
+    """
+    read, written = words(source), words(line.hypothesis)
+    segments = segmentation_of(line, name)
+    if segments is None:
+        if not written:
+            return []
+        advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
+        raise FormatError(name, line.number, "a segmentation", "none", advice)
+    return [
+        (b" ".join(read[first : last + 1]), b" ".join(written[begin:end]), b"") for first, last, begin, end in segments
+    ]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Values of hypotheses, each the sum of a producer's scores of its `parts`, as the decoder adds up phrases.
+
+    If it is `of_sources`, the source sentences count, all of which must then be the list's. A model that reads source
+    words, or reads or writes target words, knows some of them.
+    """
+
+    producer: ScoreProducer
+    parts: Parts = whole
+    of_sources: bool = True
+    knows_source: Knows | None = None
+    knows_target: Knows | None = None
+
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Scores:
+        """Natural logarithms of lines, each with its source sentence; lines × num_scores.
+
+        Equal parts are scored once, in an order that does not depend on the list's.
+
+        Raises:
+            FormatError: a line of the list `name` lacks what its parts are told by.
+            ScoreError: a part has no score; `row` is that of its line.
+        """
+        of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
+        rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])
+        parts = [part for of_line in of_lines for part in of_line]
+        totals = np.zeros((len(lines), self.producer.num_scores))
+        if parts:
+            distinct = sorted(set(parts))
+            place = {part: i for i, part in enumerate(distinct)}
+            read, written, links = map(list, zip(*distinct, strict=True))
+            try:
+                values = self.producer.log_probs(Pairs(read, written, links if self.parts is aligned else None))
+            except ScoreError as error:
+                error.row = int(rows[parts.index(distinct[error.row])])
+                raise
+            of_parts = values[[place[part] for part in parts]]
+            if self.parts is not phrases:
+                return of_parts
+            # No differences of running sums: their rounding would depend on the lines before.
+            np.add.at(totals, rows, of_parts)
+        return totals
+
+
+def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
+    """The features of the list `name`, each with its name.
+
+    The first line tells whether alignments or segmentations are there, where models need them.
+    """
+    if request.backoff and all(
+        open_model(folder, of_pairs=False).architecture.reads_sources for folder in request.folders
+    ):
+        raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")
+    if first is not None and any(map(needs_alignments, request.folders)):
+        alignment_of(first, name)
+    for path in request.add:
+        yield _of_model(path, first, name, request)
+    for folders in request.ensembles:
+        yield _of_models(folders, first, name, request)
+    if request.word_penalty:
+        yield "WP", Feature(WordPenaltyProducer(read_shortlist(request.word_penalty)), of_sources=False)
+
+
+def _of_model(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
+    if not path.is_dir():
+        n_grams = KenlmProducer(find_input(str(path)))
+        return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
+    model = open_model(path, of_pairs=False)
+    if not request.allow_misfit:
+        check_learned(model)
+    if model.architecture.reads_sources:
+        return model.name, _of_pairs(model, first, name, request)
+    return model.name, Feature(_language_model(model, request), of_sources=False, knows_target=_knows(model))
+
+
+def _of_models(
+    paths: tuple[Path, ...], first: NBestLine | None, name: str, request: ListRequest
+) -> tuple[str, Feature]:
+    """Whether they are language models, the first one tells."""
+    if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).architecture.reads_sources:
+        return Mixture.name, _of_mixture(paths, request)
+    if request.shares:
+        raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
+    ensemble = open_ensemble(paths, request.combine or GEOMETRIC)
+    return ensemble.name, _of_pairs(ensemble, first, name, request)
+
+
+def _knows(model: Writer | KenlmProducer) -> Knows:
+    """Of the words that a model writes."""
+    if isinstance(model, KenlmProducer):
+        return lambda word: text(word) in model.model
+    return model.target_vocabulary.id_of().__contains__
+
+
+def _of_pairs(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
+    """Of the phrases of a hypothesis if the networks learned from phrases, unless sentences are wanted."""
+    for member in model.models:
+        if not request.allow_misfit:
+            check_learned(member)
+        if member.form.hierarchical:
+            found = "found one of rules, which no hypothesis shows"
+            raise InputError(f"{member.folder}: expected a model of phrases, {found}")
+        if member.form.is_factored:
+            raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
+    compute = Compute(request.device) if isinstance(model, Ensemble) else _compute(model, request)
+    read, written = model.source_vocabulary.id_of().__contains__, _knows(model)
+    sides = (written, read) if model.inverse else (read, written)
+    return Feature(model.make_producer(compute), _parts_for(model, first, name, request), True, *sides)
+
+
+def _parts_for(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
+    if model.rare is not None and model.rare.needs_links:
+        return aligned
+    if request.whole or model.learned_sentences or first is None:
+        return whole
+    if first.hypothesis and segmentation_of(first, name) is None:
+        advice = (
+            "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
+            "  network that learned phrases was not made for."
+        )
+        raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
+    return phrases
+
+
+def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
+    """Of networks, and of n-gram models if there are files among them."""
+    models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
+    if 0 < len(models) < len(paths) and not request.backoff:
+        raise InputError(
+            "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
+            "  Without it every word outside the shortlist would have all that the network gives to <unk>."
+        )
+    combination = request.combine or ARITHMETIC
+    check_mixture(list(models.values()), combination)
+    n_grams = {path: KenlmProducer(find_input(str(path))) for path in paths if path not in models}
+    members = [_language_model(models[path], request) if path in models else n_grams[path] for path in paths]
+    try:
+        mixture = Mixture(members, combination, request.shares or None)
+    except ValueError as error:
+        raise InputError(f"--shares: {error}") from error
+    knows = [*map(_knows, models.values())] or [*map(_knows, n_grams.values())]
+    return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
+
+
+def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:
+    backoff = open_backoff(request.backoff, model.target_vocabulary) if request.backoff else None
+    return model.make_language_model(_compute(model, request), backoff)
+
+
+def _compute(model: Model, request: ListRequest) -> Compute:
+    floors_long = request.long_phrases == "floor"
+    return model.choose_compute(request.device, "fp32", floors_long=floors_long)

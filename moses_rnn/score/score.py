@@ -1,0 +1,255 @@
+"""A phrase table in, the same table with further scores out: the main road, from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
+from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
+from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of
+from moses_rnn.native import native_core
+from moses_rnn.networks.hardware import Compute
+from moses_rnn.score.checks import (
+    check_complete,
+    check_fit,
+    check_form,
+    check_learned,
+    check_new,
+    fit_warnings,
+    unit_warnings,
+)
+from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.reading import CHUNK_BYTES, CHUNK_LINES, InputTable, Rejects, open_table
+from moses_rnn.score.workers import choose_compute, describe_columns, map_in_order, open_workers
+from moses_rnn.scorers.open import Model, model_files, open_model
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
+
+FIRST_CHECK = 100_000  # lines, after which and after each doubling a table's fit is checked before its end
+
+
+@dataclass
+class Counts(ColumnCounts):
+    """What went through, for the state of an unfinished run, the signature and the user.
+
+    `lines` were written and `rejected` ones left out, up to number `read` of the table. `oom_splits` is how often work
+    was split because the device's memory ran out. `odd_lines` are the counts of `LineWarnings`.
+    """
+
+    read: int = 0
+    rejected: int = 0
+    oom_splits: int = 0
+    odd_lines: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScoringResult:
+    """What a run made: its counts, the lines that a moses.ini needs, and what the user should know."""
+
+    counts: Counts
+    column_names: tuple[str, ...]
+    feature_line: str
+    weight_line: str
+    warnings: tuple[str, ...]
+    computed_by: str  # the native core or torch, and in which precision
+
+
+def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[], bool]) -> ScoringResult:
+    """Score a phrase table.
+
+    Args:
+        options: all choices.
+        progress: called after every chunk with the lines that are done and, if known, their share of the table.
+        should_stop: called after every chunk, and several times a second while a pipe has nothing to give.
+
+    Raises:
+        InputError: the table, a model or the ini was rejected; nothing appears under the output's name.
+        OutputError: an output cannot be written; what was finished can be resumed.
+        Stopped: as requested; what was finished can be resumed, unless it came or went through a pipe.
+    """
+    counts, rejects, odd_lines = Counts(), Rejects(), LineWarnings(options.table)
+
+    def stop_if_requested() -> None:
+        if should_stop():
+            raise Stopped(f"stopped after {counts.lines:,} lines; {_after_stop(options)}")
+
+    def save(read: int) -> None:
+        """Have all lines up to that number count."""
+        rejected = rejects.until(read)
+        if rejected and options.rejects:
+            files.append(options.rejects, b"".join(rejected))
+        counts.read, counts.rejected = read, counts.rejected + len(rejected)
+        files.save(asdict(counts))
+
+    with open_files(options) as files:
+        before = fitting_signature(options.table)
+        models = open_models(options)
+        columns = describe_columns(options, models)
+        names = tuple(column.name for column in columns)
+        check_new(options, before, names)
+        table = open_table(options, models[0].form, rejects.take if options.rejects else None, stop_if_requested)
+        check_form(table, models)
+        ini = _new_ini(options, table, len(columns))  # refused now rather than after hours
+        compute = choose_compute(options, models)
+        with open_workers(options, models, compute) as workers:
+            manifest = manifest_of(options, table, models, names, compute)
+            counts = Counts(**(files.begin(manifest) or {}))
+            rejects.until(counts.read)  # which an interrupted run has written
+            odd_lines.counts = counts.odd_lines
+            next_check = max(FIRST_CHECK, 2 * counts.lines)
+            for chunk, scored in map_in_order(table.chunks(after=counts.read), workers):
+                odd_lines.look(chunk.odd_lines)
+                counts.add(scored.counts)
+                counts.oom_splits += scored.oom_splits
+                files.append(options.output, scored.block)
+                save(int(chunk.numbers[-1]))
+                progress(counts.lines, table.share(counts.read))
+                stop_if_requested()
+                if counts.lines >= next_check:
+                    check_fit(options, counts, names)
+                    next_check = 2 * counts.lines
+        save(max(counts.read, rejects.last))
+        if options.shard is None:  # a small part may have other words than the whole
+            check_fit(options, counts, names)
+        table.check_unchanged()
+        record = _record(options, table, counts.rejected, files.digest(options.output))
+        signature = scored_signature(manifest, record, table.shape.columns, columns, counts, before)
+        small = zip(_small_files(options), (signature, ini.content), strict=True)
+        files.commit({path: content for path, content in small if path})
+    units = (text for model in models for text in unit_warnings(model, on_sentences=False))
+    about_lines = (*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, rejects))
+    warnings = (*units, *about_lines, *fit_warnings(counts, names))
+    return ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
+
+
+def open_files(options: ScoringOptions) -> ResumableOutputs:
+    """The files of a run: table, signature and ini, and the lines that are left out.
+
+    Raises:
+        AlreadyComplete: all are there, made of the same table and models.
+        OutputError: as for `ResumableOutputs`, or they are complete and of something else.
+    """
+    models = [file for folder in options.folders for file in model_files(folder)]
+    try:
+        return ResumableOutputs(
+            [options.output],
+            list(filter(None, _small_files(options))),
+            optional=[options.rejects] if options.rejects else [],
+            resume=options.resume,
+            force=options.force,
+            inputs=(options.table, *([find_input(options.moses_ini)] if options.moses_ini else []), *models),
+            advise=_advice,
+        )
+    except AlreadyComplete:
+        check_complete(options)
+        raise
+
+
+def _small_files(options: ScoringOptions) -> tuple[str | None, str | None]:
+    """Signature and ini, if they are wanted."""
+    return None if options.output == STANDARD_STREAM else options.output + ".json", options.new_ini
+
+
+def open_models(options: ScoringOptions) -> list[Model]:
+    """The models that score.
+
+    Raises:
+        CheckpointError: one cannot be read, is of the other direction, or has learned nothing.
+    """
+    models = [open_model(folder, direction="source-to-target") for folder in options.models]
+    models += [open_model(folder, direction="target-to-source") for folder in options.inverse_models]
+    if not options.allow_misfit:
+        for model in models:
+            check_learned(model)
+    return models
+
+
+def _new_ini(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
+    columns = table.shape.columns
+    if options.moses_ini and options.new_ini:
+        edit = IniEdit(find_input(options.moses_ini), options.new_ini, options.output, absolute_paths=True)
+        return extend_ini(edit, options.table, columns, added)
+    return lines_of(options.output, columns + added, table.shape.factors)
+
+
+def manifest_of(
+    options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str], compute: Compute
+) -> dict[str, Any]:
+    """Everything that decides the bytes of the scored table, as JSON; workers share the threads by now."""
+    return {
+        "program": PROGRAM,
+        "torch": torch.__version__,
+        "input": table.identity,
+        "resumable": "pipe" not in table.identity,
+        "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
+        "columns": names,
+        "floor": options.floor,
+        "logarithms": options.logarithms,
+        "chunk": [CHUNK_LINES, CHUNK_BYTES],
+        "level": DEFAULT_LEVEL,
+        "device": sorted({torch.device(device).type for device in options.devices}),
+        "threads": 1 if compute.native else torch.get_num_threads(),
+        "precision": compute.precision,
+        "native": str(native_core()) if compute.native else None,
+        "shard": f"{options.shard} of {table.lines:,} lines" if options.shard else None,
+        "phrases": str(table.form),
+    }
+
+
+def computed_by(manifest: Mapping[str, Any]) -> str:
+    """The native core or torch, and in which precision."""
+    return f"{manifest['native'] or 'torch'}, {manifest['precision']}"
+
+
+def _record(options: ScoringOptions, table: InputTable, rejected: int, digest: dict[str, Any]) -> dict[str, Any]:
+    """What a signature says of the files."""
+    record: dict[str, Any] = {
+        "input": Path(options.table).name,
+        "output": Path(options.output).name,
+        "file": digest,
+        "rejected_lines": rejected,
+    }
+    if options.shard:
+        record["shard"] = {
+            "number": options.shard.number,
+            "count": options.shard.count,
+            "lines": table.lines,
+            "table": str(Path(options.table).absolute()),
+            "identity": dict(table.identity),
+            "factors": list(table.shape.factors),
+        }
+    return record
+
+
+def _after_stop(options: ScoringOptions) -> str:
+    if options.output != STANDARD_STREAM and Path(options.table).is_file():
+        return "the same command with --resume continues"
+    return "what goes through a pipe cannot be resumed: the same command starts over"
+
+
+def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
+    """What to do after an error, where something is saved."""
+    kept = f"{counts['lines']:,} lines are already scored and saved."
+    if isinstance(error, MisfitError):
+        return f"{kept} Continue with --resume --allow-misfit, or start over with --force and another --model."
+    if isinstance(error, FormatError):
+        return f"{kept} While the table stays as it is, continue with --resume --on-bad-line skip."
+    return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
+
+
+def _warnings(options: ScoringOptions, counts: Counts, rejects: Rejects) -> Iterator[str]:
+    """What became of lines that were not scored as they should be."""
+    if counts.rejected:
+        more = ", and others like" if counts.rejected > len(rejects.messages) else ""
+        yield f"{counts.rejected:,} lines were left out, to {options.rejects}{more}: " + "; ".join(rejects.messages)
+    if counts.oom_splits:
+        yield (
+            f"the device's memory ran out {counts.oom_splits:,} times; work was split, which can change the last "
+            "digits of a score (by less than 1e-4 in log p)"
+        )

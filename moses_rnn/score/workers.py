@@ -1,0 +1,310 @@
+"""Who scores the chunks of a table, and how: threads of this process, or workers of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import torch
+
+from moses_rnn.errors import InputError, MosesRnnError, PairError, Stopped, placing, shown
+from moses_rnn.files.outputs import Packing
+from moses_rnn.files.streams import is_gzip
+from moses_rnn.networks.hardware import Compute
+from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.ray_tasks import RayWorkers
+from moses_rnn.scorers.base import Description, ScoreProducer, Scores, Tally
+from moses_rnn.scorers.ensembles import MEAN_LOG, Writer, make_ensemble
+from moses_rnn.scorers.open import Model, ModelOnDisk
+from moses_rnn.scorers.phrases import WordPenaltyProducer
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.signatures import ColumnCounts
+from moses_rnn.table.table_blocks import TableLines
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
+ITEMS_AHEAD = 2  # for each worker
+MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
+WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
+CEILING = -DEFAULT_FLOOR  # of a logarithm whose exponential is written: Moses holds it as float32
+
+
+@dataclass(frozen=True)
+class ScoredChunk:
+    """A packed block of the new table, and what was counted in it; `oom_splits` see `Tally`."""
+
+    block: bytes
+    counts: ColumnCounts
+    oom_splits: int = 0
+
+
+class ChunkScorer:
+    """Makes blocks of the new table out of chunks of the old one: scores, checks, writes and packs.
+
+    Args:
+        producers: of the new columns; threads may share them.
+        name: of the table, for messages.
+        floor: lowest log p that is written; None: natural logarithms are written as they are.
+        pack: done to each block.
+    """
+
+    def __init__(self, producers: Sequence[ScoreProducer], name: str, floor: float | None, pack: Packing) -> None:
+        self.producers = producers
+        self._name, self._floor, self._pack = name, floor, pack
+        unbounded = np.array([of.unbounded for of in producers for _ in range(of.num_scores)], np.bool_)
+        self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
+
+    def __call__(self, chunk: TableLines) -> ScoredChunk:
+        """Score a chunk.
+
+        Raises:
+            MosesRnnError: it could not be scored, or a score is none, see `check_scores`; the line at fault is named.
+        """
+        try:
+            with placing(lambda row: f"{self._name}:{chunk.numbers[row]}"):
+                scores, tallies = self._score(chunk)
+        except MosesRnnError as error:
+            if not isinstance(error, PairError):
+                raise
+            raise self._failure(chunk, error) from error
+        except Exception as error:
+            raise self._failure(chunk, error) from error
+        scores = np.minimum(scores, self._highest)
+        written = scores if self._floor is None else np.maximum(scores, self._floor)
+        counts = ColumnCounts(
+            lines=len(scores),
+            unknown=[tally.unknown for tally in tallies],
+            floored=(scores < written).sum(axis=0).tolist(),
+            lowest=written.min(axis=0).tolist(),
+            highest=written.max(axis=0).tolist(),
+        )
+        oom_splits = sum({id(tally): tally.halvings for tally in tallies}.values())
+        return ScoredChunk(self._pack(chunk.append_scores(to_column(scores, self._floor))), counts, oom_splits)
+
+    def _score(self, chunk: TableLines) -> tuple[Scores, list[Tally]]:
+        pairs = chunk.pairs()
+        columns, tallies = [], []
+        for producer in self.producers:
+            tally = Tally()
+            columns.append(producer.log_probs(pairs, tally))
+            tallies += [tally] * producer.num_scores
+        return np.concatenate(columns, axis=1), tallies
+
+    def _failure(self, chunk: TableLines, error: Exception) -> MosesRnnError:
+        """What could not be scored: the lines, and by halving them again and again the one at fault."""
+        where = lines_of(chunk)
+        first = chunk.numbers[0]
+        while len(chunk) > 1:
+            half = chunk[: len(chunk) // 2]
+            chunk = chunk[len(chunk) // 2 :] if self._can_score(half) else half
+        pairs = chunk.pairs()
+        pair = shown(b" ||| ".join((pairs.sources[0], pairs.targets[0])))
+        if isinstance(error, PairError):
+            return InputError(f"{self._name}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
+        alone = "only in their company" if self._can_score(chunk) else "alone too"
+        return MosesRnnError(
+            f"{self._name}:{first}: expected to score {where}, found {type(error).__name__}: {error}\n"
+            f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"
+        )
+
+    def _can_score(self, chunk: TableLines) -> bool:
+        try:
+            self._score(chunk)
+        except Exception:
+            return False
+        return True
+
+
+def lines_of(chunk: TableLines) -> str:
+    """A chunk's lines, for messages."""
+    return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
+
+
+def to_column(scores: Scores, floor: float | None) -> Scores:
+    """Scores as a table has them: probabilities of which 9 digits are written, or logarithms; lines × columns."""
+    return scores + 0.0 if floor is None else np.exp(np.maximum(scores, floor))  # + 0.0: no -0
+
+
+@dataclass(frozen=True)
+class ScoringJob:
+    """What workers elsewhere are told: files and choices instead of open models."""
+
+    options: ScoringOptions
+    models: tuple[ModelOnDisk, ...]
+    compute: Compute
+    pack: Packing
+
+    def begin(self, device: str) -> ChunkScorer:
+        """Open the models on a device.
+
+        Raises:
+            CheckpointError: a model is not there, or not the one that was checked.
+        """
+        torch.set_num_threads(1)
+        writers = make_writers([model.open_again() for model in self.models], averaged=self.options.averaged)
+        return make_scorer(self.options, writers, replace(self.compute, device=device), self.pack)
+
+    def name_of(self, chunk: TableLines) -> str:
+        """A chunk's name for messages."""
+        return f"{self.options.table}: {lines_of(chunk)}"
+
+
+def choose_compute(options: ScoringOptions, models: Sequence[Model]) -> Compute:
+    """How all of them compute, on the first device: as suits the first of those that can do the least."""
+    first = min(models, key=lambda model: model.architecture.native is not None)
+    return first.choose_compute(options.devices[0], options.precision, floors_long=options.long_phrases == "floor")
+
+
+def open_workers(
+    options: ScoringOptions, models: Sequence[Model], compute: Compute
+) -> Workers[TableLines, ScoredChunk]:
+    """The workers that a run asks for, as a context. The threads of torch are set from here on.
+
+    Args:
+        options: of the run.
+        models: opened.
+        compute: how all of them compute, on the first device.
+
+    Raises:
+        MosesRnnError: there is no such cluster.
+    """
+    pack = Packing(is_gzip(options.output))
+    if options.ray is not None:
+        torch.set_num_threads(1)  # as each worker has: the manifest names it; nothing is computed in this process
+        job = ScoringJob(options, tuple(map(ModelOnDisk.of, models)), compute, pack)
+        return RayWorkers(job, options.ray, torch.device(compute.device).type)
+    of_each = share_threads(options.devices, options.threads, compute)
+    writers = make_writers(models, averaged=options.averaged)
+    scorers = [make_scorer(options, writers, replace(compute, device=device), pack) for device in options.devices]
+    return Threads([scorer for scorer in scorers for _ in range(of_each)])
+
+
+def make_scorer(options: ScoringOptions, writers: Sequence[Writer], compute: Compute, pack: Packing) -> ChunkScorer:
+    """What a worker does with chunks; threads of one device share it and its networks."""
+    producers = [writer.make_producer(compute) for writer in writers]
+    if options.word_penalty:
+        producers.append(WordPenaltyProducer(writers[0].target_vocabulary))
+    return ChunkScorer(producers, options.table, None if options.logarithms else options.floor, pack)
+
+
+def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
+    """What gives a column each: models, or all of a direction together.
+
+    Raises:
+        CheckpointError: models of a direction do not write the same words, and so have no mean.
+    """
+    if not averaged:
+        return [*models]
+    directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
+    return [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
+
+
+def describe_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Description]:
+    """The columns that are added, without anything that computes them."""
+    penalty = Description(WordPenaltyProducer.name, WordPenaltyProducer.meaning)
+    writers = make_writers(models, averaged=options.averaged)
+    return [*(writer.describe() for writer in writers), *[penalty] * options.word_penalty]
+
+
+def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:
+    """Share the processor's threads among workers; how many workers each device gets.
+
+    The native core computes a chunk in one thread. With torch, too, two workers of one thread score up to a sixth
+    faster than one of two, which wait for each other in every product.
+
+    Args:
+        devices: that compute.
+        threads: of the processor; None: all cores.
+        compute: how.
+    """
+    threads = threads or torch.get_num_threads()
+    if any(device.startswith("cuda") for device in devices):
+        return WORKERS_OF_A_GPU
+    if compute.native:
+        return max(threads // len(devices), 1)
+    if len(devices) > 1:
+        torch.set_num_threads(max(threads // len(devices), 1))
+        return 1
+    of_each = -(-threads // MOST_CPU_WORKERS)
+    torch.set_num_threads(of_each)
+    return threads // of_each
+
+
+class Workers(Protocol[Item_contra, Result_co]):
+    """Those who work; a context, at whose end they stop. `count` is how many there are."""
+
+    count: int
+
+    def submit(self, item: Item_contra) -> Callable[[], Result_co]:
+        """Hand an item to a worker; the call that is returned waits for the result, or raises what the work raised."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def map_in_order(items: Iterable[Item], workers: Workers[Item, Result]) -> Iterator[tuple[Item, Result]]:
+    """Items with their results, in the items' order.
+
+    If the items end with an error, the results before it come first. They do not if it is `Stopped`.
+    """
+    waiting: deque[tuple[Item, Callable[[], Result]]] = deque()
+    failures: list[Exception] = []
+    for item in _until_failure(items, failures):
+        waiting.append((item, workers.submit(item)))
+        if len(waiting) > workers.count * ITEMS_AHEAD:
+            first, result = waiting.popleft()
+            yield first, result()
+    for first, result in waiting:
+        yield first, result()
+    for failure in failures:
+        raise failure
+
+
+def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator[Item]:
+    try:
+        yield from items
+    except Stopped:
+        raise
+    except Exception as error:
+        failures.append(error)
+
+
+class Threads(Generic[Item, Result]):
+    """Threads of this process: enough where torch or the native core works outside Python's lock.
+
+    Args:
+        functions: one for each thread; several threads may share one.
+    """
+
+    def __init__(self, functions: Sequence[Callable[[Item], Result]]) -> None:
+        self.count = len(functions)
+        self._idle: SimpleQueue[Callable[[Item], Result]] = SimpleQueue()
+        for function in functions:
+            self._idle.put(function)
+        self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="worker")
+
+    def submit(self, item: Item) -> Callable[[], Result]:
+        """Hand an item to the next idle thread."""
+        return self._executor.submit(self._work, item).result
+
+    def _work(self, item: Item) -> Result:
+        function = self._idle.get()
+        try:
+            return function(item)
+        finally:
+            self._idle.put(function)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for what the threads are doing; nothing more is begun."""
+        self._executor.shutdown(cancel_futures=True)

@@ -1,0 +1,107 @@
+"""Networks that learned rare words by annotation: what they are to score is annotated first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from moses_rnn.errors import InputError, PairError
+from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
+from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.scorers.base import ScoreProducer, Scores, Tally
+from moses_rnn.scorers.rare_words import RareWords, Shortlists
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.table_blocks import Pairs, Phrases
+
+if TYPE_CHECKING:
+    from moses_rnn.scorers.ensembles import Writer
+
+
+def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
+    """The words that a network does not know by tokens."""
+    read, written = model.source_vocabulary, model.target_vocabulary
+    return Shortlists(_without(read, rare.read_tokens), _without(written, rare.written_tokens))
+
+
+def _without(vocabulary: Vocabulary, tokens: Sequence[bytes]) -> frozenset[bytes]:
+    return frozenset(vocabulary.words[2:]) - set(tokens)
+
+
+class AnnotatedProducer:
+    """A producer of pairs, whose rare words are annotated by the pairs' alignments.
+
+    A score depends on the pair and its links alone.
+
+    Args:
+        producer: of what is annotated.
+        model: the network's words.
+        rare: how it learned them.
+    """
+
+    num_scores = 1
+
+    def __init__(self, producer: ScoreProducer, model: Writer, rare: RareWords) -> None:
+        self.name = producer.name
+        self.meaning = annotated_meaning(producer.meaning, rare)
+        self.unbounded = producer.unbounded
+        self._producer = producer
+        self._inverse = model.inverse
+        self._rare = rare
+        self._shortlists = shortlists_of(model, rare)
+
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1.
+
+        Raises:
+            InputError: there are no alignments.
+            PairError: one is no alignment, or of other words.
+        """
+        tally = tally or Tally()
+        inner = Tally()
+        annotated, unknown = self._annotated(pairs)
+        scores = self._producer.log_probs(annotated, inner)
+        tally.unknown += unknown
+        tally.halvings += inner.halvings
+        return scores
+
+    def _annotated(self, pairs: Pairs) -> tuple[Pairs, int]:
+        """The pairs with their rare words annotated, and how many have a word outside the shortlists."""
+        annotated = []
+        unknown = 0
+        for source, target, text in zip(pairs.sources, pairs.targets, self._alignments(pairs), strict=True):
+            read, written = words(source), words(target)
+            links = _links(text, len(read), len(written))
+            if self._inverse:
+                read, written, links = written, read, transposed(links)
+            unknown += not self._knows(read, written)
+            tokens = self._rare.annotate(read, written, links, self._shortlists)
+            annotated.append((b" ".join(tokens[0]), b" ".join(tokens[1])))
+        read_and_written = Pairs.of(annotated)
+        return Pairs(*read_and_written.sides(inverse=self._inverse)), unknown
+
+    def _knows(self, read: list[bytes], written: list[bytes]) -> bool:
+        return self._shortlists.read.issuperset(read) and self._shortlists.written.issuperset(written)
+
+    def _alignments(self, pairs: Pairs) -> Phrases:
+        if not self._rare.needs_links:
+            return [b""] * len(pairs)
+        if pairs.alignments is None:
+            raise InputError(
+                f"{self.name}: expected pairs with word alignments, by which this model's rare words are annotated "
+                f"({self._rare.kind}), found pairs alone"
+            )
+        return pairs.alignments
+
+
+def _links(text: bytes, sources: int, targets: int) -> Links:
+    try:
+        links = parse_links(text)
+        check_links(links, sources, targets)
+    except ValueError as error:
+        raise PairError(str(error)) from error
+    return links
+
+
+def annotated_meaning(meaning: str, rare: RareWords) -> str:
+    """What a score is whose rare words are told apart."""
+    return f"{meaning}; rare words by {rare.kind}, window {rare.window}"

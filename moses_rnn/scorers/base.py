@@ -1,0 +1,55 @@
+"""The seam where the package grows: a score producer, words in and log-probabilities out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.table.table_blocks import Pairs
+
+Scores = npt.NDArray[np.float64]  # pairs × num_scores
+ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
+LARGEST = 3e38  # that a float32 can hold, as Moses holds numbers
+Values = npt.NDArray[np.float64]  # pairs
+
+
+@dataclass
+class Tally:
+    """What a producer met while it scored some pairs."""
+
+    unknown: int = 0  # pairs with a word, on either side, that it reads as <unk>
+    halvings: int = 0  # how often work was split because the device's memory ran out
+
+
+class ScoreProducer(Protocol):
+    """A source of feature values, as Moses calls its own.
+
+    All scores are finite.
+    """
+
+    name: str
+    num_scores: int
+    meaning: str  # what the score is, for the signature
+    unbounded: bool  # whether the scores are no log-probabilities, and so may be above 0
+
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone.
+
+        Args:
+            pairs: words with blanks between.
+            tally: is added to, by producers that meet what it counts.
+
+        Raises:
+            ScoreError: a pair has no such score.
+        """
+
+
+class Description(NamedTuple):
+    """A score's name, what it is, and whether it may be above 0."""
+
+    name: str
+    meaning: str
+    unbounded: bool = False

@@ -1,0 +1,103 @@
+"""An n-gram model by KenLM as a language model of target sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.scorers.language_models import END, LN_10, Values, check_words, sums, text, words_of
+from moses_rnn.table.table_blocks import Pairs, Phrases
+
+# KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
+THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
+
+OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # of which nothing is repeated
+
+
+class KenlmProducer:
+    """An n-gram model by KenLM: log p of a target sentence, natural, whatever the file says in log10.
+
+    Args:
+        path: an ARPA file or a binary one.
+
+    Raises:
+        MosesRnnError: the module kenlm is not installed.
+        InputError: it cannot read the file.
+    """
+
+    name = "KENLM"
+    num_scores = 1
+    unbounded = False
+    meaning = "log p(target) of an n-gram model by KenLM, natural, </s> included"
+
+    def __init__(self, path: Path | str) -> None:
+        try:
+            import kenlm  # noqa: PLC0415, an extra
+        except ImportError as error:
+            needs = "it is compiled on installation, which needs a C++ compiler"
+            raise MosesRnnError(f"kenlm is not installed: pip install 'moses-rnn[lm]' ({needs})") from error
+        self._kenlm: Any = kenlm
+        try:
+            config = kenlm.Config()
+            config.show_progress = False
+            config.arpa_complain = kenlm.ARPALoadComplain.NONE  # a binary file would not say which words it knows
+            self.model: Any = kenlm.Model(str(path), config)
+        except (OSError, RuntimeError) as error:
+            raise InputError(f"{path}: expected a language model that KenLM reads, found: {_reason(error)}") from error
+        self.order: int = self.model.order
+
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """See `LanguageModel`."""
+        values = [value for sentence in sentences for value in self._score_sentence(words_of(sentence))]
+        natural = LN_10 * np.array(values, np.float64)
+        check_words(self.name, natural, sentences)
+        return natural
+
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; targets × 1."""
+        return sums(self.word_log_probs(pairs.targets), pairs.targets)
+
+    def unknown(self, sentences: Phrases) -> npt.NDArray[np.bool_]:
+        """Which words the model does not know; as `word_log_probs`."""
+        unknown = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
+        return np.array([value for sentence in unknown for value in sentence], np.bool_)
+
+    def _score_sentence(self, sentence: Sequence[bytes]) -> list[float]:
+        """log10 p of every word and of the end."""
+        before, after = self.begin(), self.state()
+        values = []
+        for word in [*sentence, END]:
+            values.append(self.model.BaseScore(before, text(word), after))
+            before, after = after, before
+        return values
+
+    def state(self) -> Any:
+        """A state to write into."""
+        return self._kenlm.State()
+
+    def begin(self) -> Any:
+        """The state at the begin of a sentence."""
+        state = self.state()
+        self.model.BeginSentenceWrite(state)
+        return state
+
+    def nothing(self) -> Any:
+        """The state in which nothing is known of the words before."""
+        state = self.state()
+        self.model.NullContextWrite(state)
+        return state
+
+
+def _reason(error: Exception) -> str:
+    """What KenLM says of a file, in a line, without the places in its own source."""
+    message = str(error)
+    thrown = THROWN.fullmatch(message)
+    reason = (thrown[1] if thrown else message).split("\n")[0].strip()
+    return OTHER_FILE.sub("first non-empty line was not", reason)

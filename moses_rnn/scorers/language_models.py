@@ -1,0 +1,163 @@
+"""Language models of the target side: log p of every word of a sentence and of its end, natural logarithms.
+
+``<s>`` stands before a sentence and is never predicted; ``</s>`` is. A word that is spelled as one of them is unknown.
+All of the models are score producers too: the score of a sentence is the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import ScoreError, shown
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
+from moses_rnn.scorers.base import LARGEST, ROUNDING, Scores, Tally
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
+
+Values = npt.NDArray[np.float64]
+Marks = npt.NDArray[np.bool_]
+LN_10 = math.log(10)
+BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
+
+
+class LanguageModel(Protocol):
+    """What gives every word of a sentence a probability."""
+
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """log p of all words and end symbols, sentences end to end: (words + 1 each).
+
+        Raises:
+            ScoreError: a word has none.
+        """
+
+    def unknown(self, sentences: Phrases) -> Marks:
+        """Which words the model does not know; as `word_log_probs`."""
+
+
+class WordNetwork(Protocol):
+    """A network of targets alone, arranged for scoring."""
+
+    def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
+        """log p of all words and end symbols, natural, sentences end to end: (words + 1 each).
+
+        Args:
+            ids: of all sentences end to end, without end symbols; sum of `lengths`.
+            lengths: words of each sentence, of which there is one at least.
+        """
+
+
+class Shares(Protocol):
+    """What a word outside the shortlist gets of the probability of ``<unk>``."""
+
+    description: str  # of words outside, for the meaning of a score
+
+    def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
+        """The logarithms of the shares of some words; n.
+
+        Args:
+            sentences: target sentences.
+            unknown: places of the words, all words and end symbols counted, ascending.
+        """
+
+
+class NetworkLanguageModel:
+    """A network as a language model: words outside its shortlist count as ``<unk>``, or share that out.
+
+    Args:
+        network: gives words their log p.
+        vocabulary: the shortlist.
+        name: of the score.
+        title: of the network.
+        shares: of words outside the shortlist in the probability of ``<unk>``.
+    """
+
+    num_scores = 1
+    unbounded = False
+
+    def __init__(
+        self, network: WordNetwork, vocabulary: Vocabulary, name: str, title: str, shares: Shares | None = None
+    ) -> None:
+        self.name = name
+        self._network = network
+        self._ids_of = PhraseIds(vocabulary.id_of())
+        self._shares = shares
+        rest = shares.description if shares else "counted as <unk>"
+        self.meaning = f"log p(target) of the {title}, natural, </s> included; words outside the shortlist {rest}"
+
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """See `LanguageModel`."""
+        if not sentences:
+            return np.zeros(0)
+        ids, lengths = self._ids_of(sentences)
+        values = self._with_shares(self._score_ids(ids, lengths), sentences, ids, lengths)
+        check_words(self.name, values, sentences)
+        return values
+
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; targets × 1."""
+        return sums(self.word_log_probs(pairs.targets), pairs.targets)
+
+    def unknown(self, sentences: Phrases) -> Marks:
+        """Which words are outside the shortlist; as `word_log_probs`."""
+        return _unknown(*self._ids_of(sentences)) if sentences else np.zeros(0, np.bool_)
+
+    def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
+        return self._network.log_probs(ids, lengths)
+
+    def _with_shares(self, values: Values, sentences: Phrases, ids: Ids, lengths: Lengths) -> Values:
+        """The values of `_score_ids`, those of words outside the shortlist with their shares."""
+        if self._shares:
+            unknown = np.flatnonzero(_unknown(ids, lengths))
+            values[unknown] += self._shares.log_shares(sentences, unknown)
+        return values
+
+
+def _unknown(ids: Ids, lengths: Lengths) -> Marks:
+    """Which words and end symbols of sentences are outside the shortlist."""
+    unknown: Marks = np.insert(ids, np.cumsum(lengths), END_ID) == UNKNOWN_ID
+    return unknown
+
+
+def check_words(model: str, values: Values, sentences: Phrases) -> None:
+    """Refuse values of words that are no log-probabilities.
+
+    Raises:
+        ScoreError: one is; the word and its sentence are named.
+    """
+    good = (values > -LARGEST) & (values < ROUNDING)
+    if not good.all():
+        place = int(np.argmin(good))
+        every = [(row, word) for row, sentence in enumerate(sentences) for word in [*words(sentence), END]]
+        row, word = every[place]
+        found = f"{values[place]} for {shown(word)} in {shown(sentences[row])}"
+        advice = "The model is damaged, its training diverged, or it never expects that word."
+        raise ScoreError(f"{model}: expected a log-probability, found {found}", row, advice)
+
+
+def sums(values: Values, sentences: Phrases) -> Scores:
+    """The sum of each sentence's values; sentences × 1."""
+    tokens = np.array([len(words(sentence)) + 1 for sentence in sentences], np.int64)
+    totals = np.zeros(len(tokens))
+    # No differences of running sums: their rounding would depend on the sentences before.
+    np.add.at(totals, np.repeat(np.arange(len(tokens)), tokens), values)
+    return totals[:, None]
+
+
+def words_of(sentence: bytes) -> list[bytes]:
+    """Words of a sentence; those that are spelled as a boundary are unknown ones, as they are to a CSLM."""
+    return [UNKNOWN if word in (BEGIN, END) else word for word in words(sentence)]
+
+
+def text(word: bytes) -> str:
+    """A word as kenlm takes it; one that it cannot be asked for (no UTF-8, or a NUL, where it stops) is unknown."""
+    try:
+        decoded = word.decode("utf-8")
+    except UnicodeDecodeError:
+        return UNKNOWN.decode()
+    return UNKNOWN.decode() if "\0" in decoded else decoded

@@ -1,0 +1,412 @@
+"""A model: the folder that holds a trained network, and what it gives scores with.
+
+No pickle is read or written. Everything is checked before it is believed: hashes, sizes, finiteness. A further network
+is a file in `networks` that ends with its `Architecture`, and a place in NETWORKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moses_rnn.errors import CheckpointError, MosesRnnError, shown_value
+from moses_rnn.files.streams import check_folder
+from moses_rnn.native import native_core
+from moses_rnn.networks.bengio import BENGIO
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.config import PHRASES, SENTENCES, Config
+from moses_rnn.networks.cslm import CSLM
+from moses_rnn.networks.cstm import CSTM
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.folders import (
+    CONFIG,
+    DIRECTIONS,
+    FIRST_NETWORK,
+    FORMAT,
+    MODEL,
+    PENDING_CONFIG,
+    SOURCE_TO_TARGET,
+    TARGET_TO_SOURCE,
+    Architecture,
+    Json,
+    check_hashes,
+    find_architecture,
+    read_file,
+    read_json,
+    read_record,
+    read_tensors,
+    read_vocabulary,
+    save_folder,
+    vocabulary_file,
+)
+from moses_rnn.networks.hardware import HERE, Compute, choose_precision
+from moses_rnn.networks.learning_curves import NATS
+from moses_rnn.networks.ranker import RANKER
+from moses_rnn.networks.rnnlm import RNNLM
+from moses_rnn.networks.rnnsearch import RNNSEARCH
+from moses_rnn.networks.seq2seq import SEQ2SEQ
+from moses_rnn.networks.steps import Stepper
+from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
+from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.scorers.annotated import AnnotatedProducer, annotated_meaning
+from moses_rnn.scorers.base import Description, ScoreProducer
+from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
+from moses_rnn.scorers.phrases import PhraseProducer, meaning_of
+from moses_rnn.scorers.rare_words import NOALIGN, RareWords
+from moses_rnn.table.phrase_forms import PhraseForm
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
+
+NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
+MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network of any kind with its vocabularies, as a folder holds them.
+
+    `vocabularies` are by side: "source" is what the network reads, "target" what it writes. `direction` says which of
+    them is a table's source: "source-to-target" gives p(target | source), "target-to-source" p(source | target).
+    `provenance` is what training wished to remember.
+    """
+
+    architecture: Architecture
+    network: Any  # the architecture's module
+    vocabularies: Mapping[str, Vocabulary]
+    direction: str = SOURCE_TO_TARGET
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was read from
+    folder: Path = Path()
+
+    @property
+    def config(self) -> Any:
+        """Sizes and switches of its network."""
+        return self.network.config
+
+    @property
+    def name(self) -> str:
+        """Of its score."""
+        return self.architecture.name + "Inverse" * self.inverse
+
+    @property
+    def network_title(self) -> str:
+        """The network's, with its cells if they are not those of its paper."""
+        cell = getattr(self.config, "cell", None)
+        return f"{self.architecture.title} of {cell} cells" if cell else self.architecture.title
+
+    @property
+    def title(self) -> str:
+        """The network's, for the meaning of its score."""
+        return self.network_title + " of sentences" * self.learned_sentences
+
+    @property
+    def models(self) -> Sequence[Model]:
+        """Itself alone, where an ensemble has several."""
+        return (self,)
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Words that the network reads."""
+        return self.vocabularies["source"]
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """Words that the network writes."""
+        return self.vocabularies["target"]
+
+    @property
+    def inverse(self) -> bool:
+        """Whether the network reads target phrases and writes source phrases."""
+        return self.direction == TARGET_TO_SOURCE
+
+    @property
+    def unit(self) -> str:
+        """What the network learned from: SENTENCES or PHRASES."""
+        of_format_1: str = self.provenance.get("unit", PHRASES)
+        return getattr(self.config, "unit", of_format_1)
+
+    @property
+    def learned_sentences(self) -> bool:
+        """Whether it learned from sentences, not from phrases."""
+        return self.unit == SENTENCES
+
+    @property
+    def form(self) -> PhraseForm:
+        """The form of the phrases that it learned from."""
+        return PhraseForm.from_record(self.provenance.get("phrases"))
+
+    @property
+    def rare(self) -> RareWords | None:
+        """How it learned rare words; None: they are <unk>."""
+        record = getattr(self.config, "rare", None)
+        return None if record is None else RareWords.from_record(record)
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether its score is no log-probability, and so may be above 0."""
+        return self.architecture.unbounded
+
+    @property
+    def held_out_nats(self) -> float | None:
+        """The best held-out cost in nats per target token that training recorded."""
+        return self.held_out_cost if self.architecture.measure is NATS else None
+
+    @property
+    def held_out_cost(self) -> float | None:
+        """The best held-out cost that training recorded, by the measure of the network's kind."""
+        key, history = self.architecture.measure.key, self.provenance.get("history")
+        steps = [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
+        costs = [step[key] for step in steps if isinstance(step.get(key), int | float)]
+        return min(costs, default=None)
+
+    @property
+    def baseline_cost(self) -> float | None:
+        """What a network costs likewise that has learned nothing."""
+        known = self.architecture.measure.baseline_cost
+        return self.unigram_nats if known is None else known
+
+    @property
+    def unigram_nats(self) -> float | None:
+        """What a unigram model of the training targets costs likewise, as training recorded it."""
+        cost = self.provenance.get("unigram_nats_per_token")
+        return cost if isinstance(cost, int | float) else None
+
+    def choose_compute(
+        self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
+    ) -> Compute:
+        """How to compute on a device, for this network: by the native core where it can; the rest as `Compute` says.
+
+        Args:
+            device: of torch.
+            precision: of products, or "auto": bf16 where it is faster and the network large; None: fp32.
+            floors_long: whether pairs that the network has no room for score the floor.
+        """
+        precision = choose_precision(precision or "fp32", device, self.config.width)
+        native = self.runs_natively(device, precision)
+        return Compute(device, precision, native, floors_long and not native)
+
+    def runs_natively(self, device: str, precision: str) -> bool:
+        """Whether the native core has this network, and the precision."""
+        core = native_core() if device == "cpu" and self.architecture.native is not None else None
+        return core is not None and core.multiplies(precision)
+
+    def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
+        """The network, arranged for scoring and search.
+
+        Raises:
+            CheckpointError: it does not write word by word.
+        """
+        if self.architecture.stepper is None:
+            raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
+        stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
+        return stepper
+
+    def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
+        """The producer of its score."""
+        if not self.architecture.reads_sources:
+            return self.make_language_model(compute)
+        meaning = self._meaning
+        producer = PhraseProducer(self, self._pair_network(compute), self.name, meaning, self.unbounded)
+        return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
+
+    def describe(self) -> Description:
+        """Its score; a network of pairs is not arranged for that."""
+        if not self.architecture.reads_sources:
+            return Description(self.name, self.make_language_model().meaning)
+        meaning = annotated_meaning(self._meaning, self.rare) if self.rare else self._meaning
+        return Description(self.name, meaning, self.unbounded)
+
+    def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
+        """The producer of the score of a network of targets alone.
+
+        Args:
+            compute: where and how.
+            shares: of words outside the shortlist in the probability of ``<unk>``.
+
+        Raises:
+            CheckpointError: it reads sources.
+        """
+        if self.architecture.words is None:
+            raise CheckpointError(f"{self.folder}: expected a language model, found: {self.network_title}")
+        network = self.architecture.words(self.network, compute.device, compute.dtype)
+        return NetworkLanguageModel(network, self.target_vocabulary, self.name, self.architecture.title, shares)
+
+    @property
+    def _meaning(self) -> str:
+        """What the score of a network of pairs is, its rare words aside."""
+        return meaning_of(self.title, inverse=self.inverse, ends=self.architecture.ends, unbounded=self.unbounded)
+
+    def _pair_network(self, compute: Compute) -> PairNetwork:
+        network: PairNetwork
+        if self.architecture.pairs is not None:
+            floor = LONG_FLOOR if compute.floors_long else None
+            network = self.architecture.pairs(self.network, compute.device, compute.dtype, floor)
+        elif not compute.native:
+            network = SteppedPairs(self.make_stepper(compute))
+        else:
+            core = native_core()
+            if core is None or self.architecture.native is None:
+                raise MosesRnnError(f"{self.folder}: expected the native core to compute it, found {core or 'none'}")
+            network = self.architecture.native(self.network, core, compute.precision)
+        return network
+
+
+def save_model(folder: Path, model: Model) -> None:
+    """Write a model folder, replacing the one there; see `save_folder`."""
+    kind, record = model.architecture, asdict(model.config)
+    if (kind.key, kind.format) != (FIRST_NETWORK, FORMAT):
+        record = {"network": kind.key, **record}
+    if kind.reads_sources or kind.format > FORMAT:
+        record["direction"] = model.direction
+    vocabularies = {side: model.vocabularies[side] for side in kind.sides}
+    save_folder(folder, {"format": kind.format, **record}, model.network, vocabularies, dict(model.provenance))
+
+
+def finish_saving(folder: Path, architecture: Architecture) -> None:
+    """Complete a save that was killed after its last file but before its config; a no-op otherwise."""
+    pending = folder / PENDING_CONFIG
+    if pending.exists():
+        try:
+            _read_model(pending, [architecture])
+        except CheckpointError:
+            pending.unlink()
+        else:
+            pending.replace(folder / CONFIG)
+
+
+def model_files(folder: Path) -> list[str]:
+    """The files that a model folder may have, of any kind."""
+    return sorted({str(folder / name) for row in NETWORKS for name in row.files})
+
+
+def needs_alignments(folder: Path) -> bool:
+    """Whether a model annotates what it scores by word alignments; its weights are not read.
+
+    Raises:
+        CheckpointError: its config cannot be read.
+    """
+    record = read_record(folder).get("rare")
+    return isinstance(record, dict) and record.get("kind") != NOALIGN
+
+
+def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> Model:
+    """Read and check a model folder.
+
+    A training run may be replacing the files, or have died between its last two renames: then the config that fits is
+    the one waiting beside, and a second look finds it or the finished change.
+
+    Args:
+        folder: as moses-rnn-train and its like write it.
+        direction: that it must have; None: any.
+        of_pairs: whether it must be a network of pairs, not of targets alone.
+
+    Raises:
+        CheckpointError: anything is missing, damaged, not finite, of another kind, format or direction, or does not
+            fit together.
+    """
+    folder = Path(folder)
+    check_folder(folder)
+    problem: CheckpointError | None = None
+    for name in (CONFIG, PENDING_CONFIG, CONFIG):
+        try:
+            model = _read_model(folder / name, NETWORKS)
+            break
+        except CheckpointError as error:
+            problem = problem or error
+    else:
+        assert problem is not None
+        raise problem
+    if of_pairs and not model.architecture.reads_sources:
+        raise _unfit(model, "a network of sources and targets")
+    if direction not in (None, model.direction):
+        raise CheckpointError(
+            f"{folder}: expected a model of direction {direction}, found {model.direction}",
+            advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
+        )
+    return model
+
+
+def open_language_model(folder: Path | str) -> Model:
+    """Read and check the folder of a network of targets alone.
+
+    Raises:
+        CheckpointError: it cannot be read, or is of a network of pairs.
+    """
+    model = open_model(folder, of_pairs=False)
+    if model.architecture.reads_sources:
+        raise _unfit(model, "a language model")
+    return model
+
+
+def _unfit(model: Model, expected: str) -> CheckpointError:
+    takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
+    if model.architecture.reads_sources:
+        commands = "moses-rnn-score takes networks of phrases, moses-rnn nmt networks of sentences"
+        takes = f"{commands}, moses-rnn nbest add and moses_rnn.load both."
+    return CheckpointError(f"{model.folder}: expected {expected}, found: {model.architecture.title}", advice=takes)
+
+
+def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:
+    """The model that a config.json describes, by whatever name; the other files stand beside it."""
+    folder, record = path.parent, read_json(path)
+    architecture = find_architecture(path, record, architectures)
+    try:
+        config = _config(record, architecture)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    with torch.device("meta"):  # shapes only: nothing is allocated, nothing drawn
+        network = architecture.module(config, seed=None)
+    shapes = network.state_dict()
+    files = {name: read_file(folder / name) for name in map(vocabulary_file, architecture.sides)}
+    files[MODEL] = read_file(folder / MODEL, 4 * sum(map(torch.numel, shapes.values())) + MAX_HEADER)
+    hashes = check_hashes(path, record, files)
+    vocabularies = {side: read_vocabulary(folder, record, side, files) for side in architecture.sides}
+    title = f"{getattr(config, 'variant', '')} {architecture.title}".strip()
+    network.load_state_dict(read_tensors(folder / MODEL, files[MODEL], shapes, title), assign=True)
+    direction, provenance = record.get("direction", SOURCE_TO_TARGET), record.get("provenance", {})
+    network = network.eval().requires_grad_(False)
+    return Model(architecture, network, vocabularies, direction, provenance, hashes, folder)
+
+
+def _config(record: Json, architecture: Architecture) -> Config:
+    """The network's part of config.json, when its other keys have been looked at; ValueError: one does not fit."""
+    direction = record.get("direction", SOURCE_TO_TARGET if architecture.format == FORMAT else None)
+    directions = DIRECTIONS if architecture.reads_sources else DIRECTIONS[:1]
+    if direction not in directions:
+        expected = " or ".join(map(repr, directions))
+        raise ValueError(f"expected direction to be {expected}, found {shown_value(direction)}")
+    for key, expected in (("files", "hashes by file name"), ("provenance", "what training recorded, by name")):
+        if not isinstance(record.get(key, {}), dict):
+            raise ValueError(f"expected {key} to be {expected}, found {shown_value(record[key])}")  # noqa: TRY004
+    config = architecture.config(**{key.name: record.get(key.name) for key in fields(architecture.config)})
+    if (rare := getattr(config, "rare", None)) is not None:
+        RareWords.from_record(rare)
+    return config
+
+
+@dataclass(frozen=True)
+class ModelOnDisk:
+    """A model that was opened and checked: its folder, its direction, the hashes of its files."""
+
+    folder: Path
+    direction: str
+    hashes: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, model: Model) -> ModelOnDisk:
+        """Where an open model comes from."""
+        return cls(model.folder.resolve(), model.direction, tuple(sorted(model.hashes.items())))
+
+    def open_again(self) -> Model:
+        """Open it in another process.
+
+        Raises:
+            CheckpointError: it is not there, or another one is.
+        """
+        model = open_model(self.folder, direction=self.direction)
+        if tuple(sorted(model.hashes.items())) != self.hashes:
+            raise CheckpointError(f"{self.folder}: was changed after this run began")
+        return model

@@ -1,0 +1,178 @@
+"""Scores of phrase pairs: of a network, and the paper's word penalty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import OutOfMemoryError
+
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, shown
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.folders import vocabulary_file
+from moses_rnn.networks.trie_scoring import PairNetwork
+from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
+from moses_rnn.scorers.base import LARGEST, ROUNDING, ScoreProducer, Scores, Tally, Values
+from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
+
+PAIRS = 8192  # scored together
+BOTH_ENDS = "both </s> included"
+
+
+class PairWords(Protocol):
+    """What the words of a network of pairs are, and which side it reads."""
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Words that it reads."""
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """Words that it writes."""
+
+    @property
+    def inverse(self) -> bool:
+        """Whether it reads targets and writes sources."""
+
+
+class PhraseProducer:
+    """The score of a network of phrase pairs: log p(target | source) as a rule, or of the inverse direction.
+
+    Conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Of pairs scored together
+    each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
+
+    Args:
+        pair_words: a model, say.
+        network: its network, arranged for scoring.
+        name: of the score.
+        meaning: of the score.
+        unbounded: whether the score is no log-probability.
+    """
+
+    num_scores = 1
+
+    def __init__(
+        self,
+        pair_words: PairWords,
+        network: PairNetwork,
+        name: str,
+        meaning: str,
+        unbounded: bool = False,
+    ) -> None:
+        self.name, self.meaning, self.unbounded = name, meaning, unbounded
+        self._inverse = pair_words.inverse
+        self._network = network
+        self._read = PhraseIds(pair_words.source_vocabulary.id_of())
+        self._written = PhraseIds(pair_words.target_vocabulary.id_of())
+
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1.
+
+        Raises:
+            ScoreError: see `ScoreProducer`.
+        """
+        read, written = pairs.sides(inverse=self._inverse)
+        tally = tally or Tally()
+        parts = [
+            self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
+            for first in range(0, len(pairs), PAIRS)
+        ]
+        scores = np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
+        check_scores(self, scores, pairs)
+        return scores
+
+    def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
+        """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
+        try:
+            return self._score(read, written, tally)
+        except (OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            if len(read) == 1:
+                too_small = f"the memory of {self._network.device} is too small for a single phrase"
+                raise MosesRnnError(f"{too_small}: {error}") from error
+        tally.halvings += 1
+        if self._network.device.type == "cuda":
+            torch.cuda.empty_cache()
+        half = len(read) // 2
+        halves = [self._within_memory(read[part], written[part], tally) for part in (slice(half), slice(half, None))]
+        return np.concatenate(halves)
+
+    def _score(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
+        sources, targets = self._read(read), self._written(written)
+        values = self._network.log_probs(sources, targets)
+        tally.unknown += int(np.count_nonzero(unknown_words(*sources) + unknown_words(*targets)))
+        return values
+
+
+def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS, unbounded: bool = False) -> str:
+    """What the score of a network of pairs is; `ends`: which end symbols count."""
+    side, given = ("source", "target") if inverse else ("target", "source")
+    if unbounded:
+        return f"s({given}, {side}) of the {title}, unbounded and no log-probability, {ends}"
+    return f"log p({side} | {given}) of the {title}, natural, {ends}"
+
+
+def check_scores(producer: ScoreProducer, scores: Scores, pairs: Pairs) -> None:
+    """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
+
+    Raises:
+        ScoreError: one is; the pair is named.
+    """
+    good = (scores > -LARGEST) & (scores < (LARGEST if producer.unbounded else ROUNDING))
+    if not good.all():
+        row = int(np.argmin(good.all(1)))
+        expected = "a finite number" if producer.unbounded else "a log-probability"
+        pair = shown(b" ||| ".join((pairs.sources[row], pairs.targets[row])))
+        raise ScoreError(f"{producer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
+
+
+def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
+    """How many words of each phrase are outside the shortlist."""
+    unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
+    ends = np.cumsum(lengths)
+    counts: npt.NDArray[np.int64] = unknown[ends] - unknown[ends - lengths]
+    return counts
+
+
+class WordPenaltyProducer:
+    """The paper's word penalty: minus the number of target words outside the shortlist."""
+
+    name = "WordPenalty"
+    num_scores = 1
+    unbounded = False
+    meaning = "-n for n target words outside the shortlist"
+
+    def __init__(self, target_vocabulary: Vocabulary) -> None:
+        self._ids = PhraseIds(target_vocabulary.id_of())
+
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1."""
+        penalties: Scores = -unknown_words(*self._ids(pairs.targets)).astype(np.float64)[:, None]
+        return penalties
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out; on a CPU torch says so in a bare RuntimeError."""
+    return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
+
+
+def read_shortlist(path: Path) -> Vocabulary:
+    """The words of a vocabulary file, or of a model's target side.
+
+    Args:
+        path: the file, or the model's folder.
+
+    Raises:
+        InputError: there is no vocabulary to be read.
+    """
+    file = path / vocabulary_file("target") if path.is_dir() else path
+    try:
+        return Vocabulary.from_bytes(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
+    except CheckpointError as error:
+        raise InputError(f"{file}: {error.message}", advice=error.advice) from error

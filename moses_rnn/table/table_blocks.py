@@ -1,0 +1,430 @@
+"""Many lines of a phrase table at once: by the native core (``native/table*.cpp``) outside Python's lock, or in Python.
+
+Nearly all lines of a table are regular: single blanks around separators, numbers that are plainly finite and above 0,
+nothing odd. One regular expression says which lines are regular. The core finds the same ones, and writes the same
+bytes. All other lines go through `LineParser`, one by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import re
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.native import native_core
+from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, is_utf8, words
+from moses_rnn.table.phrase_table import LineParser, Rejected, Spans, TableLine, alignment_span
+
+Ints = npt.NDArray[np.int64]
+Phrases = Sequence[bytes]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+SCORES_END, LINE_END = Spans._fields.index("scores_end"), len(Spans._fields)  # columns of the spans of many lines
+COLUMNS = LINE_END + 1
+NUMBER_BYTES = 24  # of a number with its blank at most
+UNKNOWN_ID = 0  # of a word that a vocabulary lacks
+OUTSIDE, LINE_END_FOUND = -1, -2  # what the core answers to spans outside the text, and to a word that is a line end
+MARK = b"\n"  # between phrases
+NEWLINE = MARK[0]
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+class TextPhrases(Phrases):
+    """A sequence of phrases of a text. There is no Python object for a phrase before somebody asks for it.
+
+    A slice of it is another one, of the same text.
+
+    Args:
+        text: all of it.
+        begins: of the phrases, as bytes from the text's beginning; phrases.
+        ends: the same.
+    """
+
+    def __init__(self, text: bytes, begins: Ints, ends: Ints) -> None:
+        self.text = text
+        self.begins = begins
+        self.ends = ends
+
+    @classmethod
+    def of(cls, phrases: Phrases) -> TextPhrases:
+        """Any phrases, laid end to end."""
+        if isinstance(phrases, TextPhrases):
+            return phrases
+        lengths = np.fromiter(map(len, phrases), np.int64, len(phrases))
+        ends = np.cumsum(lengths)
+        return cls(b"".join(phrases), ends - lengths, ends)
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> TextPhrases: ...
+
+    def __getitem__(self, at: int | slice) -> bytes | TextPhrases:
+        if isinstance(at, slice):
+            return TextPhrases(self.text, self.begins[at], self.ends[at])
+        return self.text[self.begins[at] : self.ends[at]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        text = self.text
+        return iter([text[begin:end] for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Phrase pairs: as many targets as sources, and the word alignment of each pair where it is known.
+
+    Raises:
+        ValueError: the numbers of sources, targets or alignments differ.
+    """
+
+    sources: Phrases
+    targets: Phrases
+    alignments: Phrases | None = None
+
+    def __post_init__(self) -> None:
+        for name, phrases in (("targets", self.targets), ("alignments", self.alignments)):
+            if phrases is not None and len(phrases) != len(self.sources):
+                raise ValueError(f"expected as many {name} as sources, found {len(phrases):,} and {len(self):,}")
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
+        """Pairs of which each is a source and a target."""
+        pairs = list(pairs)
+        return cls([source for source, _ in pairs], [target for _, target in pairs])
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def sides(self, *, inverse: bool) -> tuple[Phrases, Phrases]:
+        """What a network reads and what it predicts: sources and targets, or the other way round."""
+        return (self.targets, self.sources) if inverse else (self.sources, self.targets)
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableLines:
+    """Sound lines laid end to end, and where their fields stand.
+
+    `spans` has a row for each line: its `Spans`, then its end, as bytes from the beginning of `text`. `numbers` are
+    those of the lines in the file, from 1. `odd_lines` are the lines that are not regular, parsed.
+    """
+
+    text: bytes
+    spans: Ints
+    numbers: Ints
+    odd_lines: tuple[TableLine, ...] = ()
+    form: PhraseForm = PLAIN
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, lines: slice) -> TableLines:
+        """Some of the lines, one after the other."""
+        first, last, _ = lines.indices(len(self))
+        if last <= first:
+            return TableLines(b"", self.spans[:0], self.numbers[:0], form=self.form)
+        begin, end = int(self.spans[first - 1, LINE_END]) if first else 0, int(self.spans[last - 1, LINE_END])
+        numbers = self.numbers[first:last]
+        odd_lines = tuple(line for line in self.odd_lines if numbers[0] <= line.number <= numbers[-1])
+        return TableLines(self.text[begin:end], self.spans[first:last] - begin, numbers, odd_lines, self.form)
+
+    @classmethod
+    def joined(cls, parts: Sequence[TableLines]) -> TableLines:
+        """The lines of one part after those of the other."""
+        if len(parts) == 1:
+            return parts[0]
+        begins = np.cumsum([0, *(len(part.text) for part in parts[:-1])])
+        return cls(
+            b"".join([part.text for part in parts]),
+            np.concatenate([part.spans + begin for part, begin in zip(parts, begins, strict=True)]),
+            np.concatenate([part.numbers for part in parts]),
+            tuple(line for part in parts for line in part.odd_lines),
+            parts[0].form,
+        )
+
+    def after(self, number: int) -> TableLines:
+        """The lines of higher numbers."""
+        return self[int(np.searchsorted(self.numbers, number, side="right")) :]
+
+    @property
+    def line_ends(self) -> Ints:
+        """Where each line ends; bytes from the beginning of `text`."""
+        return self.spans[:, LINE_END]
+
+    def _field(self, begin: str) -> TextPhrases:
+        column = Spans._fields.index(begin)
+        return TextPhrases(self.text, self.spans[:, column], self.spans[:, column + 1])
+
+    @property
+    def sources(self) -> TextPhrases:
+        """The source phrases as they stand in the table."""
+        return self._field("source")
+
+    def pairs(self) -> Pairs:
+        """The phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
+        sources, targets, alignments = self.sources, self._field("target"), self._field("alignment")
+        if self.form.is_plain:
+            return Pairs(sources, targets, alignments)
+        read = Pairs.of(map(self.form.read, sources, targets, alignments))
+        return replace(read, alignments=alignments)
+
+    def append_scores(self, values: Floats) -> bytes:
+        """The lines with further scores of 9 significant digits behind their own; every other byte as it came.
+
+        Args:
+            values: lines × columns.
+        """
+        return append_scores(self.text, self.spans, values)
+
+
+def parse_blocks(
+    blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
+) -> Iterator[TableLines]:
+    """Parse a table of which each block holds whole lines; see `LineParser` and `parse_with`."""
+    return parse_with(LineParser(name, rejected, form), blocks)
+
+
+def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 0) -> Iterator[TableLines]:
+    """The sound lines of blocks of whole lines, behind so many others of the table.
+
+    Raises:
+        FormatError: as `LineParser.parse`; the lines before that one are given out first.
+    """
+    number = lines_before + 1
+    for text in filter(None, blocks):
+        at = 0
+        while parser.first is None and at < len(text):  # how many scores the others have is not known before
+            end = text.find(b"\n", at) + 1 or len(text)
+            if parser.parse(text[at:end], number) is None:
+                at, number = end, number + 1
+        if at < len(text):
+            spans = line_spans(text[at:])
+            yield from _parse_block(parser, text[at:], spans, number)
+            number += len(spans)
+
+
+def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> Iterator[TableLines]:
+    """The sound lines among those of a text, before the first that is refused."""
+    sound = np.zeros(len(spans), np.bool_)
+    if parser.form.is_plain:
+        sound = find_regular(text, spans, parser.columns)
+    begins = np.append(0, spans[:-1, LINE_END])
+    odd_lines: list[TableLine] = []
+    done = 0
+    try:
+        for i in np.flatnonzero(~sound).tolist():
+            done = i
+            line = parser.parse(text[begins[i] : spans[i, LINE_END]], number + i)
+            if line is not None:
+                spans[i, :LINE_END] = np.array(line.spans) + begins[i]
+                sound[i] = True
+                odd_lines.append(line)
+        done = len(spans)
+    finally:
+        sound[done:] = False
+        lines = TableLines(text, spans, number + np.arange(len(spans)), tuple(odd_lines), parser.form)
+        if sound.all():
+            yield lines
+        elif sound.any():
+            edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).reshape(-1, 2)
+            yield TableLines.joined([lines[first:last] for first, last in edges.tolist()])
+
+
+# --- regular lines ---------------------------------------------------------------------------------------------------
+
+ODD = rb"\n\0\r\]"  # on no regular line, but for the newline at its end
+NOT_ASCII = rb"\x80-\xff"
+# Plainly finite and above 0; Moses reads more than that
+PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?"
+
+
+def line_spans(text: bytes) -> Ints:
+    """Room for the spans of each line; in the last column where it ends, behind its newline, which a last one may lack.
+
+    Returns:
+        lines × COLUMNS
+    """
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE) + 1
+    if not len(ends) or ends[-1] != len(text):
+        ends = np.append(ends, len(text))
+    spans = np.zeros((len(ends), COLUMNS), np.int64)
+    spans[:, LINE_END] = ends
+    return spans
+
+
+def find_regular(text: bytes, spans: Ints, columns: int) -> Mask:
+    """Which lines are regular; their spans, as bytes from the text's beginning, are filled in.
+
+    Args:
+        text: whole lines.
+        spans: from `line_spans`.
+        columns: scores of each regular line.
+
+    Raises:
+        ValueError: the spans are those of another text.
+    """
+    regular = np.zeros(len(spans), np.bool_)
+    library = _library()
+    if library is None:
+        found = np.fromiter(itertools.chain.from_iterable(_matches(text, columns)), np.int64).reshape(-1, COLUMNS)
+        at = np.searchsorted(spans[:, LINE_END], found[:, LINE_END])
+        spans[at], regular[at] = found, True
+    elif library.moses_rnn_find_regular(text, len(text), spans, len(spans), columns, regular):
+        raise ValueError("expected the ends of a text's lines")
+    return regular
+
+
+def _matches(text: bytes, columns: int) -> Iterator[tuple[int, ...]]:
+    """Of each regular line its spans, and its end."""
+    odd = ODD if is_utf8(text) else ODD + NOT_ASCII
+    for match in _regular_line(columns, odd).finditer(text):
+        (begin, end), (_, source_end), (target, target_end), (_, scores_end) = match.regs
+        alignment = alignment_span(text, scores_end, end)
+        yield begin, source_end - 1, target, target_end - 1, scores_end, *alignment, end
+
+
+@functools.cache
+def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
+    """A line with so many plain scores; its groups are the source and the target with a blank each, and the scores."""
+    phrase = rb"([^| \t%b][^|%b]*+)(?<=[^ \t] )" % (odd, odd)
+    scores = b" ".join([PLAIN_NUMBER] * columns)
+    return re.compile(rb"^%b\|\|\| %b\|\|\| (%b)(?: \|\|\|[^%b]*+)?\n" % (phrase, phrase, scores, odd), re.MULTILINE)
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
+    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each.
+
+    Args:
+        text: whole lines.
+        spans: of all its lines; lines × COLUMNS.
+        values: lines × columns.
+
+    Raises:
+        ValueError: there are not as many values as lines, or the spans are not those of the text's lines.
+    """
+    if spans.shape != (len(values), COLUMNS):
+        raise ValueError(f"expected {COLUMNS} spans of {len(values):,} lines, found {spans.shape}")
+    library = _library()
+    if library is None:
+        cuts = spans[:, SCORES_END].tolist()
+        kept = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        row = b" %.9g" * values.shape[1]
+        added = [row % numbers for numbers in map(tuple, values.tolist())]
+        return b"".join(itertools.chain.from_iterable(zip(kept, [*added, b""], strict=True)))
+    out = np.empty(len(text) + values.size * NUMBER_BYTES, np.uint8)
+    arguments = text, len(text), np.ascontiguousarray(spans), len(values), np.ascontiguousarray(values)
+    size: int = library.moses_rnn_add_numbers(*arguments, values.shape[1], out, len(out))
+    if size < 0:
+        raise ValueError("expected the spans of a text's lines")
+    return out[:size].tobytes()
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+class PhraseIds:
+    """Maps the words of many phrases to ids at once; words that are not in the vocabulary have UNKNOWN_ID.
+
+    Args:
+        id_of: the vocabulary.
+    """
+
+    def __init__(self, id_of: Mapping[bytes, int]) -> None:
+        self._id_of = id_of
+        self._library = _library()
+        if self._library is None:
+            return
+        all_words = TextPhrases.of(list(id_of))
+        ids = np.fromiter(id_of.values(), np.int64, len(id_of))
+        self._table = self._library.moses_rnn_new_words(all_words.text, all_words.ends, ids, len(ids))
+        if not self._table:
+            raise MemoryError
+        weakref.finalize(self, self._library.moses_rnn_delete_words, self._table)
+
+    def __call__(self, phrases: Phrases) -> tuple[Ints, Ints]:
+        """Ids of all words end to end, and how many each phrase has.
+
+        Raises:
+            TypeError: phrases are not bytes.
+            ValueError: a word is a line end, or a phrase is outside its text.
+        """
+        if any(isinstance(phrase, str) for phrase in phrases[:1]):
+            raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
+        if self._library is None:
+            return self._in_python(phrases)
+        return self._by_core(self._library, TextPhrases.of(phrases))
+
+    def _in_python(self, phrases: Phrases) -> tuple[Ints, Ints]:
+        """All phrases are looked up as one, with marks that no phrase holds between them."""
+        all_words = words((b" " + MARK + b" ").join([*phrases, b""]))
+        known = map(self._id_of.get, all_words, itertools.repeat(UNKNOWN_ID))
+        ids = np.fromiter(known, np.int64, len(all_words))
+        marks = np.flatnonzero([word == MARK for word in all_words])
+        if len(marks) != len(phrases):
+            raise ValueError("expected phrases without line ends")
+        return np.delete(ids, marks), np.diff(marks, prepend=-1) - 1
+
+    def _by_core(self, library: ctypes.CDLL, phrases: TextPhrases) -> tuple[Ints, Ints]:
+        begins, ends = np.ascontiguousarray(phrases.begins), np.ascontiguousarray(phrases.ends)
+        ids = np.empty(int(np.maximum((ends - begins + 1) >> 1, 0).sum()), np.int64)  # words part by one byte at least
+        lengths = np.empty(len(begins), np.int64)
+        arguments = phrases.text, len(phrases.text), begins, ends, len(begins), ids, lengths
+        count: int = library.moses_rnn_word_ids(self._table, *arguments)
+        if count == LINE_END_FOUND:
+            raise ValueError("expected phrases without line ends")
+        if count == OUTSIDE:
+            raise ValueError("expected phrases within their text")
+        return ids[:count], lengths
+
+
+# --- the core --------------------------------------------------------------------------------------------------------
+
+_INTS = np.ctypeslib.ndpointer(np.int64, ndim=1, flags="C")
+_ROWS = np.ctypeslib.ndpointer(np.int64, ndim=2, flags="C")
+_MASK = np.ctypeslib.ndpointer(np.bool_, ndim=1, flags="C")
+_FLOATS = np.ctypeslib.ndpointer(np.float64, ndim=2, flags="C")
+_OUT = np.ctypeslib.ndpointer(np.uint8, ndim=1, flags="C")
+_SIZE = ctypes.c_int64
+_TEXT = (ctypes.c_char_p, _SIZE)
+_FUNCTIONS = {  # what each takes and returns
+    "find_regular": ((*_TEXT, _ROWS, _SIZE, _SIZE, _MASK), ctypes.c_int),
+    "add_numbers": ((*_TEXT, _ROWS, _SIZE, _FLOATS, _SIZE, _OUT, _SIZE), _SIZE),
+    "new_words": ((ctypes.c_char_p, _INTS, _INTS, _SIZE), ctypes.c_void_p),
+    "delete_words": ((ctypes.c_void_p,), None),
+    "word_ids": ((ctypes.c_void_p, *_TEXT, _INTS, _INTS, _SIZE, _INTS, _INTS), _SIZE),
+}
+
+
+@functools.cache
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    for name, (arguments, result) in _FUNCTIONS.items():
+        function = library[f"moses_rnn_{name}"]
+        function.argtypes, function.restype = arguments, result
+        setattr(library, f"moses_rnn_{name}", function)
+    return library
+
+
+def _library() -> ctypes.CDLL | None:
+    """The core's functions; None where the core is missing or switched off. Each checks the spans that it is given."""
+    core = native_core()
+    return None if core is None else _declared(core.functions)

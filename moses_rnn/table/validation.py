@@ -1,0 +1,204 @@
+"""Is a phrase table what Moses and this package take it for? A streaming check without scoring."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moses_rnn.errors import FormatError, InputError, printable
+from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import LineParser, Shape, TableLine, form_of
+from moses_rnn.table.signatures import read_signature
+
+LINES_BETWEEN_LOOKS = 10_000
+
+
+@dataclass
+class Validation:
+    """What a table holds.
+
+    `ranges` are the lowest and highest value of each score; `unsorted` is the first line that ``LC_ALL=C sort`` would
+    put before the one above it.
+    """
+
+    name: str
+    lines: int = 0
+    sources: int = 0
+    longest_source: int = 0  # words
+    longest_target: int = 0
+    repeated: int = 0  # lines with the source and target of the one above
+    unsorted: int | None = None
+    ranges: list[tuple[float, float]] = field(default_factory=list)
+    bad_lines: int = 0
+    factors: tuple[int, int] | None = None  # of source and target words, by the first line; None: plain words
+    warnings: list[str] = field(default_factory=list)
+    signature: str = "none beside it"
+
+    def summary(self) -> Iterator[str]:
+        """As lines of text."""
+        yield f"{self.name}: {self.lines:,} lines with {len(self.ranges)} scores each"
+        yield f"  sources: {self.sources:,}, of up to {self.longest_source:,} words (targets {self.longest_target:,})"
+        if self.factors:
+            yield "  factors of the words, by the first line: {} in sources, {} in targets".format(*self.factors)
+        for i, (low, high) in enumerate(self.ranges):
+            yield f"  score {i + 1}: {low:.6g} to {high:.6g}" + self._constant(low, high)
+        order = "yes" if self.unsorted is None else f"no, first at line {self.unsorted:,}"
+        yield f"  sorted as by LC_ALL=C sort: {order}"
+        if self.repeated:
+            yield f"  lines that repeat the pair above: {self.repeated:,}"
+        yield f"  signature: {self.signature}"
+
+    def _constant(self, low: float, high: float) -> str:
+        return " (constant: MERT cannot find a weight for it)" if low == high and self.lines > 1 else ""
+
+
+def validate(
+    table: str,
+    bad_line: Callable[[str], None],
+    advanced: Advanced,
+    *,
+    strict: bool = False,
+    must_be_sorted: bool = False,
+) -> Validation:
+    """Read a table to its end and look at every line.
+
+    Args:
+        table: the file.
+        bad_line: called with what is wrong with each line that is not a phrase pair.
+        advanced: called now and then.
+        strict: what is only odd is an error too.
+        must_be_sorted: so is a table that ``LC_ALL=C sort`` would change.
+
+    Raises:
+        InputError: the table has bad lines, is damaged, or is not sorted though it must be.
+    """
+    validation = Validation(table)
+
+    def reject(_line: bytes, error: FormatError) -> None:
+        validation.bad_lines += 1
+        bad_line(str(error))
+
+    meter = Meter()
+    odd = LineWarnings(table, strict=strict, thorough=True)
+    lines = read_lines(table, meter=meter)
+    first = [*itertools.islice(lines, 1)]
+    parser = LineParser(table, reject, form_of(b"".join(first), table))
+    for line in _measure(odd.passing(parser.lines(itertools.chain(first, lines))), validation):
+        if line.number % LINES_BETWEEN_LOOKS == 0:
+            advanced(line.number, meter.share)
+    if parser.first and parser.form.is_factored:
+        validation.factors = Shape.of(parser.first).factors
+    validation.warnings = list(odd.messages())
+    _check(validation, must_be_sorted)
+    validation.signature = _compare_signature(validation)
+    return validation
+
+
+def check_signature(table: str) -> str:
+    """Whether a file is, byte for byte, the one that its signature was written for; the lines are not looked at.
+
+    Raises:
+        InputError: it is not, or has no signature.
+    """
+    if not Path(table).is_file():
+        raise InputError(f"{table}: expected a regular file, whose content can be compared")
+    signature = read_signature(table)
+    if signature is None:
+        raise InputError(f"{table}.json: expected the signature that moses-rnn-score writes, found none")
+    expected = signature.get("file")
+    if not isinstance(expected, dict) or not expected:
+        raise InputError(f"{table}.json: expected size and SHA-256 of the table, found none")
+    actual = _digest(table)
+    if actual != expected:
+        raise InputError(
+            f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
+            advice="The table was changed, cut short or damaged after it was scored: score it again.",
+        )
+    return f"{_describe(actual)}, as written by {printable(signature['program'])}"
+
+
+def signature_of(table: str) -> dict[str, Any]:
+    """What is recorded of a table beside it; nothing without a signature.
+
+    Raises:
+        InputError: the signature is of another file, so that its columns may be others too.
+    """
+    signature = read_signature(table)
+    if signature is None:
+        return {}
+    check_signature(table)
+    return signature
+
+
+def _describe(digest: dict[str, Any]) -> str:
+    return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
+
+
+def _digest(path: str) -> dict[str, Any]:
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return {"bytes": file.tell(), "sha256": digest.hexdigest()}
+
+
+def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[TableLine]:
+    before: TableLine | None = None
+    key_before = b""
+    for line in lines:
+        key = line.line.removesuffix(b"\n")
+        validation.lines += 1
+        _widen(validation, [float(score) for score in words(line.scores)])
+        if before is None or line.source != before.source:
+            validation.sources += 1
+            validation.longest_source = max(validation.longest_source, len(words(line.source)))
+        elif line.target == before.target:
+            validation.repeated += 1
+        validation.longest_target = max(validation.longest_target, len(words(line.target)))
+        if key < key_before and validation.unsorted is None:
+            validation.unsorted = line.number
+        before, key_before = line, key
+        yield line
+
+
+def _widen(validation: Validation, values: list[float]) -> None:
+    if not validation.ranges:
+        validation.ranges = [(value, value) for value in values]
+    for i, value in enumerate(values):
+        low, high = validation.ranges[i]
+        if value < low or value > high:
+            validation.ranges[i] = min(low, value), max(high, value)
+
+
+def _check(validation: Validation, must_be_sorted: bool) -> None:
+    if validation.bad_lines:
+        lines = f"{validation.lines:,} good ones and {validation.bad_lines:,} bad ones"
+        raise InputError(f"{validation.name}: expected only phrase pairs, found {lines}")
+    if not validation.lines:
+        raise FormatError(validation.name, None, "at least one line", "none")
+    if must_be_sorted and validation.unsorted is not None:
+        raise FormatError(
+            validation.name,
+            validation.unsorted,
+            "the order of LC_ALL=C sort, as processPhraseTableMin needs it",
+            "a line that belongs before the one above it",
+            sort_command(validation.name),
+        )
+
+
+def _compare_signature(validation: Validation) -> str:
+    """What the signature beside the table says, if there is one; it must agree."""
+    signature = read_signature(validation.name)
+    if signature is None or not Path(validation.name).is_file():
+        return "none beside it"
+    expected = signature.get("lines"), signature.get("columns")
+    if expected != (validation.lines, len(validation.ranges)):
+        raise InputError(
+            f"{validation.name}: expected {printable(expected[0])} lines and {printable(expected[1])} scores as in its "
+            f"signature, found {validation.lines} and {len(validation.ranges)}"
+        )
+    return check_signature(validation.name)

@@ -1,0 +1,155 @@
+"""Lexical weights and alignments of new phrase pairs, by what a phrase table itself says of words.
+
+Koehn, Och and Marcu 2003 (Statistical phrase-based translation, section 4) weight a pair by its words: each target
+word by the mean of p(target word | source word) over the source words that it is linked to, or by p(target word | no
+word), and the pair by their product; the other direction likewise. Moses reads the words' probabilities from its
+lexicon (``lex.f2e``, ``lex.e2f``), which a phrase table need not have beside it. Here they are counted in the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+from moses_rnn.moses.alignments import Links, check_links, parse_links
+from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import TableLine
+
+NO_WORD = b""  # what a word without a link is linked to
+LEAST = 1e-7  # probability of words that are never linked
+WHOLE_LINK: Links = ((0, 0),)
+
+
+class LinkCounts:
+    """How often words are linked in those pairs of a table of which one side is a single word.
+
+    Each pair counts as often as it was extracted (field 5), or once where the table does not say. A word of such a
+    pair that has no link counts as linked to no word. Lines without a sound alignment are passed over.
+    """
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[bytes, dict[bytes, float]] = defaultdict(dict)  # by source word, then target word
+
+    def add(self, line: TableLine) -> None:
+        """Count a line in, if one of its sides is a single word."""
+        if b" " in line.source and b" " in line.target:
+            return
+        source, target = words(line.source), words(line.target)
+        links = _links(line, len(source), len(target))
+        if not links or 1 not in (len(source), len(target)):
+            return
+        times = line.counts.pair or 1.0
+        for s, t in _with_unlinked(links, source, target):
+            row = self._counts[s]
+            row[t] = row.get(t, 0.0) + times
+
+    def weights(self) -> LexicalWeights:
+        """The probabilities that follow from all lines so far."""
+        return LexicalWeights(self._counts)
+
+
+def _links(line: TableLine, source_words: int, target_words: int) -> Links:
+    try:
+        links = parse_links(line.alignment)
+        check_links(links, source_words, target_words)
+    except ValueError:  # which validation reports
+        return ()
+    return links or (WHOLE_LINK if source_words == target_words == 1 else ())
+
+
+def _with_unlinked(links: Links, source: list[bytes], target: list[bytes]) -> list[tuple[bytes, bytes]]:
+    """The words that are linked, and those that are linked to no word."""
+    linked = {s for s, _ in links}, {t for _, t in links}
+    return [
+        *((source[s], target[t]) for s, t in links),
+        *((word, NO_WORD) for i, word in enumerate(source) if i not in linked[0]),
+        *((NO_WORD, word) for i, word in enumerate(target) if i not in linked[1]),
+    ]
+
+
+class LexicalWeights:
+    """p(target word | source word) and p(source word | target word): a link's share of all links of the word.
+
+    Args:
+        counts: of links, by source word, then by target word.
+    """
+
+    def __init__(self, counts: dict[bytes, dict[bytes, float]]) -> None:
+        self._counts = counts
+        self._of_source = {source: sum(targets.values()) for source, targets in counts.items()}
+        self._of_target: defaultdict[bytes, float] = defaultdict(float)
+        for targets in counts.values():
+            for target, count in targets.items():
+                self._of_target[target] += count
+
+    def _count(self, source: bytes, target: bytes) -> float:
+        return self._counts.get(source, {}).get(target, 0.0)
+
+    def of_target(self, target: bytes, source: bytes) -> float:
+        """p(target word | source word); 0 for words that are never linked."""
+        count = self._count(source, target)
+        return count / self._of_source[source] if count else 0.0
+
+    def of_source(self, source: bytes, target: bytes) -> float:
+        """p(source word | target word); the same."""
+        count = self._count(source, target)
+        return count / self._of_target[target] if count else 0.0
+
+    def align(self, source: list[bytes], target: list[bytes]) -> Links:
+        """The links of a pair, each word by itself: to the word of the other side that it goes with best.
+
+        First each target word is linked to a source word, or to none where it goes with no word better; then so is each
+        source word that has no link yet. How well two words go together is p(t | s) p(s | t), of equally good ones the
+        nearest to the diagonal counts. Where no words go together, links follow the diagonal.
+        """
+        links = {(s, t) for t in range(len(target)) if (s := self._best_source(source, target, t)) is not None}
+        linked = {s for s, _ in links}
+        for s in range(len(source)):
+            if s not in linked and (t := self._best_target(source, target, s)) is not None:
+                links.add((s, t))
+        return tuple(sorted(links)) or _diagonal(len(source), len(target))
+
+    def _fit(self, source: bytes, target: bytes) -> float:
+        return self.of_target(target, source) * self.of_source(source, target)
+
+    def _best_source(self, source: list[bytes], target: list[bytes], t: int) -> int | None:
+        fits = [self._fit(word, target[t]) for word in source]
+        return _nearest_best(fits, t / len(target), self._fit(NO_WORD, target[t]))
+
+    def _best_target(self, source: list[bytes], target: list[bytes], s: int) -> int | None:
+        fits = [self._fit(source[s], word) for word in target]
+        return _nearest_best(fits, s / len(source), self._fit(source[s], NO_WORD))
+
+    def weigh(self, source: list[bytes], target: list[bytes], links: Links) -> tuple[float, float]:
+        """The lexical weights of an aligned pair: p(source | target), then p(target | source)."""
+        sources_of: dict[int, list[bytes]] = defaultdict(list)
+        targets_of: dict[int, list[bytes]] = defaultdict(list)
+        for s, t in links:
+            sources_of[t].append(source[s])
+            targets_of[s].append(target[t])
+        return (
+            math.prod(
+                _mean([self.of_source(word, other) for other in targets_of.get(s, [NO_WORD])])
+                for s, word in enumerate(source)
+            ),
+            math.prod(
+                _mean([self.of_target(word, other) for other in sources_of.get(t, [NO_WORD])])
+                for t, word in enumerate(target)
+            ),
+        )
+
+
+def _mean(probabilities: list[float]) -> float:
+    return max(sum(probabilities) / len(probabilities), LEAST)
+
+
+def _nearest_best(fits: list[float], place: float, of_no_word: float) -> int | None:
+    """The place of the best fit, of equal ones the one nearest to a share of the way; None if no word fits better."""
+    best = max(range(len(fits)), key=lambda i: (fits[i], -abs(i / len(fits) - place)))
+    return best if fits[best] > of_no_word else None
+
+
+def _diagonal(source_words: int, target_words: int) -> Links:
+    """A link for each word of the longer side."""
+    longer = max(source_words, target_words)
+    return tuple((i * source_words // longer, i * target_words // longer) for i in range(longer))

@@ -1,0 +1,128 @@
+import csv
+import io
+import json
+import sys
+
+import pytest
+
+from moses_rnn.analysis.grids import (
+    Grid,
+    as_csv,
+    as_json_lines,
+    as_latex,
+    as_markdown,
+    as_text,
+    as_tsv,
+    in_latex,
+    in_markdown,
+    readable,
+)
+
+GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
+
+
+def test_what_is_wider_than_a_terminal_comes_in_parts(monkeypatch):
+    header = ("name", *(f"column {i}" for i in range(12)))
+    grid = Grid("Figures", header, [(b"a", *range(12)), (b"b", *range(12))])
+    _, first, *_ = as_text(grid).split("\n")  # into a pipe
+    assert first.split(maxsplit=1)[1] == "  ".join(header[1:])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    lines = as_text(grid).split("\n")
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line] == ["Figures", "name", "a", "b", "name", "a", "b"]
+    assert lines.count("") == 1
+    assert " ".join(lines[1].split()[1:] + lines[5].split()[1:]) == " ".join(header[1:])
+    assert as_text(Grid("", ("n" * 99, "m"), [(1, 2)])).split("\n")[0] == f"  {'n' * 99}  m"  # what cannot be parted
+
+
+def test_latex():
+    assert as_latex(GRID).split("\n") == [
+        r"\begin{table}",
+        r"\caption{Figures}",
+        r"\begin{tabular}{lrr}",
+        r"\hline",
+        r"name & n & share \\",
+        r"\hline",
+        r"a\textbar{}b & 1,234 & 0.123 \\",
+        r"c & – & 1 \\",
+        r"\hline",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+
+
+def test_csv_has_everything_as_it_is():
+    phrases = [b'say "a, b"', b"a\xc2\xa0b", b"\xff", b"a\rb", b"\xe2\x80\xa8"]
+    grid = Grid("T", ("phrase", "p"), [(phrase, 0.123456789012) for phrase in phrases])
+    text = as_csv(grid)
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert header == ["phrase", "p"]
+    assert [row[0].encode("utf-8", "surrogateescape") for row in rows] == phrases
+    assert {row[1] for row in rows} == {"0.123456789"}
+    assert as_csv(GRID) == "name,n,share\na|b,1234,0.123456789\nc,,1"
+
+
+def test_tsv_has_a_line_a_row_whatever_is_in_it():
+    assert as_tsv(GRID) == "name\tn\tshare\na|b\t1234\t0.123456789\nc\t\t1"
+    assert as_tsv(Grid("T", ("a", "b"), [(b"x\ty\r", "c\\d\ne")])).split("\n")[1] == r"x\ty\r" + "\t" + r"c\\d\ne"
+    assert as_tsv(Grid("", ("a",), [(b"\xff",)])).encode("utf-8", "surrogateescape") == b"a\n\xff"
+
+
+def test_json_lines_have_an_object_a_row():
+    rows = [json.loads(line) for line in as_json_lines(GRID).split("\n")]
+    assert rows[0]["name"] == "a|b"
+    assert rows[0]["n"] == 1234
+    assert rows[1]["n"] is None
+    odd = Grid("", ("a", "b"), [(b"caf\xc3\xa9 \xff", float("nan"))])
+    assert as_json_lines(odd) == '{"a": "café \\\\xff", "b": null}'
+    assert as_json_lines(Grid("", ("a",), [])) == ""
+
+
+@pytest.mark.parametrize("render", [as_text, as_markdown, as_latex, as_csv, as_tsv])
+def test_a_grid_without_rows_has_its_header(render):
+    text = render(Grid("", ("name", "n"), []))
+    assert "name" in text
+    assert "Figures" not in text
+
+
+def test_groups_are_named_once_where_people_read():
+    grid = Grid("", ("g", "h", "x"), [("a", 1, "x"), ("a", 1, "x"), ("a", 2, "x"), ("b", 2, "x")], group_columns=2)
+    assert as_markdown(grid).split("\n")[2:] == ["| a | 1 | x |", "|  |  | x |", "| a | 2 | x |", "| b | 2 | x |"]
+    assert as_csv(grid).split("\n")[2] == "a,1,x"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        (b"caf\xc3\xa9", "café"),
+        (b"a\xc2\xa0b", "a\\xa0b"),
+        (b"\xff", "\\xff"),
+        (b"\x1b[31m", "\\x1b[31m"),
+        (b"a b", "a b"),
+        (b"\xff<", "\\xff<"),
+        ("\u202eabc".encode(), "\\u202eabc"),
+    ],
+)
+def test_phrases_as_they_can_be_shown(phrase, expected):
+    assert readable(phrase) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown", "latex"),
+    [
+        ("a b", "a b", "a b"),
+        ("a|b", r"a\|b", r"a\textbar{}b"),
+        ("&apos;", r"\&apos;", r"\&apos;"),
+        ("50 %", "50 %", r"50 \%"),
+        ("$ 1 # _ {}", r"\$ 1 \# \_ {}", r"\$ 1 \# \_ \{\}"),
+        ("a*b*", r"a\*b\*", "a*b*"),
+        ("<b>", r"\<b\>", r"\textless{}b\textgreater{}"),
+        ("[X][X]", r"\[X\]\[X\]", "{[}X]{[}X]"),
+        ("a\\xa0", r"a\\xa0", r"a\textbackslash{}xa0"),
+        ("~ ^ `", r"\~ ^ \`", r"\textasciitilde{} \textasciicircum{} `"),
+        ("a -- b --- c", "a -- b --- c", "a -{}- b -{}-{}- c"),
+    ],
+)
+def test_specials_are_shown_as_they_are(text, markdown, latex):
+    assert in_markdown(text) == markdown
+    assert in_latex(text) == latex

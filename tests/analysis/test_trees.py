@@ -1,0 +1,148 @@
+"""Bracketed and linearised trees: there and back, spans, repair, what is refused."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from moses_rnn.analysis.trees import Tree, count_spans, format_tree, read_trees, rebuild
+from moses_rnn.errors import FormatError
+from tests.analysis.random_trees import bracketed, leaves_of, linearised, random_tree, spans
+
+PAGE = b"(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))"
+LINEARISED = b"(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
+
+
+def read(text, name="t"):
+    return list(read_trees(text.splitlines(keepends=True), name))
+
+
+def trees(count=300, seed=1):
+    drawn = random.Random(seed)
+    return [random_tree(drawn) for _ in range(count)]
+
+
+def test_the_example_of_the_paper():
+    """Vinyals et al. 2015, figure 2, with XX for its parts of speech."""
+    (tree,) = read(PAGE)
+    assert b" ".join(tree.tokens) == LINEARISED
+    assert (tree.words, tree.tags) == ((b"John", b"has", b"a", b"dog", b"."), (b"NNP", b"VBZ", b"DT", b"NN", b"."))
+    assert format_tree(tree) == PAGE
+
+
+def test_random_trees_are_read_as_they_are_written():
+    drawn = trees()
+    lines = [bracketed(tree).encode() for tree in drawn]
+    got = list(read_trees(lines, "t"))
+    assert [format_tree(tree) for tree in got] == lines
+    assert [b" ".join(tree.tokens).decode() for tree in got] == [linearised(tree) for tree in drawn]
+    assert [list(zip(tree.tags, tree.words, strict=True)) for tree in got] == [
+        [(tag.encode(), word.encode()) for tag, word in leaves_of(tree)] for tree in drawn
+    ]
+
+
+def test_spans_are_those_of_the_recursion():
+    for drawn in trees(seed=2):
+        (tree,) = read(bracketed(drawn).encode())
+        assert count_spans(tree) == Counter(spans(drawn))
+
+
+def test_what_is_linearised_is_rebuilt():
+    for drawn in trees(seed=3):
+        (tree,) = read(bracketed(drawn).encode())
+        rebuilt, malformed = rebuild(tree.tokens, tree.words)
+        assert (rebuilt.tokens, rebuilt.words, malformed) == (tree.tokens, tree.words, False)
+        assert set(rebuilt.tags) == {b"XX"}
+
+
+def test_line_ends_and_blanks_mean_nothing():
+    drawn = random.Random(4)
+    for tree in trees(50, seed=4):
+        text = bracketed(tree)
+        spread = text.replace(" ", drawn.choice(["\n", "  ", "\t", "\r\n\n "])).replace("(", "( ").encode()
+        assert read(spread + b"\n" + spread) == 2 * read(text.encode())
+
+
+def test_no_character_parts_words_but_blanks_and_parentheses():
+    (tree,) = read_trees([b"(X (A a\xc2\xa0b) (A c\xe2\x80\xa8d\x85\x0b))\n"], "t")
+    assert tree.words == (b"a\xc2\xa0b", b"c\xe2\x80\xa8d\x85\x0b")
+
+
+def test_a_bracket_around_the_whole_tree_counts_for_nothing():
+    assert read(b"( " + PAGE + b" )\n((X (A a)))") == [*read(PAGE), Tree((b"a",), (b"A",), (b"(X", b"XX", b")X"))]
+
+
+def test_several_trees_and_none_share_a_bracket():
+    several = Tree((b"a", b"b"), (b"XX", b"XX"), (b"(X", b"XX", b")X", b"XX"))
+    assert format_tree(several) == b"( (X (XX a)) (XX b))"
+    none = Tree((), (), ())
+    assert read(format_tree(several) + format_tree(none)) == [several, none]
+
+
+def test_a_tree_may_be_deeper_than_pythons_stack():
+    deep = b"(A " * 5000 + b"(B b)" + b")" * 5000
+    (tree,) = read(deep)
+    assert len(count_spans(tree)) == 1
+    assert format_tree(tree) == deep
+    assert rebuild([b"(A"] * 5000 + [b"XX"], [b"w"]).tree.tokens == tree.tokens
+
+
+def test_damaged_trees_are_read_or_refused():
+    drawn = random.Random(6)
+    for _ in range(500):
+        damaged = bytearray(PAGE + b"\n" + PAGE)
+        for _ in range(drawn.randint(1, 3)):
+            damaged[drawn.randrange(len(damaged))] = drawn.choice(b"() \t\n\rX\xff\x00")
+        try:
+            got = read(bytes(damaged))
+        except FormatError:
+            continue
+        for tree in got:
+            assert rebuild(tree.tokens, tree.words).tree.tokens == tree.tokens
+            assert read(format_tree(tree)) == [tree]
+
+
+REPAIRED = {  # written, number of words, what is made of it, malformed
+    "right": ("(S (NP XX )NP XX )S", 2, "(S (NP XX )NP XX )S", False),
+    "a word is a tree": ("XX", 1, "XX", False),
+    "nothing of nothing": ("", 0, "", False),
+    "another label": ("(S (NP XX )VP XX )S", 2, "(S (NP XX )NP XX )S", True),
+    "labels crossed": ("(S (NP XX )S XX )NP", 2, "(S (NP XX )NP XX )S", True),
+    "a closer too many": ("(S XX )S )S", 1, "(S XX )S", True),
+    "a closer too early": (")S (S XX )S", 1, "(S XX )S", True),
+    "closers missing": ("(S XX (NP XX", 2, "(S XX (NP XX )NP )S", True),
+    "too many words": ("(S XX (NP XX XX )NP XX )S", 2, "(S XX (NP XX )NP )S", True),
+    "too few words": ("(S XX (NP XX )NP )S", 4, "(S XX (NP XX )NP XX XX )S", True),
+    "few words, no end": ("(S (NP XX", 2, "(S (NP XX )NP XX )S", True),
+    "no words": ("(S (NP )NP )S", 2, "(S XX XX )S", True),
+    "an empty bracket": ("(S (NP (A )A )NP XX )S", 1, "(S XX )S", True),
+    "empty for lack of words": ("(S XX (NP XX )NP )S", 1, "(S XX )S", True),
+    "brackets of no words": ("(S )S", 0, "", True),
+    "no brackets": ("XX", 3, "XX XX XX", True),
+    "nothing": ("", 2, "XX XX", True),
+    "other tokens": ("(S <unk> dog XX ( )S", 1, "(S XX )S", True),
+    "a closer without a label": ("(S XX )", 1, "(S XX )S", True),
+    "two trees": ("(S XX )S (S XX )S", 2, "(S XX )S (S XX )S", True),
+    "words outside": ("(S XX )S XX", 2, "(S XX )S XX", True),
+    "few words, two trees": ("(S XX )S (A )A", 2, "(S XX )S (A XX )A", True),
+}
+
+
+@pytest.mark.parametrize("case", REPAIRED)
+def test_what_is_no_tree_is_repaired(case):
+    written, count, tokens, malformed = REPAIRED[case]
+    words = [b"w%d" % i for i in range(count)]
+    rebuilt = rebuild(written.encode().split(), words)
+    assert (b" ".join(rebuilt.tree.tokens).decode(), rebuilt.malformed) == (tokens, malformed)
+    assert rebuilt.tree.words == tuple(words)
+
+
+def test_whatever_is_written_becomes_trees_over_the_words():
+    drawn = random.Random(5)
+    tokens = [b"(S", b")S", b"(NP", b")NP", b"XX", b"<unk>", b")", b"("]
+    for _ in range(500):
+        words = [b"w"] * drawn.randint(1, 5)
+        rebuilt = rebuild(drawn.choices(tokens, k=drawn.randint(0, 12)), words)
+        assert rebuild(rebuilt.tree.tokens, words).tree == rebuilt.tree
+        (again,) = read(format_tree(rebuilt.tree))
+        assert again == rebuilt.tree

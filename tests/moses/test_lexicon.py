@@ -1,0 +1,60 @@
+"""Which words translate a word: from files, from aligned sentences, and from a phrase table."""
+
+from moses_rnn.moses.lexicon import (
+    Lexicon,
+    count_links,
+    count_links_of_table,
+    lexicon_of,
+    read_lexicon,
+)
+from moses_rnn.table.phrase_table import parse_table
+
+DICTIONARY = [b"cat chat 0.5\n", b"cat minou 0.25\n", b"cat chatte .25\r\n", b"the\tle 1"]
+
+
+def test_the_likeliest_come_first():
+    lexicon = read_lexicon(DICTIONARY, "l")
+    assert lexicon.likeliest(b"cat", 9) == [b"chat", b"chatte", b"minou"]  # of equally likely ones the first in bytes
+    assert lexicon.likeliest(b"cat", 2) == [b"chat", b"chatte"]
+    assert (lexicon.best(b"the"), lexicon.best(b"NULL"), lexicon.best(b"dog")) == (b"le", None, None)
+    assert list(lexicon.lines()) == [b"cat chat 0.5\n", b"cat chatte 0.25\n", b"cat minou 0.25\n", b"the le 1\n"]
+    assert read_lexicon(lexicon.lines(), "l") == lexicon
+
+
+def test_how_many_words_it_translates_and_how_many_it_writes():
+    lexicon = read_lexicon(DICTIONARY, "l")
+    assert lexicon.coverage([b"cat", b"the", b"le", b"dog"]) == (2, 1)
+
+
+def test_a_translation_of_p_0_is_none():
+    lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex")
+    assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d")) == ([b"c"], None)
+    assert list(lexicon.entries) == [b"a"]
+
+
+def test_a_link_that_is_there_twice_counts_once():
+    assert count_links([([b"cat"], [b"chat"], ((0, 0), (0, 0)))]) == {b"cat": {b"chat": 1}}
+
+
+def test_links_are_counted_and_rare_ones_left_out():
+    pairs = [
+        ([b"the", b"cat"], [b"le", b"chat"], ((0, 0), (1, 1))),
+        ([b"cat"], [b"chat"], ((0, 0),)),
+        ([b"cat"], [b"minou"], ((0, 0),)),
+        ([b"dog"], [b"chien"], ()),
+    ]
+    counts = count_links(pairs)
+    assert lexicon_of(counts) == Lexicon({b"the": [(b"le", 1.0)], b"cat": [(b"chat", 2 / 3), (b"minou", 1 / 3)]})
+    assert lexicon_of(counts, 2) == Lexicon({b"cat": [(b"chat", 2 / 3)]})  # a share of all links
+
+
+TABLE = [
+    b"cat ||| le chat ||| 1 ||| 0-1 ||| 7 5 5 ||| |||\n",
+    b"cat ||| minou ||| 1 ||| 0-0 ||| 7 5 2\n",
+    b"the cat ||| le minou ||| 1 ||| 0-0 1-1 ||| 7 5 90\n",
+]
+
+
+def test_a_tables_pairs_of_one_source_word_count_as_often_as_they_were_extracted():
+    counts = count_links_of_table(parse_table(TABLE, "t"), "t")
+    assert counts == {b"cat": {b"chat": 5, b"minou": 2}}

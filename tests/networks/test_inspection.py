@@ -1,0 +1,122 @@
+"""Summaries, gates and words of the RNN Encoder-Decoder against the scalar equations."""
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.networks import inspection
+from moses_rnn.networks.inspection import (
+    PHRASES,
+    decoder_gates,
+    encoder_gates,
+    summaries,
+    word_embeddings,
+    word_log_probs,
+)
+from moses_rnn.networks.rnnsearch import RnnSearchStepper
+from moses_rnn.networks.tries import NOTHING
+from moses_rnn.networks.vocabulary import END_ID
+from tests.networks import reference
+from tests.networks.networks import CUSTOM, encdec_network, search_network, weights_of
+from tests.scorers.bigrams import random_stepper
+
+every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+
+# source, target; neither list is sorted by length, one phrase is empty, one occurs twice
+PAIRS = [
+    ([7], [6]),
+    ([2, 3, 4, 5], [2, 3, 0]),
+    ([], []),
+    ([6, 0], [4, 5]),
+    ([7], [4]),
+]
+SOURCES, TARGETS = ([list(side) for side in sides] for sides in zip(*PAIRS, strict=True))
+
+
+def scalar_encoder_gates(weights, source):
+    words = [*source, END_ID]
+    return [(word, z, r) for word, (z, r, _) in zip(words, reference.encoder_steps(weights, words), strict=True)]
+
+
+def scalar_decoder_gates(weights, source, target, switches):
+    w = reference.side_of(weights, "decoder")
+    c = reference.summary(weights, [*source, END_ID], switches)
+    h = [np.tanh(x) for x in reference.add(reference.product(w["V"], c), w["b_V"])]
+    steps = [(word, w["embedding"][word]) for word in target]
+    if switches["first_step"] == "zero-embedding":
+        steps.insert(0, (NOTHING, [0.0] * len(w["embedding"][0])))
+    for word, e in steps:
+        yield word, *reference.gates(w, e, h, c)
+        h = reference.decoder_step(w, h, e, c, len(h), switches)
+
+
+def assert_equal(gates, expected):
+    """Expected: for each phrase its steps (word, z, r)."""
+    flat = [(i, *step) for i, steps in enumerate(expected) for step in steps]
+    assert gates.phrases.tolist() == [i for i, _, _, _ in flat]
+    assert gates.words.tolist() == [word for _, word, _, _ in flat]
+    np.testing.assert_allclose(gates.z, np.array([z for *_, z, _ in flat]).reshape(gates.z.shape), atol=1e-12)
+    np.testing.assert_allclose(gates.r, np.array([r for *_, r in flat]).reshape(gates.r.shape), atol=1e-12)
+
+
+@every_switch
+def test_summaries_equal_the_scalar_equations(switches):
+    model = encdec_network(switches)
+    expected = [reference.summary(weights_of(model), [*source, END_ID], switches) for source in SOURCES]
+    np.testing.assert_allclose(summaries(model, SOURCES), expected, atol=1e-12)
+
+
+@every_switch
+def test_encoder_gates_equal_the_scalar_equations(switches):
+    model = encdec_network(switches)
+    weights = weights_of(model)
+    assert_equal(encoder_gates(model, SOURCES), [scalar_encoder_gates(weights, source) for source in SOURCES])
+
+
+@every_switch
+def test_decoder_gates_equal_the_scalar_equations(switches):
+    model = encdec_network(switches)
+    weights = weights_of(model)
+    expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
+    assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
+
+
+@every_switch
+def test_word_log_probs_equal_the_scalar_equations(switches):
+    model = encdec_network(switches)
+    for source, target in PAIRS:
+        words = [*target, END_ID]
+        p = reference.distributions(weights_of(model), [*source, END_ID], words, switches)
+        expected = [np.log(of_word[word]) for of_word, word in zip(p, words, strict=True)]
+        np.testing.assert_allclose(word_log_probs(model, source, target), expected, atol=1e-12)
+
+
+def test_a_phrase_depends_on_no_other():
+    model = encdec_network(CUSTOM[0], dtype=torch.float32)
+    random = np.random.default_rng(1)
+    phrases = [random.integers(2, 9, size=length).tolist() for length in random.integers(0, 6, size=PHRASES + 3)]
+    alone = np.concatenate([summaries(model, [phrase]) for phrase in phrases[-9:]])
+    np.testing.assert_allclose(summaries(model, phrases)[-9:], alone, atol=1e-6)
+    together = encoder_gates(model, phrases)
+    assert np.bincount(together.phrases).tolist() == [len(phrase) + 1 for phrase in phrases]
+    np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
+
+
+def test_embeddings_are_those_of_a_side():
+    model = encdec_network(CUSTOM[0])
+    for side, part in (("source", model.encoder), ("target", model.decoder)):
+        assert word_embeddings(model, side).tolist() == part.embedding.tolist()
+
+
+def test_sentences_are_summed_up_in_their_order(monkeypatch):
+    monkeypatch.setattr(inspection, "PHRASES", 3)
+    stepper = RnnSearchStepper(search_network(), dtype=torch.float64)
+    of_all = inspection.sentence_summaries(stepper, SOURCES)
+    assert of_all.shape == (5, 5)
+    for source, summary in zip(SOURCES, of_all, strict=True):
+        alone = inspection.sentence_summaries(stepper, [source])
+        np.testing.assert_allclose(alone, summary[None], rtol=0, atol=1e-12)
+
+
+def test_a_network_may_have_no_summary():
+    assert inspection.sentence_summaries(random_stepper(9, 8), SOURCES) is None

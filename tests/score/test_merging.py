@@ -1,0 +1,227 @@
+"""Shards of a table, scored apart and laid end to end, are the table scored in one run; what is wrong is named."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from moses_rnn.errors import InputError, Stopped
+from moses_rnn.files.shards import Shard
+from moses_rnn.files.streams import show_nothing
+from moses_rnn.score.merging import merge
+from moses_rnn.score.score import score
+from moses_rnn.table.signatures import read_signature, recorded_names
+from tests.same_scores import check_same_scores
+from tests.score.tables import names, options_for
+
+COUNT = 4
+
+
+def never():
+    return False
+
+
+def score_shards(here, models, count=COUNT, /, **changes):
+    """The table in shards, each scored into a file of its own."""
+    paths = []
+    for number in range(1, count + 1):
+        output = str(here / f"scored.{number}-of-{count}")
+        request = options_for(here, models, new_table=output, shard=Shard(number, count), **changes)
+        score(request, show_nothing, never)
+        paths.append(output)
+    return paths
+
+
+def merged(here, shards, *, name="merged", advanced=show_nothing, should_stop=never):
+    return merge([*shards], str(here / name), force=False, advanced=advanced, should_stop=should_stop)
+
+
+def words_of(record):
+    """A signature whose numbers stand between blanks."""
+    return json.dumps(record, indent=1, separators=(" ,", " : ")).encode()
+
+
+@pytest.mark.parametrize("count", [1, 4, 12])
+def test_merged_they_are_the_whole_table(here, models, count):
+    changes = {"inverse_models": (models / "inverse",), "allow_misfit": True}
+    of_whole = score(options_for(here, models, **changes), show_nothing, never)
+    shards = score_shards(here, models, count, **changes)
+    result = merged(here, reversed(shards))
+    check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
+    assert (result.lines, result.rejected) == (30, 0)
+    assert result.warnings == of_whole.warnings
+    assert result.warnings[0].startswith("RNNInverse: 100.0% of the pairs have a word outside the model's shortlists")
+    whole, again = (json.loads((here / f"{name}.json").read_bytes()) for name in ("scored", "merged"))
+    assert again.pop("merged_from") == count
+    assert (whole.pop("output"), again.pop("output")) == ("scored", "merged")
+    for record, name in ((whole, "scored"), (again, "merged")):
+        data = (here / name).read_bytes()
+        assert record.pop("file") == {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    check_same_scores(words_of(again), words_of(whole))
+    assert "num-features=4" in result.ini.lines[0]
+
+
+def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
+    score(options_for(here, models, word_penalty=True, allow_misfit=True), show_nothing, never)
+    second = {
+        "phrase_table": str(here / "scored"),
+        "models": (),
+        "inverse_models": (models / "inverse",),
+        "allow_misfit": True,
+    }
+    score(options_for(here, models, new_table=str(here / "twice"), **second), show_nothing, never)
+    merged(here, score_shards(here, models, 2, **second))
+    for name in ("twice", "merged"):
+        signature = read_signature(str(here / name))
+        assert recorded_names(signature) == {2: "RNN", 3: "WordPenalty", 4: "RNNInverse"}
+        assert [model["direction"] for model in signature["models"]] == ["source-to-target", "target-to-source"]
+        assert set(signature["earlier_columns"][0]) == {"index", "name", "meaning", "written_as", "floor"}
+    (here / "scored").write_bytes((here / "scored").read_bytes() * 2)  # of which the signature beside it says nothing
+    score(options_for(here, models, new_table=str(here / "other"), **second), show_nothing, never)
+    assert recorded_names(read_signature(str(here / "other"))) == {4: "RNNInverse"}
+
+
+def test_rejected_lines_come_together(here, models):
+    lines = (here / "table").read_bytes().splitlines(keepends=True)
+    lines[3] = b"bad\n"
+    lines[20] = b"bad too\n"
+    (here / "table").write_bytes(b"".join(lines))
+    shards = []
+    for number in range(1, 3):
+        output = str(here / f"scored.{number}")
+        changes = {"new_table": output, "shard": Shard(number, 2), "on_bad_line": "skip"}
+        score(options_for(here, models, **changes), show_nothing, never)
+        shards.append(output)
+    assert merged(here, shards).rejected == 2
+    assert (here / "merged.rejects").read_bytes() == b"bad\nbad too\n"
+
+
+def change_signature(path, **changes):
+    record = json.loads((path.parent / f"{path.name}.json").read_bytes())
+    (path.parent / f"{path.name}.json").write_text(json.dumps(record | changes))
+
+
+def without_last(here, shards):
+    return shards[:-1]
+
+
+def doubled(here, shards):
+    return [*shards, shards[1]]
+
+
+def torn(here, shards):
+    (here / "scored.2-of-4").write_bytes((here / "scored.2-of-4").read_bytes()[:-1])
+    return shards
+
+
+def changed(here, shards):
+    data = (here / "scored.3-of-4").read_bytes()
+    (here / "scored.3-of-4").write_bytes(data[:-1] + b"x")
+    return shards
+
+
+def of_another_model(here, shards):
+    change_signature(here / "scored.2-of-4", models=[{"direction": "source-to-target", "sha256": {"x": "y"}}])
+    return shards
+
+
+def in_another_precision(here, shards):
+    change_signature(here / "scored.2-of-4", precision="bf16")
+    return shards
+
+
+def unfinished(here, shards):
+    (here / "scored.2-of-4.json").unlink()
+    return shards
+
+
+def not_there(here, shards):
+    return [*shards[:-1], str(here / "nothing")]
+
+
+def no_shard(here, shards):
+    record = json.loads((here / "scored.2-of-4.json").read_bytes())
+    del record["shard"]
+    (here / "scored.2-of-4.json").write_text(json.dumps(record))
+    return shards
+
+
+def shorter(here, shards):
+    record = json.loads((here / "scored.2-of-4.json").read_bytes())
+    change_signature(here / "scored.2-of-4", lines=record["lines"] - 1)
+    return shards
+
+
+def overlong(here, shards):
+    record = json.loads((here / "scored.2-of-4.json").read_bytes())
+    change_signature(here / "scored.2-of-4", shard=record["shard"] | {"number": 9})
+    return shards
+
+
+def of_anything(here, shards):
+    change_signature(here / "scored.2-of-4", shard=[], file=None, added_columns=7)
+    return shards
+
+
+WRONG = {
+    without_last: "expected 4 shards, found 3: missing 4",
+    doubled: r"scored.2-of-4: expected each shard once, found 2/4 as .*scored.2-of-4 too",
+    torn: r"scored.2-of-4: expected the file that its signature tells of, found other bytes",
+    changed: r"scored.3-of-4: expected the file that its signature tells of, found other bytes\n  It was changed or cut",
+    of_another_model: r"scored.2-of-4: expected the same models as .*scored.1-of-4, found",
+    in_another_precision: "scored.2-of-4: expected the same precision as .*scored.1-of-4, found 'bf16' and there 'fp32'",
+    unfinished: r"scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run end",
+    not_there: "nothing: expected a shard of a scored table, found nothing of that name",
+    no_shard: "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it, found one "
+    "without 'shard'",
+    shorter: r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines in place of",
+    overlong: r"scored.2-of-4.json: expected the signature of a shard, .* found shard 9/4",
+    of_anything: "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it",
+}
+
+
+@pytest.mark.parametrize("spoil", WRONG, ids=lambda spoil: spoil.__name__)
+def test_a_shard_that_is_not_as_it_should_be_is_named_and_nothing_is_left(here, models, spoil):
+    shards = spoil(here, score_shards(here, models))
+    before = names(here)
+    with pytest.raises(InputError, match=WRONG[spoil]):
+        merged(here, shards)
+    assert names(here) == before
+
+
+def test_shards_of_another_table_are_refused(here, models):
+    shards = score_shards(here, models)
+    other = here / "other"
+    other.mkdir()
+    (other / "table").write_bytes((here / "table").read_bytes().replace(b"0.5", b"0.4"))
+    foreign = score_shards(other, models)
+    with pytest.raises(InputError, match="scored.4-of-4: expected the same table as"):
+        merged(here, [*shards[:3], foreign[3]])
+
+
+def test_a_copy_on_another_machine_is_the_same_table(here, models):
+    shards = score_shards(here, models)
+    other = here / "other"
+    other.mkdir()
+    shutil.copyfile(here / "table", other / "table")
+    copies = score_shards(other, models)
+    assert merged(here, [*shards[:2], *copies[2:]]).lines == 30
+
+
+def test_a_merge_that_was_stopped_leaves_nothing(here, models, monkeypatch):
+    monkeypatch.setattr("moses_rnn.score.merging.PIECE_BYTES", 100)
+    shards = score_shards(here, models)
+    before, done = names(here), []
+    with pytest.raises(Stopped, match="the same command starts over"):
+        merged(here, shards, should_stop=lambda: len(done) == 3, advanced=lambda *given: done.append(given))
+    assert names(here) == before
+    merged(here, shards, advanced=lambda *given: done.append(given))
+    assert done[-1][1] == 1.0
+
+
+def test_cores_that_differ_are_told(here, models):
+    shards = score_shards(here, models)
+    change_signature(here / "scored.2-of-4", native="native core, amx")
+    (warning,) = merged(here, shards).warnings
+    assert "the shards were computed by native core, amx and " in warning

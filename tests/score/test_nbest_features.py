@@ -1,0 +1,110 @@
+"""From what a user asks for to what scores it: models on disk, and those that are refused."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import FormatError
+from moses_rnn.moses.nbest import parse_nbest_line
+from moses_rnn.score.nbest_features import aligned, make_features, phrases, whole
+from moses_rnn.score.nbest_request import ListRequest
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
+from tests.networks.checkpoints import make_producer
+from tests.scorers.pairs import of_pairs
+from tests.scorers.rare import ALIGNED, save_rare_model
+
+SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
+UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
+EMPTY = b"0 ||| ||| F= 1 ||| 1 ||| |||\n"
+
+
+NOTHING = {
+    **dict.fromkeys(field.name for field in fields(ListRequest)),
+    **dict.fromkeys(("add", "ensembles", "shares"), ()),
+    "device": "cpu",
+}
+
+
+def features_of(line=SEGMENTED, **wanted):
+    first = line and parse_nbest_line(line, "n", 1)
+    return dict(make_features(first, "n", ListRequest(**{**NOTHING, **wanted})))
+
+
+def values(feature, hypotheses, sources=None):
+    lines = [parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1" % text, "n", 1) for text in hypotheses]
+    return feature.scores(lines, sources or [b"s2 s3"] * len(lines), "n")[:, 0].tolist()
+
+
+@pytest.mark.parametrize(("name", "folder"), [("RNN", "rnn"), ("RNNInverse", "inverse")])
+@pytest.mark.parametrize(
+    ("line", "sentences", "parts"),
+    [
+        (SEGMENTED, False, phrases),
+        (EMPTY, False, phrases),  # says nothing about the lines to come
+        (SEGMENTED, True, whole),
+        (UNSEGMENTED, True, whole),
+        (None, False, whole),  # an empty list
+    ],
+)
+def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line, sentences, parts):
+    feature = features_of(line, whole=sentences, add=(models / folder,))[name]
+    assert feature.parts is parts
+    pairs = [(b"s2 s3", b"t2")]
+    expected = of_pairs(make_producer(open_model(models / folder)), pairs)
+    np.testing.assert_allclose(of_pairs(feature.producer, pairs), expected, rtol=1e-5)
+    assert feature.producer.name == name
+
+
+@pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])  # of the hypothesis's side each
+def test_the_word_penalty_counts_what_is_outside(models, of):
+    feature = features_of(UNSEGMENTED, word_penalty=models / of)["WP"]
+    assert feature.parts is whole
+    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == [0, -1, -2]
+
+
+ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"
+
+
+@pytest.fixture
+def rare(tmp_path):
+    return save_rare_model(tmp_path / "rare")
+
+
+def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
+    feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
+    assert feature.parts is aligned
+    assert feature.of_sources
+    sources, targets, links = map(list, zip(*ALIGNED, strict=True))
+    lines = [
+        parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1 ||| %b" % pair, "n", 1) for pair in zip(targets, links, strict=True)
+    ]
+    expected = open_model(rare).make_producer().log_probs(Pairs(sources, targets, links))
+    for times in (1, 2):
+        values = feature.scores(lines * times, sources * times, "n")
+        np.testing.assert_allclose(values, np.concatenate([expected] * times), rtol=1e-5)
+    assert feature.scores([], [], "n").shape == (0, 1)
+
+
+@pytest.mark.parametrize("how", ["add", "ensembles"])
+def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
+    (rare / "model.safetensors").unlink()
+    wanted = {"add": (rare,), "ensembles": ((rare, rare),)}[how]
+    with pytest.raises(
+        FormatError, match=r"^n:1: expected the alignment of a hypothesis behind its total, found none"
+    ) as error:
+        features_of(SEGMENTED, **{how: wanted})
+    assert "-print-alignment-info-in-n-best" in error.value.advice
+
+
+def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):
+    folder = save_rare_model(tmp_path / "noalign", "noalign")
+    feature = features_of(SEGMENTED, add=(folder,), whole=True)["SEARCH"]
+    assert feature.parts is whole
+    assert np.isfinite(values(feature, [b"t2 t9", b""])).all()
+
+
+def test_an_ensemble_of_networks_of_rare_words_annotates_too(rare):
+    (feature,) = features_of(ALIGNED_LINE, ensembles=((rare, rare),)).values()
+    assert feature.parts is aligned

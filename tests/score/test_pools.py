@@ -1,0 +1,106 @@
+"""Who scores a table: threads shared among devices, and workers elsewhere that give the same bytes."""
+
+import dataclasses
+import json
+import pickle
+import shutil
+
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.files.streams import show_nothing
+from moses_rnn.networks.hardware import Compute
+from moses_rnn.score.reading import chunks_between_sources
+from moses_rnn.score.score import open_models, score
+from moses_rnn.score.workers import (
+    MOST_CPU_WORKERS,
+    WORKERS_OF_A_GPU,
+    Threads,
+    choose_compute,
+    open_workers,
+    share_threads,
+)
+from tests.score.tables import names, options_for
+
+
+def never():
+    return False
+
+
+@pytest.fixture(autouse=True)
+def in_small_chunks(monkeypatch):
+    monkeypatch.setattr(
+        "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+    )
+
+
+def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monkeypatch):
+    monkeypatch.setattr("moses_rnn.score.workers.Threads", list)
+    monkeypatch.setattr("moses_rnn.score.workers.share_threads", lambda *_: 2)
+    given = {"inverse_models": (models / "inverse",), "word_penalty": True, "device": "cpu,cpu"}
+    options = options_for(here, models, **given)
+    opened = open_models(options)
+    scorers = open_workers(options, opened, choose_compute(options, opened))
+    assert [model.folder for model in opened] == [models / "rnn", models / "inverse"]
+    assert [[producer.name for producer in scorer.producers] for scorer in scorers] == [
+        ["RNN", "RNNInverse", "WordPenalty"]
+    ] * 4
+    assert scorers[0] is scorers[1]  # threads of one device share its networks
+    assert scorers[0] is not scorers[2]
+
+
+@pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)
+def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
+    """What a worker of a cluster does, without a cluster."""
+    monkeypatch.setattr("moses_rnn.score.workers.RayWorkers", lambda job, _address, device: in_thread(job, device))
+    folders = tuple(models / name for name in names)
+    threads = options_for(here, models, models=folders, new_table=str(here / "threads"), word_penalty=True)
+    elsewhere = dataclasses.replace(threads, new_table=str(here / "elsewhere"), ray="auto")
+    for request in (threads, elsewhere):
+        score(request, show_nothing, never)
+    assert (here / "elsewhere").read_bytes() == (here / "threads").read_bytes()
+    one, other = (json.loads((here / f"{name}.json").read_bytes()) for name in ("threads", "elsewhere"))
+    assert one | {"output": ""} == other | {"output": ""}
+
+
+def in_thread(job, device):
+    again = pickle.loads(pickle.dumps(job))
+    return Threads([again.begin(device)])
+
+
+def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch):
+    def of_another_model(job, _address, device):
+        shutil.copytree(models / "groundhog", here / "model", dirs_exist_ok=True)
+        return in_thread(job, device)
+
+    monkeypatch.setattr("moses_rnn.score.workers.RayWorkers", of_another_model)
+    shutil.copytree(models / "rnn", here / "model")
+    before = names(here)
+    with pytest.raises(CheckpointError, match="model: was changed after this run began"):
+        score(options_for(here, models, models=(here / "model",), ray="auto"), show_nothing, never)
+    assert names(here) == before
+
+
+@pytest.mark.parametrize(
+    ("devices", "threads", "native", "of_each", "of_torch"),
+    [
+        (["cpu"], 1, True, 1, 3),
+        (["cpu"], 20, True, 20, 3),
+        (["cpu", "cpu"], 5, True, 2, 3),
+        (["cpu", "cpu"], 1, True, 1, 3),
+        (["cpu"], 2, False, 2, 1),
+        (["cpu"], 2 * MOST_CPU_WORKERS, False, MOST_CPU_WORKERS, 2),
+        (["cpu", "cpu"], 4, False, 1, 2),
+        (["cuda:0", "cuda:1"], 4, False, WORKERS_OF_A_GPU, 3),
+        (["cpu"], None, True, 3, 3),
+    ],
+)
+def test_threads_are_shared_among_workers(devices, threads, native, of_each, of_torch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert share_threads(devices, threads, Compute(native=native)) == of_each
+        assert torch.get_num_threads() == of_torch
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,182 @@
+"""A whole run: all columns, what it says of itself while it works and at its end, stopped and resumed."""
+
+import dataclasses
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
+from moses_rnn.files import outputs
+from moses_rnn.files.streams import show_nothing
+from moses_rnn.native import native_core
+from moses_rnn.score import score as score_module
+from moses_rnn.score.reading import chunks_between_sources
+from moses_rnn.score.score import Counts, score
+from moses_rnn.scorers.open import open_model
+from moses_rnn.table.table_blocks import Pairs
+from tests.score.tables import LINES, names, options_for
+from tests.scorers.rare import ALIGNED, save_rare_model
+
+
+def never():
+    return False
+
+
+@pytest.fixture(autouse=True)
+def in_small_chunks(monkeypatch):
+    """So that a small table comes in several blocks: of a source each."""
+    monkeypatch.setattr(
+        "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+    )
+
+
+def log_columns(path, old=2):
+    """The added columns of a scored table, in natural logarithms; lines × columns."""
+    lines = path.read_bytes().splitlines()
+    return np.log([[float(x) for x in line.split(b" ||| ")[2].split()[old:]] for line in lines])
+
+
+def test_several_models_give_the_mean_of_their_columns(here, models):
+    folders = (models / "rnn", models / "groundhog")
+    for folder in folders:
+        score(options_for(here, models, models=(folder,), new_table=str(here / folder.name)), show_nothing, never)
+    result = score(options_for(here, models, models=folders), show_nothing, never)
+    one, other = (log_columns(here / folder.name) for folder in folders)
+    np.testing.assert_allclose(log_columns(here / "scored"), (one + other) / 2, rtol=1e-5)
+    assert not np.allclose(one, other, rtol=1e-2)
+    assert result.column_names == ("ENS",)
+    assert result.computed_by.startswith(str(native_core() or "torch"))
+    signature = json.loads((here / "scored.json").read_bytes())
+    (column,) = signature["added_columns"]
+    assert column["meaning"].startswith("mean of 2 models' log p(target | source) of the RNN Encoder-Decoder")
+    weights = [model["sha256"]["model.safetensors"] for model in signature["models"]]
+    assert weights == [hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() for folder in folders]
+
+
+def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, models):
+    folders = {
+        "models": (models / "rnn", models / "groundhog"),
+        "inverse_models": (models / "inverse",) * 2,
+        "allow_misfit": True,
+    }
+    means = score(options_for(here, models, **folders), show_nothing, never)
+    assert means.column_names == ("ENS", "ENSInverse")
+    each = options_for(here, models, **folders, combine="columns", new_table=str(here / "each"))
+    assert score(each, show_nothing, never).column_names == ("RNN", "RNN", "RNNInverse", "RNNInverse")
+    columns = log_columns(here / "each")
+    expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
+    np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
+
+
+def test_a_mean_is_resumed_with_the_same_models_alone(here, models):
+    folders = (models / "rnn", models / "groundhog")
+    score(options_for(here, models, models=folders, new_table=str(here / "whole")), show_nothing, never)
+    calls = iter(range(100))
+    with pytest.raises(Stopped):
+        score(options_for(here, models, models=folders), show_nothing, lambda: next(calls) >= 2)
+    with pytest.raises(MosesRnnError, match="models"):
+        score(options_for(here, models, models=folders[::-1], resume=True), show_nothing, never)
+    score(options_for(here, models, models=folders, resume=True), show_nothing, never)
+    assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
+
+
+def test_it_says_how_far_it_is(here, models):
+    heights = []
+    score(options_for(here, models), lambda done, share: heights.append((done, share)), never)
+    assert len(heights) > 5
+    assert heights == sorted(heights)
+    assert heights[-1] == (30, 1)
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
+    (here / "table").write_bytes(b"".join([LINES[0].replace(b"\n", b"\r\n"), *LINES[1:]]))
+    whole = score(options_for(here, models, new_table=str(here / "whole")), show_nothing, never)
+    calls, stopped, resumed = iter(range(100)), [], []
+    with pytest.raises(Stopped, match="; the same command with --resume continues"):
+        score(options_for(here, models), lambda done, _: stopped.append(done), lambda: next(calls) >= after)
+    assert "scored" not in names(here)
+    result = score(options_for(here, models, resume=True), lambda done, _: resumed.append(done), never)
+    assert stopped[-1] < resumed[0]
+    assert result.counts.lines == 30
+    assert "CRLF line end" in result.warnings[0]
+    assert result.warnings == whole.warnings
+    assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
+    assert names(here) == ["scored", "scored.json", "table", "whole", "whole.json"]
+
+
+def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models, monkeypatch):
+    (here / "table").write_bytes(b"".join(line.replace(b"t", b"x") for line in LINES))
+    with pytest.raises(MisfitError, match="found 100.0% of the pairs with a word outside its shortlists in 30 lines"):
+        score(options_for(here, models), show_nothing, never)
+    result = score(options_for(here, models, resume=True, allow_misfit=True), show_nothing, never)
+    assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]
+    monkeypatch.setattr(score_module, "FIRST_CHECK", 10)
+    with pytest.raises(MisfitError, match="in 10 lines"):
+        score(options_for(here, models, force=True), show_nothing, never)
+
+
+def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
+    (here / "table").write_bytes(b"".join([*LINES[:3], b"bad\n", *LINES[3:], *[b"worse\n"] * 4]))
+    result = score(options_for(here, models, on_bad_line="skip"), show_nothing, never)
+    (warning,) = result.warnings
+    assert (result.counts.rejected, warning.startswith("5 lines "), warning.count(f"{here}/table:")) == (5, True, 3)
+
+
+class Death(BaseException):
+    """What no part of the program catches."""
+
+
+@pytest.mark.parametrize("renames", range(4))
+def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeypatch, renames):
+    """Nothing is scored again either."""
+    (here / "table").write_bytes(b"bad\n" + b"".join(LINES) + b"worse\n")
+    request = options_for(here, models, on_bad_line="skip")
+    names_given = iter(range(9))
+
+    def publish(part):
+        if next(names_given) == renames:
+            raise Death
+        publish_as_ever(part)
+
+    publish_as_ever = outputs.Part.publish
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs.Part, "publish", publish)
+        patch.setattr(outputs.ResumableOutputs, "_discard", lambda _: None)
+        if renames < 3:
+            with pytest.raises(Death):
+                score(request, show_nothing, never)
+        else:
+            score(request, show_nothing, never)
+    assert ".scored.state" in names(here)
+    monkeypatch.setattr("moses_rnn.score.workers.ChunkScorer.__call__", lambda *_: pytest.fail("scored again"))
+    resumed = score(dataclasses.replace(request, resume=True), show_nothing, never)
+    assert (resumed.counts.rejected, resumed.counts.lines) == (2, 30)
+    assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 2
+    assert (here / "scored.rejects").read_bytes() == b"bad\nworse\n"
+    assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
+
+
+def test_split_work_is_told(here, models):
+    (warning,) = score_module._warnings(
+        options_for(here, models), Counts(lines=2, oom_splits=1234), score_module.Rejects()
+    )
+    assert "1,234 times" in warning
+
+
+def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):
+    """Lines that differ in nothing else have different scores, each that of its line alone."""
+    model = save_rare_model(tmp_path / "rare")
+    lines = [b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED if pair[0]]
+    (here / "table").write_bytes(b"".join(lines))
+    request = options_for(here, models, models=(model,), allow_misfit=True)
+    result = score(request, show_nothing, never)
+    assert result.column_names == ("SEARCH",)
+    values = [float(line.split(b" ||| ")[2].split()[1]) for line in (here / "scored").read_bytes().splitlines()]
+    assert len({*values}) == len(lines)
+    sources, targets, links = map(list, zip(*ALIGNED[:4], strict=True))
+    expected = open_model(model).make_producer().log_probs(Pairs(sources, targets, links))
+    assert np.log(values) == pytest.approx(expected[:, 0], rel=1e-5)
+    assert "rare words by posunk" in json.loads((here / "scored.json").read_bytes())["added_columns"][0]["meaning"]

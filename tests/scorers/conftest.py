@@ -1,0 +1,13 @@
+"""Fixtures of this room: an n-gram model by KenLM."""
+
+import pytest
+
+from moses_rnn.scorers.kenlm import KenlmProducer
+from tests.scorers.tiny_lm import SMALL
+
+
+@pytest.fixture(scope="module")
+def kenlm(tmp_path_factory):
+    """The small n-gram model by KenLM; without that, tests are skipped."""
+    pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
+    return KenlmProducer(SMALL.write(tmp_path_factory.mktemp("lm")))

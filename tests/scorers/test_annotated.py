@@ -1,0 +1,108 @@
+"""What is scored is annotated first: by links, in either direction, each pair for itself."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import InputError, PairError
+from moses_rnn.moses.alignments import parse_links, transposed
+from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.scorers.annotated import shortlists_of
+from moses_rnn.scorers.base import Tally
+from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.phrases import PhraseProducer
+from moses_rnn.scorers.rare_words import KINDS, RareWords
+from moses_rnn.table.table_blocks import Pairs, parse_blocks
+from tests.networks.networks import with_large_weights
+from tests.scorers.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies
+from tests.scorers.reference_rare_words import annotate
+
+SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
+
+
+def scores(model, sources=SOURCES, targets=TARGETS, links=LINKS, tally=None):
+    return model.make_producer().log_probs(Pairs(sources, targets, links), tally)[:, 0]
+
+
+def of_tokens(model):
+    """What the network says of pairs that were annotated by the table of kinds."""
+    plain = PhraseProducer(model, model._pair_network(HERE), "x", "x")
+    rare = model.rare
+    annotated = [
+        annotate(rare.kind, rare.window, source.split(), target.split(), parse_links(links), READ, WRITTEN)
+        for source, target, links in ALIGNED
+    ]
+    return plain.log_probs(Pairs(*([b" ".join(pair[side]) for pair in annotated] for side in (0, 1))))[:, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_are_annotated_by_their_links(kind):
+    model = rare_model(kind)
+    np.testing.assert_allclose(scores(model), of_tokens(model), rtol=1e-6)
+
+
+def test_a_model_of_the_other_direction_transposes_links():
+    """It reads words of TARGETS: they are those that its source vocabulary has."""
+    model = rare_model(direction="target-to-source")
+    swapped = [source.replace(b"s", b"t") for source in SOURCES], [target.replace(b"t", b"s") for target in TARGETS]
+    expected = []
+    plain = PhraseProducer(model, model._pair_network(HERE), "x", "x")
+    for source, target, text in zip(*swapped, LINKS, strict=True):
+        links = transposed(parse_links(text))
+        read, written = annotate("posunk", 2, target.split(), source.split(), links, READ, WRITTEN)
+        expected.append(plain.log_probs(Pairs([b" ".join(written)], [b" ".join(read)]))[0, 0])
+    np.testing.assert_allclose(scores(model, *swapped), expected, rtol=1e-6)
+    assert len({*expected}) == len(expected)
+
+
+def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stands():
+    """What is annotated is the same; the network alone turns the words round."""
+    rare = RareWords("posunk", 2)
+    source, target = rare_vocabularies(rare)
+    sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
+    scored = {}
+    for order in ("reversed", "forward"):
+        config = Seq2SeqConfig(len(source), len(target), **sizes, source_order=order, rare=dataclasses.asdict(rare))
+        network = with_large_weights(Seq2Seq(config, seed=None))
+        model = Model(SEQ2SEQ, network, {"source": source, "target": target})
+        scored[order] = scores(model)
+        np.testing.assert_allclose(scored[order], of_tokens(model), rtol=1e-6)
+    assert scored["reversed"][0] != scored["forward"][0]
+    restored = rare.restore([b"t2", b"<unk:1>"], [b"s2", b"zork", b"bork"], frozenset(READ), bytes)
+    assert restored.words == [b"t2", b"bork"]
+
+
+def test_a_tables_lines_bring_their_links():
+    lines = b"".join(b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED)
+    (block,) = parse_blocks([lines], "t")
+    assert list(block.pairs().alignments) == LINKS
+    assert list(block[1:3].pairs().alignments) == LINKS[1:3]
+    np.testing.assert_allclose(rare_model().make_producer().log_probs(block.pairs())[:, 0], scores(rare_model()))
+
+
+def test_pairs_with_unknown_words_are_counted():
+    for kind in KINDS:
+        tally = Tally()
+        scores(rare_model(kind), tally=tally)
+        assert tally.unknown == 4
+
+
+def test_pairs_without_links_are_refused_where_these_are_needed():
+    with pytest.raises(
+        InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs alone"
+    ):
+        rare_model().make_producer().log_probs(Pairs(SOURCES, TARGETS))
+    assert rare_model("noalign").make_producer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED), 1)
+
+
+@pytest.mark.parametrize("links", [b"3-0", b"0-9", b"x"])
+def test_links_of_other_words_are_an_error(links):
+    with pytest.raises(PairError, match=r"^expected links"):
+        scores(rare_model(), SOURCES[:1], TARGETS[:1], [links])
+
+
+def test_shortlists_have_no_tokens():
+    model = rare_model("copyable")
+    assert shortlists_of(model, RareWords("copyable", 2)) == (frozenset(READ), frozenset(WRITTEN))

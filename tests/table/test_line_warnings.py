@@ -1,0 +1,106 @@
+import json
+import random
+
+import pytest
+
+from moses_rnn.errors import FormatError
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.table_blocks import parse_blocks
+
+CASES = {
+    "nothing odd": ([b"a ||| b ||| 1 0.5 1e-5 10 2.718 0.0001 1e-30 |||\n"] * 2, []),
+    "characters of every kind": (["à la\u00a0\u2028 ||| 猫 ||| 1\n".encode()], []),
+    "zero": (
+        [b"a ||| b ||| 1 1\n", b"a ||| b ||| 1 0\n", b"a ||| b ||| 0.00 1\n"],
+        ["t:2: score not above 0 (2 lines): Moses takes its logarithm: 0 becomes its floor of -100, "
+         "a negative number loses the phrase pair"],
+    ),
+    "empty": (
+        [b"a ||| ||| 1\n", b" ||| b ||| 1\n"],
+        ["t:1: empty target (1 line): scored as the end symbol alone; Moses reads it as a deletion, its on-disk tables refuse it",
+         "t:2: empty source (1 line): Moses skips such lines"],
+    ),
+    "not UTF-8": (
+        [b"a\xff ||| b ||| 1\n", b"a\xed\xa0\x80 ||| b ||| 1\n", b"a\xc0\xaf ||| b ||| 1\n", b"a\0 ||| b ||| 1\n"],
+        ["t:1: not UTF-8 (3 lines): kept byte for byte; such words are <unk>",
+         "t:4: NUL byte (1 line): kept; tools written in C end a text there"],
+    ),
+    "of Windows": (
+        [b"\xef\xbb\xbfa ||| b ||| 1\r\n", b"\xef\xbb\xbfa ||| b ||| 1\r\n"],
+        ["t:1: byte order mark (1 line): it is part of the first source word; most likely an editor put it there",
+         "t:1: CRLF line end (2 lines): kept; Moses's text loader strips the CR, several of its tools do not"],
+    ),
+}  # fmt: skip
+
+
+def warnings_of(lines, **options):
+    """What is found line by line, and in two runs, and only in odd lines."""
+    odd, resumed, of_blocks = (LineWarnings("t", **options) for _ in range(3))
+    assert [line.line for line in odd.passing(parse_table(lines, "t"))] == lines
+    parsed = list(parse_table(lines, "t"))
+    resumed.look(parsed[:1])
+    resumed = LineWarnings("t", **options, counts=json.loads(json.dumps(resumed.counts)))
+    resumed.look(parsed[1:])
+    for block in parse_blocks([b"".join(lines)], "t"):
+        of_blocks.look(block.odd_lines)
+    assert list(odd.messages()) == list(resumed.messages()) == list(of_blocks.messages())
+    return list(odd.messages())
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_counts_what_is_odd(case):
+    lines, expected = case
+    assert warnings_of(lines) == expected
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_strict_refuses_the_first(case):
+    lines, expected = case
+    if not expected:
+        assert warnings_of(lines, strict=True) == []
+        return
+    kind = expected[0].split(": ")[1].rpartition(" (")[0]
+    with pytest.raises(FormatError, match=rf"expected no {kind} \(--strict\), found .*\n  Without --strict: "):
+        warnings_of(lines, strict=True)
+
+
+NOT_POSITIVE = ["0", "-0", "+0", "0.", ".0", "0.000", "0e5", "-1", "-1.6", "-.5", "1e-400", "7e-46", "0.0e-3"]
+NOT_POSITIVE += ["0." + "0" * 50 + "1", "00", "1e-0100", "-1e5", "+0.0"]
+POSITIVE = [
+    "1",
+    "0.1",
+    "1e-44",
+    "1.5e-45",
+    "1E-7",
+    "10",
+    "100",
+    "0.05",
+    "00.5",
+    "2.718",
+    "+1",
+    ".5",
+    "1e5",
+    "0.0000001",
+]
+
+
+@pytest.mark.parametrize("others", ["{}", "1 {} 1", "0.5\t{}", "{} 0.1"])
+def test_scores_that_moses_cannot_take_the_logarithm_of(others):
+    for score in NOT_POSITIVE + POSITIVE:
+        line = b"a ||| b ||| %s |||\n" % others.format(score).encode()
+        assert bool(warnings_of([line])) == (score in NOT_POSITIVE), score
+
+
+def test_any_number_is_judged_by_its_value():
+    draw = random.Random(1)
+    for _ in range(5000):
+        digits = "".join(draw.choices("000.15", k=draw.randint(1, 8))).replace(".", "", 0)
+        score = draw.choice(["", "-", "+"]) + digits + draw.choice(["", "", "e-5", "e-44", "e-47", "E9"])
+        try:
+            lines = list(parse_table([b"a ||| b ||| %s\n" % score.encode()], "t"))
+        except FormatError:
+            continue
+        odd = LineWarnings("t")
+        list(odd.passing(lines))
+        assert bool(odd.counts) == (float(score) <= 2.0**-150), score

@@ -1,0 +1,91 @@
+import json
+
+import pytest
+
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.signatures import (
+    added_names,
+    changed_signature,
+    fitting_signature,
+    read_signature,
+    recorded_floor,
+    recorded_names,
+    records_of,
+)
+
+COLUMNS = [
+    {"name": "RNN", "index": 4, "floor": -50.0},
+    {"name": "RNN", "index": 5},
+    {"name": "CSLM", "index": 9, "floor": "low"},
+    {"index": 3},
+    "none",
+]
+SIGNATURE = {"program": "moses_rnn 1", "added_columns": COLUMNS, "file": {"bytes": 4}}
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "t").write_bytes(b"four")
+    (tmp_path / "t.json").write_text(json.dumps(SIGNATURE))
+    return tmp_path / "t"
+
+
+def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
+    assert read_signature(str(table)) == SIGNATURE
+    link = table.with_name("link")
+    link.symlink_to(table)
+    assert read_signature(str(link)) == SIGNATURE
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", "[" * 100_000, '{"program": "other 1"}', '{"program": 3}', " " * (1 << 20) + "{}"]
+)
+def test_anything_else_is_no_signature(table, text):
+    table.with_name("t.json").write_text(text)
+    assert read_signature(str(table)) is None
+    assert added_names(fitting_signature(str(table))) == []
+
+
+def test_a_folder_is_no_signature(table):
+    table.with_name("t.json").unlink()
+    table.with_name("t.json").mkdir()
+    assert read_signature(str(table)) is None
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", {"a": 1}, [], [1, "a", None]])
+def test_records_that_are_not_there(value):
+    assert records_of({"added_columns": value}, "added_columns") == []
+    assert recorded_names({"added_columns": value}) == {}
+
+
+def test_what_was_added(table):
+    assert recorded_names(SIGNATURE) == {4: "RNN", 5: "RNN", 9: "CSLM"}
+    assert added_names(fitting_signature(str(table))) == ["RNN", "RNN", "CSLM"]
+    table.write_bytes(b"another size")
+    assert added_names(fitting_signature(str(table))) == []
+
+
+@pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])
+def test_the_floor_of_a_column(column, floor):
+    assert recorded_floor(SIGNATURE, column) == floor
+
+
+def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
+    before = {
+        **SIGNATURE,
+        "added_columns": [{"name": "RNN", "index": 4, "unknown": 3, "floor": -50.0}],
+        "extended": [{"top": 1}],
+    }
+    changes = {"output": "new", "file": {"bytes": 9}, "lines": 7, "columns": 6}
+    made = json.loads(changed_signature(before, changes, "extended", {"top": 2}, [("Proposed", "1 or 0")]))
+    assert (made["program"], made["lines"], made["columns"], made["file"]) == ("moses_rnn 1", 7, 6, {"bytes": 9})
+    assert made["extended"] == [{"top": 1}, {"top": 2}]
+    first, added = made["added_columns"]
+    assert first == {"name": "RNN", "index": 4, "floor": -50.0}
+    assert (added["index"], added["name"], added["meaning"]) == (5, "Proposed", "1 or 0")
+
+
+def test_a_table_without_a_signature_gets_one_when_lines_are_added():
+    made = json.loads(changed_signature(None, {"lines": 7, "columns": 4}, "extended", {"top": 2}))
+    assert made["program"].startswith("moses_rnn ")
+    assert (made["added_columns"], made["extended"]) == ([], [{"top": 2}])
