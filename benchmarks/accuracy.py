@@ -48,14 +48,14 @@ def main() -> None:
     block = everything[first : first + given.pairs]  # neighbours, as scoring meets them
     pairs = block.pairs()
     model = open_model(given.model)
-    exact = model.make_producer(Compute(precision="fp64")).log_probs(pairs)
+    exact = model.make_scorer(Compute(precision="fp64")).log_probs(pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
     for way in ways(model):
-        scores = model.make_producer(way).log_probs(pairs)
+        scores = model.make_scorer(way).log_probs(pairs)
         off, how = np.abs(scores - exact), ", native core" * way.native
         print(f"{way.precision + how:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
-    apart = model.make_producer()
+    apart = model.make_scorer()
     unshared = np.concatenate([apart.log_probs(block[i : i + 1].pairs()) for i in range(1000)])
     shared = apart.log_probs(pairs)[:1000]
     print(f"fp32, 1 000 pairs scored alone against together: largest |Δ log p| {np.abs(unshared - shared).max():.2g}")

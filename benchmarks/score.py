@@ -132,7 +132,7 @@ def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
 
 
 class Random:
-    """A producer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
+    """A scorer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
 
     name, num_scores, meaning = "Random", 1, "nothing"
     unbounded = False
@@ -145,13 +145,13 @@ class Random:
         return self._values[: len(pairs)]
 
 
-def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -> None:
+def whole(table: str, path: str, scorer: object, level: int = DEFAULT_LEVEL) -> None:
     """Read, score and write as moses-rnn-score does."""
     count = torch.get_num_threads()
     with ResumableOutputs([path]) as output, threads_of_each(count):
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        scorer = ChunkScorer([producer], table, DEFAULT_FLOOR, Packing(gzip=True, level=level))  # type: ignore[list-item]
+        scorer = ChunkScorer([scorer], table, DEFAULT_FLOOR, Packing(gzip=True, level=level))  # type: ignore[list-item]
         with Threads([scorer] * count) as workers:
             for _, scored in map_in_order(chunks_between_sources(lines), workers):
                 output.append(path, scored.block)
@@ -250,8 +250,8 @@ def whole_program(
     (Path(folder) / "given").write_bytes(b"".join(lines()))
     subprocess.run(["gzip", "-1k", f"{folder}/given"], check=True)  # noqa: S603
 
-    def through(producer: object, table: str = f"{folder}/given.gz", level: int = DEFAULT_LEVEL) -> Callable[[], None]:
-        return lambda: whole(table, path, producer, level)
+    def through(scorer: object, table: str = f"{folder}/given.gz", level: int = DEFAULT_LEVEL) -> Callable[[], None]:
+        return lambda: whole(table, path, scorer, level)
 
     def reading_and_writing(level: int) -> Stage:
         name = f"all but scoring, a second of one core, level {level}"
@@ -266,7 +266,7 @@ def whole_program(
             ways[f"{core}, {kind}"] = Compute(precision=kind, native=True)
     return [
         *(
-            Stage(f"whole program, {name}", through(model.make_producer(compute)), given.lines)
+            Stage(f"whole program, {name}", through(model.make_scorer(compute)), given.lines)
             for name, compute in ways.items()
         ),
         reading_and_writing(DEFAULT_LEVEL),

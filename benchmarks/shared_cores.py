@@ -90,14 +90,14 @@ def learner(name: str, task: Task, config: TrainingConfig) -> Line:
 def scoring_line(name: str, model: Model, pairs: list[Pair], workers: int, precision: str) -> Line:
     """A line that scores, each worker its own pairs."""
     compute = model.choose_compute(precision=precision)
-    producer = model.make_producer(compute)
+    scorer = model.make_scorer(compute)
     pool = ThreadPoolExecutor(workers)
     chunks = [pairs[i * CHUNK : (i + 1) * CHUNK] for i in range(SHARES * workers)]
     shares = [Pairs.of(chunk) for chunk in chunks if chunk]
     torch.set_num_threads(1)
 
     def step() -> int:
-        return sum(len(scores) for scores in pool.map(producer.log_probs, shares))
+        return sum(len(scores) for scores in pool.map(scorer.log_probs, shares))
 
     return line(f"{name}{', native core' * compute.native}", step)
 

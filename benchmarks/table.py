@@ -3,7 +3,7 @@
     python benchmarks/table.py PHRASE_TABLE [--lines N] [--rounds N] [--json FILE]
 
 Lines a second of one core, by the processor time of the thread, the best of several rounds. The last two rows are the
-whole, with a producer that costs nothing: by the processor time of all threads together, and by the clock. Quote the
+whole, with a scorer that costs nothing: by the processor time of all threads together, and by the clock. Quote the
 ratios.
 """
 
@@ -55,7 +55,7 @@ class Row:
 
 
 class Random:
-    """A producer that costs next to nothing."""
+    """A scorer that costs next to nothing."""
 
     name, num_scores, meaning = "Random", 1, "nothing"
     unbounded = False

@@ -18,20 +18,20 @@ from tests.commands import ROOT
 
 
 def test_a_folder_may_be_text(model):
-    producer = open_model(str(model)).make_producer(Compute(precision="fp64"))
-    assert producer.log_probs(Pairs([b"in front of"], [b"devant"])).shape == (1, 1)
+    scorer = open_model(str(model)).make_scorer(Compute(precision="fp64"))
+    assert scorer.log_probs(Pairs([b"in front of"], [b"devant"])).shape == (1, 1)
     assert open_model(str(model)).direction == "source-to-target"
     with pytest.raises(CheckpointError, match="nowhere: expected a model folder, found nothing"):
         open_model("nowhere")
 
 
 def test_phrases_are_bytes(model):
-    producer = open_model(model).make_producer()
+    scorer = open_model(model).make_scorer()
     with pytest.raises(
         TypeError, match="expected phrases as bytes, as a table has them, found str: encode them as UTF"
     ):
-        producer.log_probs(Pairs(["in front of"], ["devant"]))
-    assert np.isfinite(producer.log_probs(Pairs([b"in front of"], ["devant à".encode()]))).all()
+        scorer.log_probs(Pairs(["in front of"], ["devant"]))
+    assert np.isfinite(scorer.log_probs(Pairs([b"in front of"], ["devant à".encode()]))).all()
 
 
 def test_a_precision_and_a_device_are_known():

@@ -17,7 +17,7 @@ from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.networks.inspection import summaries, word_log_probs
 from moses_rnn.networks.vocabulary import END, Vocabulary
-from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
@@ -153,7 +153,7 @@ class Neighbour(NamedTuple):
 class Explanation:
     """What is known of a pair.
 
-    `log_prob` is the log p of the whole pair that `producer`, a score producer of that name, gives it, natural; `words`
+    `log_prob` is the log p of the whole pair that `scorer`, a score scorer of that name, gives it, natural; `words`
     are those that the network writes (the target, or of an inverse network the source) with their shares of it,
     ``</s>`` last. `unknown` are the words that it reads as ``<unk>``. `table_limit` is None without weights.
     """
@@ -162,7 +162,7 @@ class Explanation:
     target: str
     in_table: bool = False
     targets: int | None = None  # of the source in the table; None: no table was looked at
-    producer: str
+    scorer: str
     log_prob: float
     words: list[Word]
     unknown: list[str]
@@ -197,13 +197,13 @@ class Explainer:
 
     Args:
         model: the network.
-        producer: of its scores, called by the name of its column in a scored table; the first column counts.
+        scorer: of its scores, called by the name of its column in a scored table; the first column counts.
         added: names of the columns that the table had not before it was scored, by column.
         weights: of the dictionary, if they are known.
     """
 
     model: Model
-    producer: ScoreProducer
+    scorer: Scorer
     added: Mapping[int, str] = field(default_factory=dict)
     weights: Weights | None = None
 
@@ -228,7 +228,7 @@ class Explainer:
             target=readable(pair.target),
             in_table=pair.chosen is not None,
             targets=len(pair.options),
-            producer=self.producer.name,
+            scorer=self.scorer.name,
             log_prob=float(rnn[-1]),
             words=self._words(read, written),
             unknown=[readable(word) for word in words(read) if word not in known],
@@ -247,12 +247,12 @@ class Explainer:
         agree = np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01).all(axis=0)
         # a score of Moses's own may agree by chance where there is one target only
         likely = range(len(TABLE_COLUMNS) * (len(scores) == 1), scores.shape[1])
-        return {column: self.producer.name for column in likely if agree[column]}
+        return {column: self.scorer.name for column in likely if agree[column]}
 
     def _scores(self, pair: Lookup) -> Floats:
-        """The producer's log p of every target of the source, then of the pair itself."""
+        """The scorer's log p of every target of the source, then of the pair itself."""
         read = [*(option.read for option in pair.options), pair.read]
-        scores: Floats = self.producer.log_probs(Pairs.of(read))[:, 0]
+        scores: Floats = self.scorer.log_probs(Pairs.of(read))[:, 0]
         return scores
 
     def _words(self, read: bytes, written: bytes) -> list[Word]:
@@ -266,7 +266,7 @@ class Explainer:
         if own >= len(TABLE_COLUMNS):
             yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
         new = pair.chosen is None
-        yield _rank(self.producer.name, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
+        yield _rank(self.scorer.name, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
         if self.weights and pair.options:
             yield from self._weighted(logs, names, rnn[:-1], pair.chosen)
 
@@ -274,7 +274,7 @@ class Explainer:
         """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""
         assert self.weights is not None
         weights = np.array(self.weights.values)
-        rnn_name = self.producer.name
+        rnn_name = self.scorer.name
         at = [column for column, name in enumerate(names) if name == rnn_name]
         if not at and len(weights) == len(names) + 1:  # not scored yet
             logs, at = np.column_stack([logs, rnn]), [len(names)]
@@ -314,7 +314,7 @@ def as_text(explanation: Explanation) -> list[str]:
     lines = [f"{explanation.source} ||| {explanation.target}"]
     lines += [f"  {_where(explanation)}"] * (explanation.targets is not None) + [""]
     log_prob, neighbours = explanation.log_prob, explanation.neighbours
-    lines += [f"{explanation.producer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
+    lines += [f"{explanation.scorer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
     lines += [f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words]
     lines += [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:

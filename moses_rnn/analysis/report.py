@@ -47,7 +47,7 @@ from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN
-from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import TableLine, log_of
@@ -157,10 +157,8 @@ def _is_positive(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and 0 < value < math.inf
 
 
-def gather(
-    table: ScoredTable, model: Model, producer: ScoreProducer, options: ReportOptions, announce: Announce
-) -> Findings:
-    """Look at a table and the network of pairs that scored it, by a producer of its scores.
+def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOptions, announce: Announce) -> Findings:
+    """Look at a table and the network of pairs that scored it, by a scorer of its scores.
 
     Raises:
         InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged
@@ -190,10 +188,10 @@ def gather(
         selections=selections,
         summary=summarise(pairs, seed=seed),
         scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=seed),
-        proposals=_proposals(model, reading, producer, selections, options, announce),
+        proposals=_proposals(model, reading, scorer, selections, options, announce),
         gates=_gates(model, survey, announce) if can_explain else None,
         maps=dict(_maps(model, survey, options, announce)),
-        disputes=_explain(disputed, Explainer(model, producer, recorded_names(table.signature)), table, survey),
+        disputes=_explain(disputed, Explainer(model, scorer, recorded_names(table.signature)), table, survey),
         costs=costs_by_class(pairs, np.array(survey.target_words)),
         positions=costs_by_position(model, [Pair(*pair) for pair in survey.pairs.items()]),
         tuning=tuning,
@@ -302,7 +300,7 @@ def _explain(disputed: Sequence[_Disputed], explain: Explainer, table: ScoredTab
 def _proposals(
     model: Model,
     reading: Reading,
-    producer: ScoreProducer,
+    scorer: Scorer,
     selections: Sequence[SourceGroup],
     options: ReportOptions,
     announce: Announce,
@@ -312,7 +310,7 @@ def _proposals(
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
     writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=options.seed))
-    return list(Proposer(reading, writer, producer, known_targets(lines, sources, reading))(sources))
+    return list(Proposer(reading, writer, scorer, known_targets(lines, sources, reading))(sources))
 
 
 def _gates(model: Model, survey: Survey, announce: Announce) -> gates.GateReport | None:

@@ -14,7 +14,7 @@ from moses_rnn.files.streams import find_input
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
-from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import Writer
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.signatures import recorded_names
@@ -27,7 +27,7 @@ SEED = 1  # of their sample
 
 
 def explain_pair(
-    writer: Writer, producer: ScoreProducer, reading: PairReading, pair: BytesPair, table: PathLike | None
+    writer: Writer, scorer: Scorer, reading: PairReading, pair: BytesPair, table: PathLike | None
 ) -> Explanation:
     """Explain a pair as a table has it, compared with what a table has if there is one.
 
@@ -48,17 +48,17 @@ def explain_pair(
         if table is not None:
             title = writer.title
             raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
-        return _explain_words(writer, producer, lookup)
+        return _explain_words(writer, scorer, lookup)
     if table is not None:
         name, own = find_input(os.fspath(table)), Reading(model)
         blocks = read_for_network(name, own)
         lookup = look_up(blocks, name, lookup, inverse=own.inverse, others=PHRASES, seed=SEED)
         added = recorded_names(signature_of(name))
-    explanation = Explainer(model, producer, added)(lookup)
+    explanation = Explainer(model, scorer, added)(lookup)
     return explanation if table else replace(explanation, targets=None, ranks=[])
 
 
-def _explain_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Explanation:
+def _explain_words(writer: Writer, scorer: Scorer, pair: Lookup) -> Explanation:
     """What any network says of a pair."""
     read, written = map(words, pair.read[::-1] if writer.inverse else pair.read)
     source, target = writer.source_vocabulary, writer.target_vocabulary
@@ -67,8 +67,8 @@ def _explain_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Exp
     return Explanation(
         source=readable(pair.source),
         target=readable(pair.target),
-        producer=producer.name,
-        log_prob=float(producer.log_probs(Pairs.of([pair.read]))[0, 0]),
+        scorer=scorer.name,
+        log_prob=float(scorer.log_probs(Pairs.of([pair.read]))[0, 0]),
         words=name_words(target, written, log_probs),
         unknown=[readable(word) for word in read if word not in known],
     )

@@ -26,7 +26,7 @@ class LanguageModel:
         self._model = model
         self._options = options
         self._compute = options.writing([model])
-        self._producer = model.make_language_model(self._compute)
+        self._scorer = model.make_language_model(self._compute)
 
     def __repr__(self) -> str:
         words, how = len(self._model.target_vocabulary), f"{self._compute.device}, {self._compute.precision}"
@@ -50,7 +50,7 @@ class LanguageModel:
     @property
     def meaning(self) -> str:
         """What its score is, in words."""
-        return self._producer.meaning
+        return self._scorer.meaning
 
     def score(self, sentences: Iterable[Text]) -> Floats:
         """log p of each sentence; as many, float64.
@@ -76,13 +76,13 @@ class LanguageModel:
         Raises:
             ArgumentError: it is no text.
         """
-        return self._producer.word_log_probs(list(texts_of("sentence", [sentence])))
+        return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
 
     def _chunks(self, sentences: Iterator[bytes], size: int) -> Iterator[Floats]:
         return scored(sentences, self._log_probs, 1, size)
 
     def _log_probs(self, sentences: list[bytes]) -> Floats:
-        return self._producer.log_probs(Pairs(sentences, sentences))[:, 0]
+        return self._scorer.log_probs(Pairs(sentences, sentences))[:, 0]
 
 
 def load_language_model(

@@ -32,7 +32,7 @@ from moses_rnn.api.pairs import (
 from moses_rnn.errors import ArgumentError
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import unit_warnings
-from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.proposals import Proposer
@@ -122,7 +122,7 @@ class Model:
     @property
     def meaning(self) -> str:
         """What its score is, in words."""
-        return self._producer.meaning
+        return self._scorer.meaning
 
     @property
     def inverse(self) -> bool:
@@ -176,7 +176,7 @@ class Model:
             InputError: the table cannot be read, or its phrases are not of the form that the model knows.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
-        return explain_pair(self._writer, self._producer, self._reading, pair, table)
+        return explain_pair(self._writer, self._scorer, self._reading, pair, table)
 
     def sample(
         self,
@@ -214,7 +214,7 @@ class Model:
         )
         read = list(self._reading.sources(texts_of("sources", sources)))
         sampler = Sampler(self._writer.make_stepper(Compute(self._options.device, DRAWING)), config)
-        proposer = Proposer(self._reading.reading, sampler, self._producer)
+        proposer = Proposer(self._reading.reading, sampler, self._scorer)
         return [[Sample(as_str(p.target), p.log_prob, p.times) for p in drawn.best] for drawn in proposer(read)]
 
     def translate(
@@ -255,8 +255,8 @@ class Model:
         return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))
 
     @cached_property
-    def _producer(self) -> ScoreProducer:
-        return self._writer.make_producer(self._compute)
+    def _scorer(self) -> Scorer:
+        return self._writer.make_scorer(self._compute)
 
     @cached_property
     def _reading(self) -> PairReading:
@@ -270,7 +270,7 @@ class Model:
         return scored(checked, self._log_probs, threads, size, unbounded=self._writer.unbounded)
 
     def _log_probs(self, pairs: list[BytesPair]) -> Floats:
-        return self._producer.log_probs(self._reading.pairs(pairs))[:, 0]
+        return self._scorer.log_probs(self._reading.pairs(pairs))[:, 0]
 
 
 def _translated(translation: Translation) -> Translated:

@@ -136,7 +136,7 @@ class PairReading:
         return pair._replace(source=source, target=target)
 
     def pairs(self, pairs: Sequence[BytesPair]) -> Pairs:
-        """Checked pairs, as producers take them."""
+        """Checked pairs, as scorers take them."""
         alignments = [pair.alignment or b"" for pair in pairs] if self._needs_links else None
         return Pairs([pair.source for pair in pairs], [pair.target for pair in pairs], alignments)
 

@@ -240,13 +240,13 @@ def _occupy_closed_streams() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if closed_output:
-        say(f"{program()}: standard output: is closed (send it to /dev/null if it is not wanted)")
+        print_err(f"{program()}: standard output: is closed (send it to /dev/null if it is not wanted)")
         os._exit(1)
 
 
 def _failed(error: OSError) -> int:
     if not isinstance(error, BrokenPipeError):  # whose reader needs no telling
-        say(f"{program()}: {error.filename or 'standard output'}: {error.strerror or error}")
+        print_err(f"{program()}: {error.filename or 'standard output'}: {error.strerror or error}")
     return 1
 
 
@@ -260,15 +260,15 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except MosesRnnError as error:
-            say(f"{program()}: {error}")
+            print_err(f"{program()}: {error}")
             sys.exit(error.exit_code)
         except KeyboardInterrupt:  # where nothing has begun to listen for signals
-            say(f"{program()}: interrupted")
+            print_err(f"{program()}: interrupted")
             sys.exit(INTERRUPTED)
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-            say(f"{program()}: memory ran out")
+            print_err(f"{program()}: memory ran out")
             sys.exit(1)
         finally:
             if signal.getsignal(signal.SIGINT) is interrupt:
@@ -289,7 +289,7 @@ def program() -> str:
     return Path(sys.argv[0]).name
 
 
-def say(text: str) -> None:
+def print_err(text: str) -> None:
     """Print lines on stderr, with any characters; what could command a terminal is escaped."""
     harmless = CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
     data = f"{harmless}\n".encode(sys.stderr.encoding or "utf-8", "backslashreplace")
@@ -297,14 +297,14 @@ def say(text: str) -> None:
         click.echo(data, nl=False, err=True)
 
 
-def put(text: str) -> None:
+def print_out(text: str) -> None:
     """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are."""
     click.echo(f"{text}\n".encode("utf-8", "surrogateescape"), nl=False)
 
 
-def put_json(record: Mapping[str, Any]) -> None:
+def print_json(record: Mapping[str, Any]) -> None:
     """Print a record in one line of ASCII; numbers that are not finite are null, as JSON knows none."""
-    put(json.dumps(_finite(record), allow_nan=False))
+    print_out(json.dumps(_finite(record), allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
@@ -346,7 +346,7 @@ def check_inputs(*paths: str | Path | None) -> None:
 
     for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):
         if is_misnamed(file):
-            say(f"warning: {file}: is plain text, but Moses expects compressed text under this name")
+            print_err(f"warning: {file}: is plain text, but Moses expects compressed text under this name")
     for folder in paths:
         if isinstance(folder, Path):
             check_folder(folder)
@@ -371,7 +371,7 @@ class StopRequest:
             os._exit(128 + number)
         if not self._requested and not self._quiet:
             again = "" if self._patient else " (once more to stop at once)"
-            say(f"{program()}: stopping after saving what is done{again}")
+            print_err(f"{program()}: stopping after saving what is done{again}")
         self._requested = True
 
     def __call__(self) -> bool:

@@ -15,9 +15,9 @@ from moses_rnn.cli.command import (
     ProgramGroup,
     check_inputs,
     model_option,
-    put,
+    print_err,
+    print_out,
     reports_errors,
-    say,
     section,
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
@@ -160,12 +160,12 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
         for line in nplm_network(cslm, norms.mean).lines():
             file.append(line)
         file.commit()
-    say(
+    print_err(
         f"log Z on {norms.tokens:,} words of {dev}: mean {norms.mean:.4f}, which is taken off; mean |log Z| "
         f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after"
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
-        say("warning: that is far from a probability: train with --self-normalise 0.1, say")
+        print_err("warning: that is far from a probability: train with --self-normalise 0.1, say")
     _put_ini_lines(cslm.config.order, str(Path(output).absolute()))
 
 
@@ -174,5 +174,5 @@ def _put_ini_lines(order: int, path: str) -> None:
     from moses_rnn.moses.ini_editing import is_readable_path
 
     if not is_readable_path(path):
-        say(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
-    put(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")
+        print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
+    print_out(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")

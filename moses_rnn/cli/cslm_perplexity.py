@@ -17,7 +17,7 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     model_option,
-    put,
+    print_out,
     reports_errors,
     takes,
     threads_option,
@@ -26,7 +26,7 @@ from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
-    from moses_rnn.scorers.kenlm import KenlmProducer
+    from moses_rnn.scorers.kenlm import KenlmScorer
     from moses_rnn.scorers.language_models import LanguageModel, Shares
     from moses_rnn.scorers.open import Model
     from moses_rnn.scorers.shares import ClosedVocabulary
@@ -119,7 +119,7 @@ def perplexity(given: Judging) -> None:
     else:
         _put_table(scored, contenders, shared=bool(given.lm or given.rare))
     if closed is not None and closed.strange:
-        put(
+        print_out(
             f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
             "that no model knows, have an even share each of its <unk>.",
         )
@@ -143,9 +143,9 @@ def _put_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     from moses_rnn.scorers.backoff import Backoff
 
     weight = best_weights(scored[0])[0] if backoff else None
-    put("\n".join(as_cslm_table(scored, weight)))
+    print_out("\n".join(as_cslm_table(scored, weight)))
     if isinstance(backoff, Backoff):
-        put(
+        print_out(
             f"\nThe weight is the best for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of the "
             f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
         )
@@ -156,23 +156,23 @@ def _put_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, sha
     from moses_rnn.analysis.perplexity import as_table, interpolations
 
     counted = scored if shared else [text.only(~text.outside) for text in scored]
-    put("\n".join([*as_table(counted, interpolations(contenders, counted[0])), ""]))
+    print_out("\n".join([*as_table(counted, interpolations(contenders, counted[0])), ""]))
     left_out = "" if shared else ", which do not count"
     for text in scored:
-        put(f"{text.name}: {text.outside.size:,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
+        print_out(f"{text.name}: {text.outside.size:,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
 
 
-def _n_gram_models(files: Sequence[str]) -> list[KenlmProducer]:
+def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
     """N-gram models, which must all know the words of the first.
 
     Raises:
         InputError: one does not, or cannot be read.
     """
     from moses_rnn.files.streams import find_input
-    from moses_rnn.scorers.kenlm import KenlmProducer
+    from moses_rnn.scorers.kenlm import KenlmScorer
 
     paths = [find_input(file) for file in files]
-    models = [KenlmProducer(path) for path in paths]
+    models = [KenlmScorer(path) for path in paths]
     if len(models) > 1:
         words = [_words_of_arpa(path) for path in paths]
         for path, known in zip(paths, words, strict=True):
@@ -189,7 +189,7 @@ def _words_of_arpa(path: str) -> set[bytes]:
     return {n_gram[0] for n_gram in parse_arpa(read_lines(path), path) if len(n_gram) == 1}
 
 
-def _shares(models: Sequence[Model], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
+def _shares(models: Sequence[Model], n_grams: Sequence[KenlmScorer], given: Judging) -> Iterator[Shares | None]:
     """What the words outside each model's shortlist get of its <unk>."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.scorers.backoff import open_backoff
@@ -213,7 +213,7 @@ def _shares(models: Sequence[Model], n_grams: Sequence[KenlmProducer], given: Ju
 def _contenders(
     models: Sequence[Model],
     shares: Sequence[Shares | None],
-    n_grams: Sequence[KenlmProducer],
+    n_grams: Sequence[KenlmScorer],
     closed: ClosedVocabulary | None,
     given: Judging,
 ) -> list[Contender]:

@@ -17,9 +17,9 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     end_cleanly_on_sigterm,
-    put,
+    print_err,
+    print_out,
     reports_errors,
-    say,
     takes,
     threads_option,
 )
@@ -114,8 +114,8 @@ def main(request: ExtensionRequest) -> None:
     warnings = (*unit_warnings(models[0], on_sentences=False), *extended.warnings, *made[0].warnings)
     summary = [] if request.quiet else _summary(request, extended)
     for line in [*summary, *(f"warning: {text}" for text in warnings)]:
-        say(line)
-    put("[feature]\n{}\n\n[weight]\n{}".format(*made[0].lines))
+        print_err(line)
+    print_out("[feature]\n{}\n\n[weight]\n{}".format(*made[0].lines))
 
 
 def _check_options(request: ExtensionRequest) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, print_err, print_out, reports_errors, takes
 from moses_rnn.files.outputs import OutputFile
 from moses_rnn.files.streams import find_input
 from moses_rnn.moses.ini_editing import IniEdit, edit_ini
@@ -63,17 +63,17 @@ def main(request: Edit) -> None:
     output = request.output or str(Path(source).with_suffix(".rnn.ini"))
     new = edit_ini(replace(request, ini=source, output=output, table=scored))
     for warning in new.warnings:
-        say(f"warning: {warning}")
+        print_err(f"warning: {warning}")
     if request.diff:
-        put(_diff(source, new.content, output))
+        print_out(_diff(source, new.content, output))
     elif output == "-":
         click.echo(new.content, nl=False)
     else:
         with OutputFile(output, force=request.force, inputs=(source, *([scored] if scored else []))) as file:
             file.commit(new.content)
-        say(f"ini: {output}")
+        print_err(f"ini: {output}")
     if new.command:
-        say(f"make the dictionary with: {new.command}")
+        print_err(f"make the dictionary with: {new.command}")
 
 
 def _diff(old: str, content: bytes, output: str) -> str:

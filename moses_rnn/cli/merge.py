@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, StopRequest, check_inputs, put, reports_errors, say, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    Program,
+    StopRequest,
+    check_inputs,
+    print_err,
+    print_out,
+    reports_errors,
+    takes,
+)
 
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
@@ -49,8 +58,8 @@ def main(given: Merging) -> None:
     finally:
         display.close()
     left_out = f", {result.rejected:,} left out" if result.rejected else ""
-    say(f"{result.lines:,} lines of {len(given.shards):,} shards{left_out}: {given.new_table}")
-    say(f"signature: {given.new_table}.json")
+    print_err(f"{result.lines:,} lines of {len(given.shards):,} shards{left_out}: {given.new_table}")
+    print_err(f"signature: {given.new_table}.json")
     for text in result.warnings:
-        say(f"warning: {text}")
-    put("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))
+        print_err(f"warning: {text}")
+    print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))

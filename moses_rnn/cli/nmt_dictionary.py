@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, StopRequest, check_inputs, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, StopRequest, check_inputs, print_err, reports_errors, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def dictionary(given: Counting) -> None:
         file.append(b"".join(lexicon.lines()))
         file.commit()
     pairs = sum(map(len, lexicon.entries.values()))
-    say(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
+    print_err(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
 
 
 def _of_texts(given: Counting) -> Counted:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import click
 
-from moses_rnn.cli.command import choose_device, say, threads_option
+from moses_rnn.cli.command import choose_device, print_err, threads_option
 
 if TYPE_CHECKING:
     from moses_rnn.networks.hardware import Compute
@@ -46,4 +46,4 @@ def warn_of_unit(model: Writer) -> None:
 
     for member in model.models:
         for text in unit_warnings(member, on_sentences=True):
-            say(f"warning: {text}")
+            print_err(f"warning: {text}")

@@ -16,9 +16,9 @@ from moses_rnn.cli.command import (
     StopRequest,
     check_inputs,
     model_option,
+    print_err,
     reports_errors,
     resume_option,
-    say,
     takes,
 )
 from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
@@ -107,7 +107,7 @@ def translate(request: TranslationRequest) -> None:
     with progress("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty())) as advanced:
         counts = translate_text(request, model, lexicon, advanced, StopRequest())
     for line in _summary(counts, quiet=request.quiet):
-        say(line)
+        print_err(line)
 
 
 def _check_options(request: TranslationRequest) -> None:
@@ -135,7 +135,7 @@ def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes])
     """Say if the columns of the dictionary seem to be in the other order."""
     translated, written = lexicon.coverage(source_words)
     if translated < written:
-        say(
+        print_err(
             f"warning: {path}: of {len(source_words):,} source words {translated:,} have translations in it, "
             f"{written:,} are translations themselves: does it have the target word first, as Moses's lex.f2e?"
         )

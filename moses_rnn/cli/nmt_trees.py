@@ -9,7 +9,7 @@ from itertools import islice
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, print_err, reports_errors, takes
 from moses_rnn.cli.options import output_to, parallel_texts
 from moses_rnn.errors import FormatError, InputError
 
@@ -77,7 +77,7 @@ def linearise(given: Linearising) -> None:
             raise InputError(f"{name}: expected {expected}, found none")
         commit_all(files)
     crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
-    say(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
+    print_err(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
 
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
@@ -141,7 +141,7 @@ def rebuild(given: Rebuilding) -> None:
             malformed += is_malformed
         file.append(b"".join(pieces))
         file.commit()
-    say(f"{len(sentences):,} sentences; {malformed:,} were malformed")
+    print_err(f"{len(sentences):,} sentences; {malformed:,} were malformed")
 
 
 def _rebuilt(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from moses_rnn.cli.command import model_option, say
+from moses_rnn.cli.command import model_option, print_err
 from moses_rnn.errors import InputError
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import find_input, without_compression_suffix
@@ -140,10 +140,10 @@ def sound_signature(table: str) -> dict[str, Any] | None:
     try:
         signature = signature_of(table)
     except InputError as error:
-        say(f"warning: {error}\n  Its signature is not carried over.")
+        print_err(f"warning: {error}\n  Its signature is not carried over.")
         return None
     if not signature and Path(f"{table}.json").exists():
-        say(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
+        print_err(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
     return signature or None
 
 

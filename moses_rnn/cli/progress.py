@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from moses_rnn.cli.command import say
+from moses_rnn.cli.command import print_err
 
 if TYPE_CHECKING:
     from moses_rnn.files.streams import Advanced
@@ -42,19 +42,19 @@ class Display:
             self._bar.update(done - self._bar.n)
         elif not self._quiet and time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            say(self._line(done, share, note))
+            print_err(self._line(done, share, note))
 
     def _line(self, done: float, share: float | None, note: str) -> str:
         seconds = time.monotonic() - self._started
         left = f" ({share:.0%}, {duration(seconds * (1 - share) / share)} left)" if share else ""
         return f"{done:,.0f} {self._unit}{left}, {done / seconds:,.0f}/s" + (f", {note}" if note else "")
 
-    def say(self, text: str) -> None:
+    def print_err(self, text: str) -> None:
         """Print a line that stays, above the bar."""
         if self._bar is not None:
             tqdm.write(text, file=sys.stderr)
         elif not self._quiet:
-            say(text)
+            print_err(text)
 
     def close(self) -> None:
         """Leave the bar as it is."""

@@ -18,9 +18,9 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     model_option,
-    put,
+    print_err,
+    print_out,
     reports_errors,
-    say,
     takes,
     threads_option,
 )
@@ -107,9 +107,9 @@ def main(request: Sampling) -> None:
             totals.add(proposals)
             advanced(totals.sources, totals.sources / len(sources))
     if len(sources) > 1:
-        say(f"{len(sources):,} sources: {totals.summary(unit)}")
+        print_err(f"{len(sources):,} sources: {totals.summary(unit)}")
     for text in totals.warnings(MAX_WORDS):
-        say(f"warning: {text}")
+        print_err(f"warning: {text}")
 
 
 def _check_options(request: Sampling) -> None:
@@ -161,7 +161,7 @@ def _proposer(model: Model, reading: Reading, known: Known | None, request: Samp
         torch.set_num_threads(request.threads)
     compute = Compute(request.device, PRECISION)
     writer = _writer(model.make_stepper(compute), request)
-    return Proposer(reading, writer, model.make_producer(compute), known)
+    return Proposer(reading, writer, model.make_scorer(compute), known)
 
 
 def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Writer:
@@ -181,6 +181,6 @@ def _print(proposals: Proposals, request: Sampling, unit: str, *, first: bool) -
 
     if request.layout == "text":
         text = "\n".join([*as_text(proposals, request.top, unit), ""])
-        put(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
+        print_out(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
     elif lines := [TSV_COLUMNS] * first + as_tsv(proposals, request.top):
-        put("\n".join(lines))
+        print_out("\n".join(lines))

@@ -18,11 +18,11 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     model_option,
-    put,
-    put_json,
+    print_err,
+    print_json,
+    print_out,
     reports_errors,
     resume_option,
-    say,
     section,
     shows_version,
     takes,
@@ -169,18 +169,18 @@ def main(given: Scoring) -> None:
     if given.estimate:
         from moses_rnn.score.estimate import estimate
 
-        put(str(estimate(given)))
+        print_out(str(estimate(given)))
         return
     with progress("lines", quiet=given.quiet) as show:
         result = score(given, show, StopRequest())
     lines = [] if given.quiet or given.as_json else _summary(given, result)
     for line in [*lines, *(f"warning: {text}" for text in result.warnings)]:
-        say(line)
+        print_err(line)
     if given.as_json:
-        put_json(_record(given, result))
+        print_json(_record(given, result))
     elif not given.logarithms and not given.shard:
         ini_lines = f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}"
-        (say if given.output == STANDARD_STREAM else put)(ini_lines)
+        (print_err if given.output == STANDARD_STREAM else print_out)(ini_lines)
 
 
 def _check_options(given: Scoring) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from moses_rnn.cli.command import choose_device, put_json, say
+from moses_rnn.cli.command import choose_device, print_err, print_json
 from moses_rnn.errors import ArgumentError, InputError, ScoreError
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def score_pairs(given: Scoring) -> None:
         display.close()
     if given.as_json:
         record = {"table": table, "output": place, "lines": done, "name": model.name, "meaning": model.meaning}
-        put_json({**record, "lowest": lowest, "highest": highest})
+        print_json({**record, "lowest": lowest, "highest": highest})
     elif not given.quiet:
-        say(f"{done:,} pairs in and out: {place}")
+        print_err(f"{done:,} pairs in and out: {place}")
 
 
 def _scored(model: Model, table: str, meter: Meter, *, aligned: bool) -> Iterator[tuple[bytes, float]]:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, Program, print_err, reports_errors
 from moses_rnn.errors import InputError
 
 EPILOG = """\b
@@ -30,7 +30,7 @@ def main(language: str, processes: int) -> None:
     if sys.stdin is None:
         raise InputError("standard input: is closed")
     if language not in (known := known_languages()):
-        say(f"warning: language {language!r} has no list of abbreviations: the English one is used")
-        say(f"  known: {', '.join(known)}")
+        print_err(f"warning: language {language!r} has no list of abbreviations: the English one is used")
+        print_err(f"  known: {', '.join(known)}")
     for line in tokenise_lines(sys.stdin.buffer, "standard input", language=language, processes=processes):
         sys.stdout.buffer.write(line)

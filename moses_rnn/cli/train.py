@@ -15,8 +15,8 @@ from moses_rnn.cli.command import (
     Program,
     check_inputs,
     model_option,
-    put,
-    put_json,
+    print_json,
+    print_out,
     reports_errors,
     section,
     shows_version,
@@ -126,7 +126,7 @@ def main(*, estimate: bool, as_json: bool, **options: Any) -> None:
     if outcome.progress.best < (outcome.rival_cost or math.inf):  # else it will be refused
         say_next(*_next_words(options), quiet=options["quiet"])
     if as_json:
-        put_json(training_record(outcome, folder, _warning(outcome)))
+        print_json(training_record(outcome, folder, _warning(outcome)))
 
 
 def _next_words(options: Options) -> list[str | Path]:
@@ -162,13 +162,13 @@ def _print_estimate(options: Options) -> None:
         display = TrainingDisplay(quiet=options["quiet"])
         expected = estimate_training(of_rank(options, ranks), display, stop_request(ranks))
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
-    put(
+    print_out(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
         f"{expected.pairs:,} pairs; {passes}",
     )
     if options["architecture"] == "encdec":
         reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
-        put(
+        print_out(
             f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, "
             f"{reached} passes",
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_rnn.cli.command import StopRequest, choose_device, say
+from moses_rnn.cli.command import StopRequest, choose_device, print_err
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.training.networks import Options
@@ -77,15 +77,15 @@ class TrainingDisplay:
     def evaluated(self, trainer: Trainer, is_best: bool) -> None:
         """Print the held-out figures, the first time below a header."""
         if not self._has_header:
-            self._display.say(evaluation_header(trainer))
+            self._display.print_err(evaluation_header(trainer))
             self._has_header = True
-        self._display.say(evaluation_line(trainer, is_best))
+        self._display.print_err(evaluation_line(trainer, is_best))
         if skipped := trainer.progress.skipped_steps:
-            self._display.say(f"{skipped:,} steps skipped so far: their gradients were not finite")
+            self._display.print_err(f"{skipped:,} steps skipped so far: their gradients were not finite")
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            say(text)
+            print_err(text)
 
     def close(self) -> None:
         """Leave the bar as it is."""
@@ -135,18 +135,20 @@ def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda
     if not progress.finished:
         raise Stopped(f"stopped after {progress.examples:,} {outcome.unit}; run the same command again to continue")
     if warning := warning_of(outcome):
-        say(f"warning: {warning}")
+        print_err(f"warning: {warning}")
     if not options["quiet"]:
         per = outcome.measure.unit if outcome.unit == "pairs" else "nats per token"
-        say(f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {options['model']}")
-        say(f"verdict: {outcome.verdict}")
+        print_err(
+            f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {options['model']}"
+        )
+        print_err(f"verdict: {outcome.verdict}")
     return outcome
 
 
 def say_next(*words: str | Path, quiet: bool) -> None:
     """Print a command that uses the model."""
     if not quiet:
-        say(f"next: {shlex.join(map(str, words))}")
+        print_err(f"next: {shlex.join(map(str, words))}")
 
 
 @contextlib.contextmanager
@@ -181,7 +183,7 @@ def of_rank(options: Options, ranks: Ranks) -> Options:
 
     quiet = options["quiet"] or not ranks.leads
     if options["restart"] and restarts() and not quiet:
-        say(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
+        print_err(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
     device = choose_device(ranks.device(options["device"]))
     return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}
 

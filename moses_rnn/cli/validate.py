@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, put_json, reports_errors, say, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    Program,
+    check_inputs,
+    print_err,
+    print_json,
+    print_out,
+    reports_errors,
+    takes,
+)
 from moses_rnn.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -65,9 +74,9 @@ def _compare_with_signature(table: str, request: Validation) -> None:
         raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
     sound = check_signature(table)
     if request.as_json:
-        put_json({"table": table, "sound": True, "signature": sound})
+        print_json({"table": table, "sound": True, "signature": sound})
     else:
-        put(f"{table}: {sound}")
+        print_out(f"{table}: {sound}")
 
 
 def _read_every_line(table: str, request: Validation) -> None:
@@ -86,11 +95,11 @@ def _read_every_line(table: str, request: Validation) -> None:
     finally:
         display.close()
     for warning in report.warnings:
-        say(f"warning: {warning}")
+        print_err(f"warning: {warning}")
     if request.as_json:
-        put_json(_record(report))
+        print_json(_record(report))
     else:
-        put("\n".join(report.summary()))
+        print_out("\n".join(report.summary()))
 
 
 def _record(report: Report) -> Mapping[str, Any]:
@@ -119,5 +128,5 @@ class _Shown:
 
     def __call__(self, text: str) -> None:
         if self._left > 0:
-            say(text)
+            print_err(text)
         self._left -= 1

@@ -11,10 +11,10 @@ from moses_rnn.cli.command import (
     CONTEXT,
     Program,
     end_cleanly_on_sigterm,
-    put,
-    put_json,
+    print_err,
+    print_json,
+    print_out,
     reports_errors,
-    say,
     takes,
 )
 from moses_rnn.cli.options import json_option
@@ -79,10 +79,10 @@ def main(request: Check) -> None:
     if request.moses_ini:
         holds, own = check_ini(table, find_input(request.moses_ini), None)
         if not request.as_json:
-            put("\n".join(holds))
+            print_out("\n".join(holds))
     comparisons = [] if request.no_decoder else _ask_moses(table, own, request)
     if request.as_json:
-        put_json(verification_record(table, holds, comparisons))
+        print_json(verification_record(table, holds, comparisons))
     _judge(table, comparisons)
 
 
@@ -97,14 +97,14 @@ def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[C
         table,
         moses,
         request.kinds or tuple(KINDS),
-        say,
+        print_err,
         sources=request.sources,
         whole=request.whole,
         own=own,
     )
     if not request.as_json:
         for comparison in comparisons:
-            put("\n".join(comparison.summary()))
+            print_out("\n".join(comparison.summary()))
     return comparisons
 
 

@@ -16,13 +16,13 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_learned
 from moses_rnn.score.nbest_request import ListRequest
 from moses_rnn.scorers.backoff import open_backoff
-from moses_rnn.scorers.base import ScoreProducer, Scores
+from moses_rnn.scorers.base import Scorer, Scores
 from moses_rnn.scorers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, text
 from moses_rnn.scorers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.scorers.open import Model, needs_alignments, open_model
-from moses_rnn.scorers.phrases import WordPenaltyProducer, read_shortlist
+from moses_rnn.scorers.phrases import WordPenaltyScorer, read_shortlist
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -67,13 +67,13 @@ def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
 
 @dataclass(frozen=True)
 class Feature:
-    """Values of hypotheses, each the sum of a producer's scores of its `parts`, as the decoder adds up phrases.
+    """Values of hypotheses, each the sum of a scorer's scores of its `parts`, as the decoder adds up phrases.
 
     If it is `of_sources`, the source sentences count, all of which must then be the list's. A model that reads source
     words, or reads or writes target words, knows some of them.
     """
 
-    producer: ScoreProducer
+    scorer: Scorer
     parts: Parts = whole
     of_sources: bool = True
     knows_source: Knows | None = None
@@ -91,13 +91,13 @@ class Feature:
         of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
         rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])
         parts = [part for of_line in of_lines for part in of_line]
-        totals = np.zeros((len(lines), self.producer.num_scores))
+        totals = np.zeros((len(lines), self.scorer.num_scores))
         if parts:
             distinct = sorted(set(parts))
             place = {part: i for i, part in enumerate(distinct)}
             read, written, links = map(list, zip(*distinct, strict=True))
             try:
-                values = self.producer.log_probs(Pairs(read, written, links if self.parts is aligned else None))
+                values = self.scorer.log_probs(Pairs(read, written, links if self.parts is aligned else None))
             except ScoreError as error:
                 error.row = int(rows[parts.index(distinct[error.row])])
                 raise
@@ -125,12 +125,12 @@ def make_features(first: NBestLine | None, name: str, request: ListRequest) -> I
     for folders in request.ensembles:
         yield _of_models(folders, first, name, request)
     if request.word_penalty:
-        yield "WP", Feature(WordPenaltyProducer(read_shortlist(request.word_penalty)), of_sources=False)
+        yield "WP", Feature(WordPenaltyScorer(read_shortlist(request.word_penalty)), of_sources=False)
 
 
 def _of_model(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
     if not path.is_dir():
-        n_grams = KenlmProducer(find_input(str(path)))
+        n_grams = KenlmScorer(find_input(str(path)))
         return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
     model = open_model(path, of_pairs=False)
     if not request.allow_misfit:
@@ -152,9 +152,9 @@ def _of_models(
     return ensemble.name, _of_pairs(ensemble, first, name, request)
 
 
-def _knows(model: Writer | KenlmProducer) -> Knows:
+def _knows(model: Writer | KenlmScorer) -> Knows:
     """Of the words that a model writes."""
-    if isinstance(model, KenlmProducer):
+    if isinstance(model, KenlmScorer):
         return lambda word: text(word) in model.model
     return model.target_vocabulary.id_of().__contains__
 
@@ -172,7 +172,7 @@ def _of_pairs(model: Writer, first: NBestLine | None, name: str, request: ListRe
     compute = Compute(request.device) if isinstance(model, Ensemble) else _compute(model, request)
     read, written = model.source_vocabulary.id_of().__contains__, _knows(model)
     sides = (written, read) if model.inverse else (read, written)
-    return Feature(model.make_producer(compute), _parts_for(model, first, name, request), True, *sides)
+    return Feature(model.make_scorer(compute), _parts_for(model, first, name, request), True, *sides)
 
 
 def _parts_for(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
@@ -199,7 +199,7 @@ def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
         )
     combination = request.combine or ARITHMETIC
     check_mixture(list(models.values()), combination)
-    n_grams = {path: KenlmProducer(find_input(str(path))) for path in paths if path not in models}
+    n_grams = {path: KenlmScorer(find_input(str(path))) for path in paths if path not in models}
     members = [_language_model(models[path], request) if path in models else n_grams[path] for path in paths]
     try:
         mixture = Mixture(members, combination, request.shares or None)

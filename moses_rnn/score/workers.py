@@ -18,10 +18,10 @@ from moses_rnn.files.streams import is_gzip
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import RayWorkers
-from moses_rnn.scorers.base import Description, ScoreProducer, Scores, Tally
+from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
 from moses_rnn.scorers.ensembles import MEAN_LOG, Writer, make_ensemble
 from moses_rnn.scorers.open import Model, ModelOnDisk
-from moses_rnn.scorers.phrases import WordPenaltyProducer
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import ColumnCounts
 from moses_rnn.table.table_blocks import TableLines
@@ -49,16 +49,16 @@ class ChunkScorer:
     """Makes blocks of the new table out of chunks of the old one: scores, checks, writes and packs.
 
     Args:
-        producers: of the new columns; threads may share them.
+        scorers: of the new columns; threads may share them.
         name: of the table, for messages.
         floor: lowest log p that is written; None: natural logarithms are written as they are.
         pack: done to each block.
     """
 
-    def __init__(self, producers: Sequence[ScoreProducer], name: str, floor: float | None, pack: Packing) -> None:
-        self.producers = producers
+    def __init__(self, scorers: Sequence[Scorer], name: str, floor: float | None, pack: Packing) -> None:
+        self.scorers = scorers
         self._name, self._floor, self._pack = name, floor, pack
-        unbounded = np.array([of.unbounded for of in producers for _ in range(of.num_scores)], np.bool_)
+        unbounded = np.array([of.unbounded for of in scorers for _ in range(of.num_scores)], np.bool_)
         self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
@@ -91,10 +91,10 @@ class ChunkScorer:
     def _score(self, chunk: TableLines) -> tuple[Scores, list[Tally]]:
         pairs = chunk.pairs()
         columns, tallies = [], []
-        for producer in self.producers:
+        for scorer in self.scorers:
             tally = Tally()
-            columns.append(producer.log_probs(pairs, tally))
-            tallies += [tally] * producer.num_scores
+            columns.append(scorer.log_probs(pairs, tally))
+            tallies += [tally] * scorer.num_scores
         return np.concatenate(columns, axis=1), tallies
 
     def _failure(self, chunk: TableLines, error: Exception) -> MosesRnnError:
@@ -149,7 +149,7 @@ class ScoringJob:
         """
         torch.set_num_threads(1)
         writers = make_writers([model.open_again() for model in self.models], averaged=self.options.averaged)
-        return make_scorer(self.options, writers, replace(self.compute, device=device), self.pack)
+        return make_chunk_scorer(self.options, writers, replace(self.compute, device=device), self.pack)
 
     def name_of(self, chunk: TableLines) -> str:
         """A chunk's name for messages."""
@@ -182,16 +182,20 @@ def open_workers(
         return RayWorkers(job, options.ray, torch.device(compute.device).type)
     of_each = share_threads(options.devices, options.threads, compute)
     writers = make_writers(models, averaged=options.averaged)
-    scorers = [make_scorer(options, writers, replace(compute, device=device), pack) for device in options.devices]
-    return Threads([scorer for scorer in scorers for _ in range(of_each)])
+    chunk_scorers = [
+        make_chunk_scorer(options, writers, replace(compute, device=device), pack) for device in options.devices
+    ]
+    return Threads([scorer for scorer in chunk_scorers for _ in range(of_each)])
 
 
-def make_scorer(options: ScoringOptions, writers: Sequence[Writer], compute: Compute, pack: Packing) -> ChunkScorer:
+def make_chunk_scorer(
+    options: ScoringOptions, writers: Sequence[Writer], compute: Compute, pack: Packing
+) -> ChunkScorer:
     """What a worker does with chunks; threads of one device share it and its networks."""
-    producers = [writer.make_producer(compute) for writer in writers]
+    scorers = [writer.make_scorer(compute) for writer in writers]
     if options.word_penalty:
-        producers.append(WordPenaltyProducer(writers[0].target_vocabulary))
-    return ChunkScorer(producers, options.table, None if options.logarithms else options.floor, pack)
+        scorers.append(WordPenaltyScorer(writers[0].target_vocabulary))
+    return ChunkScorer(scorers, options.table, None if options.logarithms else options.floor, pack)
 
 
 def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
@@ -208,7 +212,7 @@ def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
 
 def describe_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Description]:
     """The columns that are added, without anything that computes them."""
-    penalty = Description(WordPenaltyProducer.name, WordPenaltyProducer.meaning)
+    penalty = Description(WordPenaltyScorer.name, WordPenaltyScorer.meaning)
     writers = make_writers(models, averaged=options.averaged)
     return [*(writer.describe() for writer in writers), *[penalty] * options.word_penalty]
 

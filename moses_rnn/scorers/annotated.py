@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.base import ScoreProducer, Scores, Tally
+from moses_rnn.scorers.base import Scorer, Scores, Tally
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
@@ -27,24 +27,24 @@ def _without(vocabulary: Vocabulary, tokens: Sequence[bytes]) -> frozenset[bytes
     return frozenset(vocabulary.words[2:]) - set(tokens)
 
 
-class AnnotatedProducer:
-    """A producer of pairs, whose rare words are annotated by the pairs' alignments.
+class AnnotatedScorer:
+    """A scorer of pairs, whose rare words are annotated by the pairs' alignments.
 
     A score depends on the pair and its links alone.
 
     Args:
-        producer: of what is annotated.
+        scorer: of what is annotated.
         model: the network's words.
         rare: how it learned them.
     """
 
     num_scores = 1
 
-    def __init__(self, producer: ScoreProducer, model: Writer, rare: RareWords) -> None:
-        self.name = producer.name
-        self.meaning = annotated_meaning(producer.meaning, rare)
-        self.unbounded = producer.unbounded
-        self._producer = producer
+    def __init__(self, scorer: Scorer, model: Writer, rare: RareWords) -> None:
+        self.name = scorer.name
+        self.meaning = annotated_meaning(scorer.meaning, rare)
+        self.unbounded = scorer.unbounded
+        self._scorer = scorer
         self._inverse = model.inverse
         self._rare = rare
         self._shortlists = shortlists_of(model, rare)
@@ -59,7 +59,7 @@ class AnnotatedProducer:
         tally = tally or Tally()
         inner = Tally()
         annotated, unknown = self._annotated(pairs)
-        scores = self._producer.log_probs(annotated, inner)
+        scores = self._scorer.log_probs(annotated, inner)
         tally.unknown += unknown
         tally.halvings += inner.halvings
         return scores

@@ -26,7 +26,7 @@ from moses_rnn.errors import InputError, shown
 from moses_rnn.files.streams import find_input, read_lines
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import BEGIN, LN_10, UNKNOWN, Values, text, words_of
 from moses_rnn.table.table_blocks import Phrases
 
@@ -51,7 +51,7 @@ class Backoff:
 
     description = "backed off to an n-gram model"
 
-    def __init__(self, n_grams: Iterable[Context], model: KenlmProducer, vocabulary: Vocabulary, name: str) -> None:
+    def __init__(self, n_grams: Iterable[Context], model: KenlmScorer, vocabulary: Vocabulary, name: str) -> None:
         self._model, self._name = model, name
         self._unknown = self._log10_p(model.nothing(), UNKNOWN)
         if self._unknown < NOTHING:
@@ -161,7 +161,7 @@ class Backoff:
         return float(self._model.model.BaseScore(state, text(word), self._model.state()))
 
 
-def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmProducer | None = None) -> Backoff:
+def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = None) -> Backoff:
     """The backoff to the n-gram model of an ARPA file.
 
     Args:
@@ -173,7 +173,7 @@ def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmProducer | None 
         InputError: the file cannot be read; or as `Backoff`.
     """
     path = find_input(file)
-    return Backoff(parse_arpa(read_lines(path), path), model or KenlmProducer(path), vocabulary, path)
+    return Backoff(parse_arpa(read_lines(path), path), model or KenlmScorer(path), vocabulary, path)
 
 
 def _of_unknown(n_gram: Context, name: str) -> InputError:

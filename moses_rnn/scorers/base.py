@@ -1,4 +1,4 @@
-"""The seam where the package grows: a score producer, words in and log-probabilities out."""
+"""The seam where the package grows: a score scorer, words in and log-probabilities out."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Values = npt.NDArray[np.float64]  # pairs
 
 @dataclass
 class Tally:
-    """What a producer met while it scored some pairs."""
+    """What a scorer met while it scored some pairs."""
 
     unknown: int = 0  # pairs with a word, on either side, that it reads as <unk>
     halvings: int = 0  # how often work was split because the device's memory ran out
 
 
-class ScoreProducer(Protocol):
+class Scorer(Protocol):
     """A source of feature values, as Moses calls its own.
 
     All scores are finite.
@@ -40,7 +40,7 @@ class ScoreProducer(Protocol):
 
         Args:
             pairs: words with blanks between.
-            tally: is added to, by producers that meet what it counts.
+            tally: is added to, by scorers that meet what it counts.
 
         Raises:
             ScoreError: a pair has no such score.

@@ -1,4 +1,4 @@
-"""Ensembles of models: from several folders to a network of their own, and to the producer of its score."""
+"""Ensembles of models: from several folders to a network of their own, and to the scorer of its score."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from moses_rnn.networks.folders import read_record
 from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.scorers.annotated import AnnotatedProducer, annotated_meaning
-from moses_rnn.scorers.base import Description, ScoreProducer, Scores, Tally
+from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
+from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
 from moses_rnn.scorers.open import Model, open_model
-from moses_rnn.scorers.phrases import PhraseProducer, meaning_of
+from moses_rnn.scorers.phrases import PhraseScorer, meaning_of
 from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.table.table_blocks import Pairs
 
@@ -26,7 +26,7 @@ __all__ = [
     "GEOMETRIC",
     "MEAN_LOG",
     "Ensemble",
-    "MeanProducer",
+    "MeanScorer",
     "Writer",
     "make_ensemble",
     "open_ensemble",
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 
-class MeanProducer:
-    """The mean of several producers' log-probabilities: of a pair, (1/M) Σ_m log p_m.
+class MeanScorer:
+    """The mean of several scorers' log-probabilities: of a pair, (1/M) Σ_m log p_m.
 
     It is what the combination "mean-log" gives word by word, summed, and needs nothing but the members' own scores, so
     that each is computed as it would be alone.
@@ -49,7 +49,7 @@ class MeanProducer:
 
     num_scores = 1
 
-    def __init__(self, members: Sequence[ScoreProducer], name: str, meaning: str, unbounded: bool = False) -> None:
+    def __init__(self, members: Sequence[Scorer], name: str, meaning: str, unbounded: bool = False) -> None:
         self.name, self.meaning, self.unbounded = name, meaning, unbounded
         self._members = members
 
@@ -134,13 +134,13 @@ class Ensemble:
         meaning = meaning_of(self.title, inverse=self.inverse)
         return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
 
-    def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
-        """The producer of its score."""
+    def make_scorer(self, compute: Compute = HERE) -> Scorer:
+        """The scorer of its score."""
         if self.combination == MEAN_LOG:
-            return MeanProducer([model.make_producer(compute) for model in self.models], *self.describe())
+            return MeanScorer([model.make_scorer(compute) for model in self.models], *self.describe())
         meaning = meaning_of(self.title, inverse=self.inverse)
-        producer = PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, meaning)
-        return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
+        scorer = PhraseScorer(self, SteppedPairs(self.make_stepper(compute)), self.name, meaning)
+        return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
 
 
 Writer = Model | Ensemble  # what writes translations, and scores them

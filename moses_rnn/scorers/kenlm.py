@@ -21,7 +21,7 @@ THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: becau
 OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # of which nothing is repeated
 
 
-class KenlmProducer:
+class KenlmScorer:
     """An n-gram model by KenLM: log p of a target sentence, natural, whatever the file says in log10.
 
     Args:

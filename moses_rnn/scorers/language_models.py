@@ -1,7 +1,7 @@
 """Language models of the target side: log p of every word of a sentence and of its end, natural logarithms.
 
 ``<s>`` stands before a sentence and is never predicted; ``</s>`` is. A word that is spelled as one of them is unknown.
-All of the models are score producers too: the score of a sentence is the sum.
+All of the models are score scorers too: the score of a sentence is the sum.
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ import numpy as np
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.networks.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.scorers.base import Scores, Tally
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Values, sums
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 COMBINATIONS = ARITHMETIC, MEAN_LOG
-Member = NetworkLanguageModel | KenlmProducer
+Member = NetworkLanguageModel | KenlmScorer
 __all__ = ["ARITHMETIC", "COMBINATIONS", "MEAN_LOG", "Mixture", "check_mixture", "combined"]
 
 

@@ -52,10 +52,10 @@ from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.annotated import AnnotatedProducer, annotated_meaning
-from moses_rnn.scorers.base import Description, ScoreProducer
+from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
+from moses_rnn.scorers.base import Description, Scorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
-from moses_rnn.scorers.phrases import PhraseProducer, meaning_of
+from moses_rnn.scorers.phrases import PhraseScorer, meaning_of
 from moses_rnn.scorers.rare_words import NOALIGN, RareWords
 from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
@@ -204,13 +204,13 @@ class Model:
         stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
 
-    def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
-        """The producer of its score."""
+    def make_scorer(self, compute: Compute = HERE) -> Scorer:
+        """The scorer of its score."""
         if not self.architecture.reads_sources:
             return self.make_language_model(compute)
         meaning = self._meaning
-        producer = PhraseProducer(self, self._pair_network(compute), self.name, meaning, self.unbounded)
-        return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
+        scorer = PhraseScorer(self, self._pair_network(compute), self.name, meaning, self.unbounded)
+        return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
 
     def describe(self) -> Description:
         """Its score; a network of pairs is not arranged for that."""
@@ -220,7 +220,7 @@ class Model:
         return Description(self.name, meaning, self.unbounded)
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
-        """The producer of the score of a network of targets alone.
+        """The scorer of the score of a network of targets alone.
 
         Args:
             compute: where and how.

@@ -15,7 +15,7 @@ from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.folders import vocabulary_file
 from moses_rnn.networks.trie_scoring import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.scorers.base import LARGEST, ROUNDING, ScoreProducer, Scores, Tally, Values
+from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Scores, Tally, Values
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 PAIRS = 8192  # scored together
@@ -38,7 +38,7 @@ class PairWords(Protocol):
         """Whether it reads targets and writes sources."""
 
 
-class PhraseProducer:
+class PhraseScorer:
     """The score of a network of phrase pairs: log p(target | source) as a rule, or of the inverse direction.
 
     Conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Of pairs scored together
@@ -72,7 +72,7 @@ class PhraseProducer:
         """Natural logarithms; pairs × 1.
 
         Raises:
-            ScoreError: see `ScoreProducer`.
+            ScoreError: see `Scorer`.
         """
         read, written = pairs.sides(inverse=self._inverse)
         tally = tally or Tally()
@@ -116,18 +116,18 @@ def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS, unbounded: b
     return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 
-def check_scores(producer: ScoreProducer, scores: Scores, pairs: Pairs) -> None:
+def check_scores(scorer: Scorer, scores: Scores, pairs: Pairs) -> None:
     """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
 
     Raises:
         ScoreError: one is; the pair is named.
     """
-    good = (scores > -LARGEST) & (scores < (LARGEST if producer.unbounded else ROUNDING))
+    good = (scores > -LARGEST) & (scores < (LARGEST if scorer.unbounded else ROUNDING))
     if not good.all():
         row = int(np.argmin(good.all(1)))
-        expected = "a finite number" if producer.unbounded else "a log-probability"
+        expected = "a finite number" if scorer.unbounded else "a log-probability"
         pair = shown(b" ||| ".join((pairs.sources[row], pairs.targets[row])))
-        raise ScoreError(f"{producer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
+        raise ScoreError(f"{scorer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
 
 
 def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
@@ -138,7 +138,7 @@ def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
     return counts
 
 
-class WordPenaltyProducer:
+class WordPenaltyScorer:
     """The paper's word penalty: minus the number of target words outside the shortlist."""
 
     name = "WordPenalty"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import BEGIN, LanguageModel, Marks, Values, words_of
 from moses_rnn.table.table_blocks import Phrases
 
@@ -59,7 +59,7 @@ class ClosedVocabulary:
         n_grams: the n-gram model.
     """
 
-    def __init__(self, vocabularies: Sequence[Vocabulary], n_grams: KenlmProducer) -> None:
+    def __init__(self, vocabularies: Sequence[Vocabulary], n_grams: KenlmScorer) -> None:
         words = sorted({word for vocabulary in vocabularies for word in vocabulary.words} - set(NOT_SHARING))
         unknown = n_grams.unknown(words)[::2]  # each a sentence, its end symbol apart
         self._n_grams = n_grams
@@ -79,7 +79,7 @@ class ClosedVocabulary:
 class _Sharing:
     """A model of which so many words that neither it nor an n-gram model knows have an even share each of ``<unk>``."""
 
-    def __init__(self, model: LanguageModel, n_grams: KenlmProducer, count: int) -> None:
+    def __init__(self, model: LanguageModel, n_grams: KenlmScorer, count: int) -> None:
         self._model, self._n_grams, self._count = model, n_grams, count
 
     def word_log_probs(self, sentences: Phrases) -> Values:

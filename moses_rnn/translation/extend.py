@@ -52,7 +52,7 @@ BEAM = 12  # prefixes of a source
 MOST_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
 WRITTEN_AT_ONCE = 1 << 20  # bytes
-ROUNDING = 0.01  # by which the search and the producer, which has the last word, may differ in log p
+ROUNDING = 0.01  # by which the search and the scorer, which has the last word, may differ in log p
 
 MakeIni = Callable[[Shape, int], bytes]  # of a table and of how many columns are added
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, of what is counted in that unit
@@ -189,8 +189,8 @@ def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills
         BeamConfig(max(BEAM, best), best, MOST_WORDS, allow_unknown=False),
         least_log_prob=request.min_log_prob - ROUNDING,
     )
-    producer, *inverse = (model.make_producer(model.choose_compute(request.device)) for model in models)
-    proposer = Proposer(Reading(models[0]), search, producer)
+    scorer, *inverse = (model.make_scorer(model.choose_compute(request.device)) for model in models)
+    proposer = Proposer(Reading(models[0]), search, scorer)
     settled = [least if fill == LOWEST else fill for fill, (least, _) in zip(fills, survey.columns, strict=True)]
     form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)
     return LineMaker(proposer, inverse[0] if inverse else None, form, request.top, request.min_log_prob)

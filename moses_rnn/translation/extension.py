@@ -22,7 +22,7 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR
 from moses_rnn.translation.lexical_weights import LexicalWeights, LinkCounts
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.base import ScoreProducer
+    from moses_rnn.scorers.base import Scorer
     from moses_rnn.translation.proposals import Proposal, Proposer
 
 PARTED = b" " + SEPARATOR + b" "
@@ -306,7 +306,7 @@ class LineMaker:
     """
 
     proposer: Proposer
-    inverse: ScoreProducer | None
+    inverse: Scorer | None
     form: LineForm
     top: int
     least: float

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from moses_rnn.errors import FormatError, InputError, placing, shown
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
-from moses_rnn.scorers.base import ScoreProducer
+from moses_rnn.scorers.base import Scorer
 from moses_rnn.table.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.table_blocks import Pairs, Phrases
@@ -124,7 +124,7 @@ def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], readin
 class Proposal:
     """A target that the network wrote.
 
-    `log_prob` is the producer's log p(target | source), natural, with the end symbols of both sides. `in_table` is
+    `log_prob` is the scorer's log p(target | source), natural, with the end symbols of both sides. `in_table` is
     whether the table has it for this source; None without a table, or where that lacks the source.
     """
 
@@ -155,14 +155,14 @@ class Proposer:
     Args:
         reading: of the network.
         writer: what writes, as ids.
-        producer: scores what was written, in the network's words; its first column counts.
+        scorer: scores what was written, in the network's words; its first column counts.
         known: the table's targets; None without a table.
     """
 
-    def __init__(self, reading: Reading, writer: Writer, producer: ScoreProducer, known: Known | None = None) -> None:
+    def __init__(self, reading: Reading, writer: Writer, scorer: Scorer, known: Known | None = None) -> None:
         self._reading = reading
         self._writer = writer
-        self._producer = producer
+        self._scorer = scorer
         self._known = known
 
     def __call__(self, sources: Phrases) -> Iterator[Proposals]:
@@ -184,7 +184,7 @@ class Proposer:
 
     def _scores(self, sources: Phrases, targets: Phrases) -> list[float]:
         pairs = Pairs(*self._reading.swap_if_inverse(sources, targets))
-        values: list[float] = self._producer.log_probs(pairs)[:, 0].tolist()
+        values: list[float] = self._scorer.log_probs(pairs)[:, 0].tolist()
         return values
 
     def _ranked(self, source: bytes, targets: Mapping[bytes, int], log_probs: Iterator[float]) -> list[Proposal]:

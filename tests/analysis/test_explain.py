@@ -11,7 +11,7 @@ from moses_rnn.networks.inspection import summaries
 from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
 from tests.analysis.tiny import checkpoint
-from tests.networks.checkpoints import make_producer
+from tests.networks.checkpoints import make_scorer
 
 SCORED = [
     b"a ||| w ||| .5 .5 .5 .5 .5\n",
@@ -34,7 +34,7 @@ NAMED = {4: "RNN"}  # of SCORED
 LOW = -100.0  # log 0, to Moses
 
 
-class Producer:
+class Scorer:
     """Scores that are given by a function of both sides."""
 
     name, num_scores, meaning = "RNN", 1, "as told"
@@ -47,14 +47,14 @@ class Producer:
         return self._log_probs(pairs.sources, pairs.targets)
 
 
-STUB = Producer()
+STUB = Scorer()
 
 
-def explain(text, lines=SCORED, *, of=None, producer=STUB, weights=None, added=NAMED):
+def explain(text, lines=SCORED, *, of=None, scorer=STUB, weights=None, added=NAMED):
     of = of or checkpoint()
     inverse = of.direction == "target-to-source"
     found = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse, others=9, seed=1)
-    return Explainer(of, producer, added, weights)(found)
+    return Explainer(of, scorer, added, weights)(found)
 
 
 # variant, direction, pair: known words, unknown ones, not in the table
@@ -70,16 +70,16 @@ SUMS = [
 @pytest.mark.parametrize(("variant", "direction", "pair"), SUMS)
 def test_words_sum_to_the_score(variant, direction, pair):
     of = checkpoint(variant, direction=direction)
-    found = explain(pair, of=of, producer=make_producer(of), added={})
+    found = explain(pair, of=of, scorer=make_scorer(of), added={})
     assert sum(word.log_prob for word in found.words) == pytest.approx(found.log_prob, abs=1e-4)
     assert found.words[-1].word == "</s>"
 
 
 def test_words_and_what_is_not_known_of_them():
-    found = explain(b"qq a ||| u v", producer=make_producer(checkpoint()))
+    found = explain(b"qq a ||| u v", scorer=make_scorer(checkpoint()))
     assert [(word.word, word.known) for word in found.words] == [("u", True), ("v", True), ("</s>", True)]
     assert found.unknown == ["qq"]
-    found = explain(b"a ||| \xff \x1b</s>", producer=Producer(lambda s, t: np.zeros((len(s), 1))))
+    found = explain(b"a ||| \xff \x1b</s>", scorer=Scorer(lambda s, t: np.zeros((len(s), 1))))
     assert [(word.word, word.known) for word in found.words] == [
         ("\\xff", False),
         ("\\x1b</s>", False),
@@ -89,7 +89,7 @@ def test_words_and_what_is_not_known_of_them():
 
 def test_an_inverse_network_writes_the_source():
     of = checkpoint(direction="target-to-source")
-    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, producer=Producer(lambda s, t: -np.ones((len(s), 1))), added={})  # fmt: skip
+    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, scorer=Scorer(lambda s, t: -np.ones((len(s), 1))), added={})  # fmt: skip
     assert [word.word for word in found.words] == ["u", "v", "</s>"]
     assert found.unknown == ["qq"]
 
@@ -242,10 +242,8 @@ def test_a_rule_with_gaps_needs_its_alignment():
 
 
 def test_what_rounds_to_zero_has_no_sign():
-    certain = Producer(lambda sources, _targets: np.full((len(sources), 1), -1e-9))
-    text = "\n".join(
-        as_text(explain(b"a b ||| u", [b"a b ||| u ||| .1 .2 .99999999 .3\n"], producer=certain, added={}))
-    )
+    certain = Scorer(lambda sources, _targets: np.full((len(sources), 1), -1e-9))
+    text = "\n".join(as_text(explain(b"a b ||| u", [b"a b ||| u ||| .1 .2 .99999999 .3\n"], scorer=certain, added={})))
     assert "RNN: log p = 0.0000, p = 1;" in text
     assert "p(target|source): 1 of 1 (0.0000)" in text
     assert "-0.0000" not in text

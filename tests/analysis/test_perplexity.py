@@ -19,7 +19,7 @@ from moses_rnn.analysis.perplexity import (
 )
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.scorers.backoff import open_backoff
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import LanguageModel
 from tests.scorers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
 
@@ -205,7 +205,7 @@ def test_how_many_are_scored_together_does_not_matter(monkeypatch, together):
 def test_a_cslm_and_an_n_gram_model_on_a_text(tmp_path):
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
     path = SMALL.write(tmp_path)
-    kenlm = KenlmProducer(path)
+    kenlm = KenlmScorer(path)
     cslm = checkpoint().make_language_model(shares=open_backoff(str(path), checkpoint().target_vocabulary, kenlm))
     text = score_text(TEXT, "dev.fr", [Contender("cslm", cslm, "cslm"), Contender("lm", kenlm, None)])
     n_gram = [value for sentence in SENTENCES if sentence for value in SMALL.log_probs(sentence)]

@@ -13,9 +13,9 @@ from tests.scorers.pairs import random_pairs
 PAIRS = [(source.decode(), target) for source, target in random_pairs(60)]
 
 
-def by_producer(folder):
+def by_scorer(folder):
     sources, targets = zip(*PAIRS, strict=True)
-    return open_model(folder).make_producer().log_probs(Pairs([s.encode() for s in sources], targets))[:, 0]
+    return open_model(folder).make_scorer().log_probs(Pairs([s.encode() for s in sources], targets))[:, 0]
 
 
 @pytest.mark.parametrize("name", ["rnn", "inverse", "search"])
@@ -23,7 +23,7 @@ def test_scores_are_those_of_the_network(models, name):
     model = moses_rnn.load(models / name, device="cpu")
     scores = model.score(iter(PAIRS))
     assert scores.dtype == np.float64
-    assert scores == pytest.approx(by_producer(models / name), rel=1e-5)
+    assert scores == pytest.approx(by_scorer(models / name), rel=1e-5)
     assert model.score(*zip(*PAIRS, strict=True)) == pytest.approx(scores, rel=1e-6)
     assert model.inverse == (name == "inverse")
     exact = moses_rnn.load(models / name, device="cpu", precision="fp64")

@@ -17,7 +17,7 @@ import sys
 from moses_rnn.cli.progress import Display
 display = Display("lines", quiet="quiet" in sys.argv)
 display.show(250, 0.25, "a note")
-display.say("held out: 3.25")
+display.print_err("held out: 3.25")
 display._bar and display._bar.refresh()
 display.close()
 """
@@ -61,7 +61,7 @@ def test_a_line_comes_every_half_minute(clock, capsys):
 def test_quiet_it_is_nothing(clock, capsys):
     display = Display("lines", quiet=True)
     assert shown(display, clock, capsys, 3600, 100, 0.5) == ""
-    display.say("held out: 3.25")
+    display.print_err("held out: 3.25")
     display.close()
     assert capsys.readouterr() == ("", "")
 

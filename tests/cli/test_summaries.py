@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from moses_rnn.cli.command import put_json
+from moses_rnn.cli.command import print_json
 from moses_rnn.cli.verify import verification_record
 from moses_rnn.moses.decoder import Comparison
 from tests.commands import run
 
 
 def test_numbers_that_json_does_not_know_are_null(capfd):
-    put_json({"a": [float("inf"), 0.5], "b": {"c": float("nan")}, "d": "é\udcff"})
+    print_json({"a": [float("inf"), 0.5], "b": {"c": float("nan")}, "d": "é\udcff"})
     assert capfd.readouterr().out == '{"a": [null, 0.5], "b": {"c": null}, "d": "\\u00e9\\udcff"}\n'
 
 

@@ -43,8 +43,8 @@ def test_a_folder_gives_back_what_was_saved(case, folder):
     assert opened.config == model.config
     tensors = opened.network.state_dict()
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in model.network.state_dict().items())
-    producer, saved = case.opened().make_producer(), opened.make_producer()
-    assert of_pairs(saved, PAIRS).tobytes() == of_pairs(producer, PAIRS).tobytes()
+    scorer, saved = case.opened().make_scorer(), opened.make_scorer()
+    assert of_pairs(saved, PAIRS).tobytes() == of_pairs(scorer, PAIRS).tobytes()
     assert (saved.name, saved.meaning, saved.unbounded) == opened.describe()
     assert (saved.name, saved.unbounded) == (case.architecture.name, case.architecture.unbounded)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -55,9 +55,9 @@ def test_a_folder_gives_back_what_was_saved(case, folder):
 @pytest.mark.parametrize("case", [case for case in FIRST if case.architecture.reads_sources], ids=str)
 def test_a_model_of_the_other_direction_reads_targets(case, folder):
     edit_config(folder, direction="target-to-source")
-    inverse = open_model(folder, direction="target-to-source").make_producer()
+    inverse = open_model(folder, direction="target-to-source").make_scorer()
     turned = [(target, source) for source, target in PAIRS]
-    assert of_pairs(inverse, turned).tobytes() == of_pairs(case.opened().make_producer(), PAIRS).tobytes()
+    assert of_pairs(inverse, turned).tobytes() == of_pairs(case.opened().make_scorer(), PAIRS).tobytes()
     assert inverse.name == f"{case.architecture.name}Inverse"
     with pytest.raises(CheckpointError, match="expected a model of direction source-to-target, found target-to-source"):
         open_model(folder, direction="source-to-target")

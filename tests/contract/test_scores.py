@@ -32,7 +32,7 @@ WRITTEN = [way for way in WAYS if way.values[0].row.learned is of_translation]
 
 
 def scores(model, compute, pairs=PAIRS):
-    return model.make_producer(compute).log_probs(Pairs.of(pairs))[:, 0]
+    return model.make_scorer(compute).log_probs(Pairs.of(pairs))[:, 0]
 
 
 def name(value):
@@ -79,24 +79,24 @@ def test_a_score_depends_on_its_pair_alone(case, compute, monkeypatch):
     """Not on batch, neighbours, order, chunks, threads; of language models and the native core to the last bit."""
     exact = compute.native or case.architecture.words is not None
     near = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-5, "atol": 1e-6}
-    producer, pairs = case.opened().make_producer(compute), random_pairs(1500 if exact else 150)
-    together = of(producer, pairs)
-    assert of(producer, []).shape == (0,)
-    assert of(producer, pairs).tobytes() == together.tobytes()
+    scorer, pairs = case.opened().make_scorer(compute), random_pairs(1500 if exact else 150)
+    together = of(scorer, pairs)
+    assert of(scorer, []).shape == (0,)
+    assert of(scorer, pairs).tobytes() == together.tobytes()
     order = np.random.default_rng(0).permutation(len(pairs))
-    np.testing.assert_allclose(of(producer, [pairs[i] for i in order]), together[order], **near)
-    np.testing.assert_allclose(np.concatenate([of(producer, [pair]) for pair in pairs[:30]]), together[:30], **near)
+    np.testing.assert_allclose(of(scorer, [pairs[i] for i in order]), together[order], **near)
+    np.testing.assert_allclose(np.concatenate([of(scorer, [pair]) for pair in pairs[:30]]), together[:30], **near)
     for threads in (2, 1):
         torch.set_num_threads(threads)
-        np.testing.assert_allclose(of(producer, pairs), together, **near)
+        np.testing.assert_allclose(of(scorer, pairs), together, **near)
     with ThreadPoolExecutor(3) as pool:
-        parts = list(pool.map(lambda first: of(producer, pairs[first : first + 40]), range(0, len(pairs), 40)))
+        parts = list(pool.map(lambda first: of(scorer, pairs[first : first + 40]), range(0, len(pairs), 40)))
     np.testing.assert_allclose(np.concatenate(parts), together, **near)
     for place, value in CHUNKS.items():
         module, _, constant = place.rpartition(".")
         monkeypatch.setattr(importlib.import_module(f"moses_rnn.{module}"), constant, value)
-        np.testing.assert_allclose(of(producer, pairs), together, **near)
+        np.testing.assert_allclose(of(scorer, pairs), together, **near)
 
 
-def of(producer, pairs):
-    return producer.log_probs(Pairs.of(pairs))[:, 0]
+def of(scorer, pairs):
+    return scorer.log_probs(Pairs.of(pairs))[:, 0]

@@ -70,7 +70,7 @@ def test_it_learns_and_remembers_how(here, tmp_path, key, training):
     assert model.provenance["training_options"]["learning_rate"] == 0.02
     config = vars(model.config)
     assert {name: config[name] for name in training.options if name in config}.items() <= training.options.items()
-    scores = model.make_producer().log_probs(Pairs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"]))
+    scores = model.make_scorer().log_probs(Pairs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"]))
     assert scores[0] > scores[1]
     assert listener.description
 

@@ -17,7 +17,7 @@ from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.commands import run, settings
 from tests.conftest import LEARNED, TINY
-from tests.networks.checkpoints import encdec_checkpoint, make_producer
+from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.id_pairs import flat, random_pairs, score
 from tests.networks.networks import CUSTOM, encdec_network
 from tests.scorers import pairs as texts
@@ -38,7 +38,7 @@ def cuda():
 def test_scores_are_those_of_the_cpu(variant):
     model = encdec_network(SWITCHES[variant], dtype=torch.float32)
     checkpoint, pairs = encdec_checkpoint(model, texts.SOURCE, texts.TARGET), texts.random_pairs(500)
-    scores = [texts.of_pairs(make_producer(checkpoint, device), pairs) for device in ("cpu", "cuda")]
+    scores = [texts.of_pairs(make_scorer(checkpoint, device), pairs) for device in ("cpu", "cuda")]
     np.testing.assert_allclose(*scores, atol=1e-4)
 
 

@@ -63,7 +63,7 @@ def real_system(tmp_path_factory, moses_root, multi30k):
 
 
 def check_features(moses_root, folder, sources=300):
-    """Compare what the decoder sees with the log-probabilities that the producers gave, for random sources."""
+    """Compare what the decoder sees with the log-probabilities that the scorers gave, for random sources."""
     with gzip.open(folder / "logs.gz") as lines:
         table = list(parse_table(lines, "logs.gz"))
     chosen = {line.source for line in random.Random(1).sample(table, sources)}

@@ -29,5 +29,5 @@ def search_checkpoint(model, source, target, direction="source-to-target", prove
     return Model(RNNSEARCH, model, {"source": source, "target": target}, direction, dict(provenance))
 
 
-def make_producer(model, device="cpu", precision="fp32"):
-    return model.make_producer(Compute(device, precision))
+def make_scorer(model, device="cpu", precision="fp32"):
+    return model.make_scorer(Compute(device, precision))

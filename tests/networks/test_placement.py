@@ -7,7 +7,7 @@ import torch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.networks.checkpoints import encdec_checkpoint, make_producer
+from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.id_pairs import random_pairs
 from tests.networks.networks import encdec_network
 from tests.networks.pretended_device import DEVICE, pretended_device
@@ -17,15 +17,15 @@ PAIRS = random_pairs(80)
 MODEL = encdec_network(SWITCHES["paper"], dtype=torch.float32)
 
 
-def test_a_producer_waits_once_for_each_chunk():
+def test_a_scorer_waits_once_for_each_chunk():
     checkpoint = encdec_checkpoint(MODEL, texts.SOURCE, texts.TARGET)
     pairs = texts.random_pairs(100)
     with pretended_device() as device:
-        producer = make_producer(checkpoint, DEVICE)
+        scorer = make_scorer(checkpoint, DEVICE)
         device.events.clear()
-        values = texts.of_pairs(producer, pairs)
+        values = texts.of_pairs(scorer, pairs)
     assert device.waits_only_at_the_end()
-    assert np.array_equal(values, texts.of_pairs(make_producer(checkpoint), pairs))
+    assert np.array_equal(values, texts.of_pairs(make_scorer(checkpoint), pairs))
 
 
 WRITERS = {

@@ -8,7 +8,7 @@ from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.networks.cslm import CslmConfig
 from moses_rnn.score.nbest_features import Feature
 from moses_rnn.score.nbest_lists import ListFeatures, label_features
-from moses_rnn.scorers.phrases import WordPenaltyProducer
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import cslm_network
 from tests.scorers.pairs import TARGET
@@ -26,11 +26,11 @@ def cslm(**changed):
 
 
 def whole_sentences():
-    return [("CSLM", of_targets(cslm())), ("WP", of_targets(WordPenaltyProducer(TARGET)))]
+    return [("CSLM", of_targets(cslm())), ("WP", of_targets(WordPenaltyScorer(TARGET)))]
 
 
-def of_targets(producer):
-    return Feature(producer, of_sources=False)
+def of_targets(scorer):
+    return Feature(scorer, of_sources=False)
 
 
 def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):

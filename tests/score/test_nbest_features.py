@@ -11,7 +11,7 @@ from moses_rnn.score.nbest_features import aligned, make_features, phrases, whol
 from moses_rnn.score.nbest_request import ListRequest
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
-from tests.networks.checkpoints import make_producer
+from tests.networks.checkpoints import make_scorer
 from tests.scorers.pairs import of_pairs
 from tests.scorers.rare import ALIGNED, save_rare_model
 
@@ -52,9 +52,9 @@ def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line
     feature = features_of(line, whole=sentences, add=(models / folder,))[name]
     assert feature.parts is parts
     pairs = [(b"s2 s3", b"t2")]
-    expected = of_pairs(make_producer(open_model(models / folder)), pairs)
-    np.testing.assert_allclose(of_pairs(feature.producer, pairs), expected, rtol=1e-5)
-    assert feature.producer.name == name
+    expected = of_pairs(make_scorer(open_model(models / folder)), pairs)
+    np.testing.assert_allclose(of_pairs(feature.scorer, pairs), expected, rtol=1e-5)
+    assert feature.scorer.name == name
 
 
 @pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])  # of the hypothesis's side each
@@ -80,7 +80,7 @@ def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
     lines = [
         parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1 ||| %b" % pair, "n", 1) for pair in zip(targets, links, strict=True)
     ]
-    expected = open_model(rare).make_producer().log_probs(Pairs(sources, targets, links))
+    expected = open_model(rare).make_scorer().log_probs(Pairs(sources, targets, links))
     for times in (1, 2):
         values = feature.scores(lines * times, sources * times, "n")
         np.testing.assert_allclose(values, np.concatenate([expected] * times), rtol=1e-5)

@@ -8,9 +8,9 @@ from moses_rnn.errors import FormatError, InputError, MisfitError, ScoreError
 from moses_rnn.score import nbest_lists
 from moses_rnn.score.nbest_features import Feature, phrases, whole
 from moses_rnn.score.nbest_lists import label_features
-from moses_rnn.scorers.phrases import WordPenaltyProducer
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from tests.score.nbest_lists import ADDED, SOURCES, added, adding, cslm, nbest, of_targets, parsed, whole_sentences
-from tests.scorers.pairs import TARGET, of_pairs, producer
+from tests.scorers.pairs import TARGET, of_pairs, scorer
 
 # The bytes of a list
 
@@ -66,7 +66,7 @@ def test_any_words(phrase):
     ],
 )
 def test_labels_have_the_next_free_number(features, names, labels):
-    feature_of_words = of_targets(WordPenaltyProducer(TARGET))
+    feature_of_words = of_targets(WordPenaltyScorer(TARGET))
     (first,) = parsed([nbest(b"t2", features=features)])
     assert list(label_features(first, [(name, feature_of_words) for name in names])) == labels
     assert list(label_features(None, [("WP", feature_of_words)])) == ["WP0"]
@@ -86,7 +86,7 @@ def test_a_value_of_a_whole_hypothesis_is_written_as_it_was_given():
 
 
 class Counting:
-    """A producer that remembers what it was asked."""
+    """A scorer that remembers what it was asked."""
 
     def __init__(self, of):
         self.of, self.num_scores, self.asked = of, of.num_scores, []
@@ -97,7 +97,7 @@ class Counting:
 
 
 def test_equal_phrase_pairs_are_scored_once():
-    counting = Counting(producer()[0])
+    counting = Counting(scorer()[0])
     lines = parsed([nbest(b"t2 t2", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"")])
     scores = Feature(counting, phrases).scores(lines, [b"s2 s2", b"s2 s2", b""], "n")
     assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3")]
@@ -133,10 +133,10 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
 @pytest.mark.parametrize("hypothesis", [b"t2 |0-1| t3 |2-2|", b"t2|X t3|Y", b"t2 | t3"])
 def test_hypotheses_that_are_not_plain_words_are_refused_for_any_feature(hypothesis):
     with pytest.raises(FormatError, match=r"^n:2: expected a hypothesis of plain words"):
-        added([nbest(b"t2"), nbest(hypothesis)], [("WP", of_targets(WordPenaltyProducer(TARGET)))])
+        added([nbest(b"t2"), nbest(hypothesis)], [("WP", of_targets(WordPenaltyScorer(TARGET)))])
 
 
-@pytest.mark.parametrize("feature", [Feature(producer()[0], phrases), Feature(producer()[0])])
+@pytest.mark.parametrize("feature", [Feature(scorer()[0], phrases), Feature(scorer()[0])])
 def test_a_source_that_the_segmentation_does_not_cover_is_refused_by_all_that_read_it(feature):
     lines = [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-3=0", sentence=1)]
     with pytest.raises(FormatError, match=r"^n:2: expected 4 source words of sentence 1, .*, found 3: 's3 s4 s5'"):
@@ -159,7 +159,7 @@ def test_a_model_that_knows_less_than_half_of_the_words_is_refused_unless_it_is_
     source, hypothesis, side, share
 ):
     knows = [frozenset(known).__contains__ for known in ([b"s2", b"s3"], [b"t2"])]
-    feature = Feature(producer()[0], whole, True, *knows)
+    feature = Feature(scorer()[0], whole, True, *knows)
     allowed, _ = adding([nbest(hypothesis)], [("RNN", feature)], [source], allow_misfit=True)
     assert allowed.unknown == {"RNN0": pytest.approx(share)}
     if side is None:
@@ -180,7 +180,7 @@ def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
 
 
 def test_a_phrase_that_has_no_score_is_named_with_its_line():
-    class Broken(type(producer()[0])):
+    class Broken(type(scorer()[0])):
         def log_probs(self, pairs, tally=None):
             raise ScoreError("no score", pairs.targets.index(b"t4"))
 
@@ -192,7 +192,7 @@ def test_a_phrase_that_has_no_score_is_named_with_its_line():
 
 def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():
     lines = [nbest(b"t2", sentence=1)]
-    of_sources = [("RNN", Feature(producer()[0]))]
+    of_sources = [("RNN", Feature(scorer()[0]))]
     with pytest.raises(InputError, match=r"n: expected as many sentences as there are source sentences, 3, found 2"):
         added(lines, of_sources)
     assert added(lines, of_sources, SOURCES[:2])

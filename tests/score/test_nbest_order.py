@@ -8,9 +8,9 @@ import pytest
 from moses_rnn.score import nbest_lists
 from moses_rnn.score.nbest_features import Feature, phrases
 from moses_rnn.score.nbest_lists import ListFeatures, label_features
-from moses_rnn.scorers.phrases import WordPenaltyProducer
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from tests.score.nbest_lists import added, cslm, nbest, of_targets, parsed, whole_sentences
-from tests.scorers.pairs import TARGET, producer
+from tests.scorers.pairs import TARGET, scorer
 
 
 def random_list(sentences=6, hypotheses=12, seed=4):
@@ -34,13 +34,13 @@ ORDERS = {
 }
 SCORERS = {
     "CSLM": lambda: of_targets(cslm()),
-    "WP": lambda: of_targets(WordPenaltyProducer(TARGET)),
-    "RNN": lambda: Feature(producer()[0], phrases),
+    "WP": lambda: of_targets(WordPenaltyScorer(TARGET)),
+    "RNN": lambda: Feature(scorer()[0], phrases),
 }
 
 
 class Lengths:
-    """A producer of two scores whose sums are rounded, as those of float32 numbers hardly ever are."""
+    """A scorer of two scores whose sums are rounded, as those of float32 numbers hardly ever are."""
 
     num_scores = 2
 

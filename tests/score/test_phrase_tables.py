@@ -39,10 +39,10 @@ class Fixed(Length):
         return scores
 
 
-def scored(lines, *producers, workers=1, floor=DEFAULT_FLOOR, size=8192):
+def scored(lines, *scorers, workers=1, floor=DEFAULT_FLOOR, size=8192):
     counts, blocks = ColumnCounts(), []
     chunks = of_bounded_length(chunks_between_sources(parse_blocks([b"".join(lines)], "t"), size), "t")
-    with Threads([ChunkScorer(producers, "t", floor, Packing())] * workers) as threads:
+    with Threads([ChunkScorer(scorers, "t", floor, Packing())] * workers) as threads:
         for _, chunk in map_in_order(chunks, threads):
             counts.add(chunk.counts)
             blocks.append(chunk.block)

@@ -41,13 +41,13 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
     given = {"inverse_models": (models / "inverse",), "word_penalty": True, "device": "cpu,cpu"}
     options = options_for(here, models, **given)
     opened = open_models(options)
-    scorers = open_workers(options, opened, choose_compute(options, opened))
+    workers = open_workers(options, opened, choose_compute(options, opened))
     assert [model.folder for model in opened] == [models / "rnn", models / "inverse"]
-    assert [[producer.name for producer in scorer.producers] for scorer in scorers] == [
+    assert [[scorer.name for scorer in worker.scorers] for worker in workers] == [
         ["RNN", "RNNInverse", "WordPenalty"]
     ] * 4
-    assert scorers[0] is scorers[1]  # threads of one device share its networks
-    assert scorers[0] is not scorers[2]
+    assert workers[0] is workers[1]  # threads of one device share its networks
+    assert workers[0] is not workers[2]
 
 
 @pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)

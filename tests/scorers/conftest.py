@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from tests.scorers.tiny_lm import SMALL
 
 
@@ -10,4 +10,4 @@ from tests.scorers.tiny_lm import SMALL
 def kenlm(tmp_path_factory):
     """The small n-gram model by KenLM; without that, tests are skipped."""
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
-    return KenlmProducer(SMALL.write(tmp_path_factory.mktemp("lm")))
+    return KenlmScorer(SMALL.write(tmp_path_factory.mktemp("lm")))

@@ -1,4 +1,4 @@
-"""Phrase pairs, the vocabularies of their words, and a producer of an RNN Encoder-Decoder that scores them."""
+"""Phrase pairs, the vocabularies of their words, and a scorer of an RNN Encoder-Decoder that scores them."""
 
 import numpy as np
 import torch
@@ -6,22 +6,22 @@ import torch
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.table.table_blocks import Pairs
-from tests.networks.checkpoints import encdec_checkpoint, make_producer
+from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.networks import encdec_network, weights_of
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(2, 9))])
 TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(2, 8))])
 
 
-def producer(variant="paper", direction="source-to-target"):
-    """A producer, and the weights of its network."""
+def scorer(variant="paper", direction="source-to-target"):
+    """A scorer, and the weights of its network."""
     model = encdec_network(SWITCHES[variant], dtype=torch.float32)
-    return make_producer(encdec_checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
+    return make_scorer(encdec_checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
 
 
-def of_pairs(producer, pairs):
+def of_pairs(scorer, pairs):
     """The scores of source and target phrases."""
-    return producer.log_probs(Pairs.of(pairs))
+    return scorer.log_probs(Pairs.of(pairs))
 
 
 def random_pairs(count, seed=5):

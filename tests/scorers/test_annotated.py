@@ -12,7 +12,7 @@ from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.base import Tally
 from moses_rnn.scorers.open import Model
-from moses_rnn.scorers.phrases import PhraseProducer
+from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.table.table_blocks import Pairs, parse_blocks
 from tests.networks.networks import with_large_weights
@@ -23,12 +23,12 @@ SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
 
 
 def scores(model, sources=SOURCES, targets=TARGETS, links=LINKS, tally=None):
-    return model.make_producer().log_probs(Pairs(sources, targets, links), tally)[:, 0]
+    return model.make_scorer().log_probs(Pairs(sources, targets, links), tally)[:, 0]
 
 
 def of_tokens(model):
     """What the network says of pairs that were annotated by the table of kinds."""
-    plain = PhraseProducer(model, model._pair_network(HERE), "x", "x")
+    plain = PhraseScorer(model, model._pair_network(HERE), "x", "x")
     rare = model.rare
     annotated = [
         annotate(rare.kind, rare.window, source.split(), target.split(), parse_links(links), READ, WRITTEN)
@@ -48,7 +48,7 @@ def test_a_model_of_the_other_direction_transposes_links():
     model = rare_model(direction="target-to-source")
     swapped = [source.replace(b"s", b"t") for source in SOURCES], [target.replace(b"t", b"s") for target in TARGETS]
     expected = []
-    plain = PhraseProducer(model, model._pair_network(HERE), "x", "x")
+    plain = PhraseScorer(model, model._pair_network(HERE), "x", "x")
     for source, target, text in zip(*swapped, LINKS, strict=True):
         links = transposed(parse_links(text))
         read, written = annotate("posunk", 2, target.split(), source.split(), links, READ, WRITTEN)
@@ -79,7 +79,7 @@ def test_a_tables_lines_bring_their_links():
     (block,) = parse_blocks([lines], "t")
     assert list(block.pairs().alignments) == LINKS
     assert list(block[1:3].pairs().alignments) == LINKS[1:3]
-    np.testing.assert_allclose(rare_model().make_producer().log_probs(block.pairs())[:, 0], scores(rare_model()))
+    np.testing.assert_allclose(rare_model().make_scorer().log_probs(block.pairs())[:, 0], scores(rare_model()))
 
 
 def test_pairs_with_unknown_words_are_counted():
@@ -93,8 +93,8 @@ def test_pairs_without_links_are_refused_where_these_are_needed():
     with pytest.raises(
         InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs alone"
     ):
-        rare_model().make_producer().log_probs(Pairs(SOURCES, TARGETS))
-    assert rare_model("noalign").make_producer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED), 1)
+        rare_model().make_scorer().log_probs(Pairs(SOURCES, TARGETS))
+    assert rare_model("noalign").make_scorer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED), 1)
 
 
 @pytest.mark.parametrize("links", [b"3-0", b"0-9", b"x"])

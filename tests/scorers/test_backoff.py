@@ -8,7 +8,7 @@ import pytest
 from moses_rnn.errors import InputError
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.scorers.backoff import Backoff
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.table.phrase_forms import words
 from tests.scorers.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
 
@@ -23,7 +23,7 @@ MODELS = {
 def backoff_of(path, vocabulary=None):
     lines = path.read_bytes().splitlines(keepends=True)
     return Backoff(
-        parse_arpa(lines, path.name), KenlmProducer(path), vocabulary or checkpoint().target_vocabulary, path.name
+        parse_arpa(lines, path.name), KenlmScorer(path), vocabulary or checkpoint().target_vocabulary, path.name
     )
 
 
@@ -43,10 +43,10 @@ def histories(model):
     return sorted({*seen, *odd, "", "<unk> le", "le\0chat le"})
 
 
-def totals(producer, contexts, vocabulary):
+def totals(scorer, contexts, vocabulary):
     """Σ p(w | h) over a vocabulary and the end, for each of some histories."""
     sentences = [sentence for history in contexts for sentence in (history, *(history + b" " + w for w in vocabulary))]
-    values = producer.word_log_probs(sentences)
+    values = scorer.word_log_probs(sentences)
     ends = np.cumsum([len(words(sentence)) + 1 for sentence in sentences]).reshape(len(contexts), -1)
     return np.exp(values[ends[:, 0] - 1]) + np.exp(values[ends[:, 1:] - 2]).sum(1)
 
@@ -63,7 +63,7 @@ def test_all_words_together_have_probability_1(tmp_path, model):
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_mass_outside_is_the_sum_over_the_words_outside(tmp_path, model):
     path = model.write(tmp_path)
-    backoff, kenlm = backoff_of(path), KenlmProducer(path)
+    backoff, kenlm = backoff_of(path), KenlmScorer(path)
     begun = [("<s>", *context) for context in model.seen if context[0] != "<s>"]
     unseen = [("<s>", "jamais"), ("le", "jamais"), ("jamais", "le"), ("<s>", "jamais", "le"), ("w0", "w1", "w2", "w3")]
     for context in [*model.seen, *begun, *unseen]:

@@ -1,4 +1,4 @@
-"""What producers share: counts of unknown words."""
+"""What scorers share: counts of unknown words."""
 
 import numpy as np
 

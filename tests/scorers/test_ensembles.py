@@ -46,15 +46,15 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
         save_model(models / name, Model(RANKER, ranker, {"source": SOURCE, "target": TARGET}))
     both = open_ensemble([models / "ranker", models / "same"], "mean-log")
     assert both.describe().unbounded
-    producer = both.make_producer()
-    assert producer.unbounded
-    assert of_pairs(producer, PAIRS).max() > 0
-    np.testing.assert_allclose(of_pairs(producer, PAIRS), of_pairs(open_model(models / "same").make_producer(), PAIRS))
+    scorer = both.make_scorer()
+    assert scorer.unbounded
+    assert of_pairs(scorer, PAIRS).max() > 0
+    np.testing.assert_allclose(of_pairs(scorer, PAIRS), of_pairs(open_model(models / "same").make_scorer(), PAIRS))
     assert both.describe().meaning.endswith(
         "s(source, target) of the ranker, unbounded and no log-probability, without </s>"
     )
     with pytest.raises(CheckpointError, match="expected a network that writes, found: ranker"):
-        open_ensemble([models / "ranker", models / "same"]).make_producer()
+        open_ensemble([models / "ranker", models / "same"]).make_scorer()
     with pytest.raises(CheckpointError, match="the score of .*phrases in an ensemble, log p, found RANK"):
         open_ensemble([models / "phrases", models / "ranker"], "mean-log")
 
@@ -62,8 +62,8 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
 def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
     folders = [models / "search", models / "other source"]
     ensemble = open_ensemble(folders, "mean-log")
-    scores = of_pairs(ensemble.make_producer(), PAIRS)
-    members = [of_pairs(open_model(folder).make_producer(), PAIRS) for folder in folders]
+    scores = of_pairs(ensemble.make_scorer(), PAIRS)
+    members = [of_pairs(open_model(folder).make_scorer(), PAIRS) for folder in folders]
     np.testing.assert_allclose(scores, sum(members) / 2, rtol=1e-5)
     assert not np.allclose(*members)
 
@@ -72,9 +72,9 @@ def test_a_mean_of_logs_counts_what_its_members_met(models):
     ensemble = open_ensemble([models / "search", models / "other source"], "mean-log")
     tally = Tally(unknown=5)
     pairs = [(b"s2", b"t2"), (b"s9", b"t3"), (b"s2 s4", b"t4")]
-    ensemble.make_producer().log_probs(Pairs.of(pairs), tally)
+    ensemble.make_scorer().log_probs(Pairs.of(pairs), tally)
     assert tally == Tally(unknown=5 + 2)  # the first one does not know s9, the other s2
-    assert ensemble.make_producer().log_probs(Pairs([], [])).shape == (0, 1)
+    assert ensemble.make_scorer().log_probs(Pairs([], [])).shape == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
     ensemble = open_ensemble(alike)
     sources, targets, links = map(list, zip(*ALIGNED, strict=True))
     pairs = Pairs(sources, targets, links)
-    scores, of_one = (model.make_producer().log_probs(pairs) for model in (ensemble, open_model(alike[0])))
+    scores, of_one = (model.make_scorer().log_probs(pairs) for model in (ensemble, open_model(alike[0])))
     np.testing.assert_allclose(scores, of_one, rtol=1e-5)
     other = save_rare_model(tmp_path / "other", window=2)
     config = json.loads((other / "config.json").read_text())

@@ -7,16 +7,16 @@ import sys
 import pytest
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from tests.scorers.tiny_lm import CORPUS, SENTENCES, SMALL, checkpoint, random_model
 
 
 @pytest.mark.parametrize("model", [SMALL, *map(random_model, range(3))])
 def test_kenlm_gives_natural_logs_of_what_the_file_says(tmp_path, kenlm, model):
-    producer = KenlmProducer(model.write(tmp_path))
+    scorer = KenlmScorer(model.write(tmp_path))
     expected = [value for sentence in SENTENCES for value in model.log_probs(sentence)]
-    assert producer.word_log_probs(CORPUS) == pytest.approx(expected, abs=1e-5)
-    assert producer.order == model.order
+    assert scorer.word_log_probs(CORPUS) == pytest.approx(expected, abs=1e-5)
+    assert scorer.order == model.order
 
 
 # Each is one unknown word to KenLM, as it is to the networks
@@ -44,13 +44,13 @@ def test_words_that_no_model_knows(kenlm, word):
 
 def test_bytes_that_are_no_utf_8_are_not_taken_for_a_replacement_character(tmp_path, kenlm):
     (tmp_path / "lm").write_bytes(SMALL.arpa().replace(b"chat", "\ufffd".encode()))
-    producer = KenlmProducer(tmp_path / "lm")
-    assert producer.unknown(["\ufffd".encode(), b"\xff", b"chat"]).tolist() == [False, False, True, False, True, False]
+    scorer = KenlmScorer(tmp_path / "lm")
+    assert scorer.unknown(["\ufffd".encode(), b"\xff", b"chat"]).tolist() == [False, False, True, False, True, False]
 
 
 def test_a_compressed_model(tmp_path, kenlm):
     (tmp_path / "lm.gz").write_bytes(gzip.compress(SMALL.arpa()))
-    assert KenlmProducer(tmp_path / "lm.gz").word_log_probs(CORPUS).tolist() == kenlm.word_log_probs(CORPUS).tolist()
+    assert KenlmScorer(tmp_path / "lm.gz").word_log_probs(CORPUS).tolist() == kenlm.word_log_probs(CORPUS).tolist()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_file_that_kenlm_cannot_read(tmp_path, kenlm, data, reason):
     with pytest.raises(
         InputError, match=f"^{tmp_path}/lm: expected a language model that KenLM reads, found: {reason}"
     ):
-        KenlmProducer(tmp_path / "lm")
+        KenlmScorer(tmp_path / "lm")
 
 
 def test_without_kenlm_it_says_how_to_get_it(monkeypatch):
@@ -79,5 +79,5 @@ def test_without_kenlm_it_says_how_to_get_it(monkeypatch):
         r"\(it is compiled on installation, which needs a C\+\+ compiler\)$"
     )
     with pytest.raises(MosesRnnError, match=message) as refused:
-        KenlmProducer("lm.arpa")
+        KenlmScorer("lm.arpa")
     assert refused.value.exit_code == 1

@@ -18,7 +18,7 @@ def backed_off(kenlm):
 
 
 @pytest.fixture(params=["CSLM", "CSLM backed off", "KenLM"])
-def producer(request):
+def scorer(request):
     """Each of the models; those that need kenlm are skipped without it."""
     if request.param == "CSLM":
         return checkpoint().make_language_model()
@@ -26,10 +26,10 @@ def producer(request):
     return kenlm if request.param == "KenLM" else backed_off(kenlm)
 
 
-def test_the_score_of_a_sentence_is_the_sum(producer):
-    scores = producer.log_probs(Pairs([b""] * len(CORPUS), CORPUS))
+def test_the_score_of_a_sentence_is_the_sum(scorer):
+    scores = scorer.log_probs(Pairs([b""] * len(CORPUS), CORPUS))
     assert scores.shape == (len(CORPUS), 1)
-    assert scores[:, 0] == pytest.approx([producer.word_log_probs([sentence]).sum() for sentence in CORPUS])
+    assert scores[:, 0] == pytest.approx([scorer.word_log_probs([sentence]).sum() for sentence in CORPUS])
 
 
 def test_sums_of_sentences_are_of_their_own_values_alone():

@@ -47,7 +47,7 @@ def test_without_the_native_core_what_needs_it_is_refused(models, monkeypatch):
     model = open_model(models / "inverse")
     assert not model.choose_compute().native
     with pytest.raises(MosesRnnError, match="inverse: expected the native core to compute it, found none"):
-        model.make_producer(Compute(native=True))
+        model.make_scorer(Compute(native=True))
 
 
 @pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")

@@ -1,4 +1,4 @@
-"""The producer of phrase pairs: what it counts, and what it does when memory runs out; and the word penalty."""
+"""The scorer of phrase pairs: what it counts, and what it does when memory runs out; and the word penalty."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ import torch
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.networks import trie_scoring
 from moses_rnn.scorers.base import Tally
-from moses_rnn.scorers.phrases import WordPenaltyProducer
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.table_blocks import Pairs
-from tests.scorers.pairs import SOURCE, TARGET, of_pairs, producer, random_pairs
+from tests.scorers.pairs import SOURCE, TARGET, of_pairs, random_pairs, scorer
 
 
 def test_the_word_penalty_counts_unknown_target_words():
     pairs = [(b"s2", b"t2 t3"), (b"x y", b"t2 x \xc2\xa0"), (b"s2", b""), (b"s2", b"</s>")]
-    assert of_pairs(WordPenaltyProducer(TARGET), pairs).ravel().tolist() == [0, -2, 0, -1]
+    assert of_pairs(WordPenaltyScorer(TARGET), pairs).ravel().tolist() == [0, -2, 0, -1]
 
 
 class Forgetful:
@@ -45,8 +45,8 @@ OUT_OF_MEMORY = [
 def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
     """Fault 38: scores stay within the tolerance of other batch sizes."""
     pairs = random_pairs(200)
-    expected = of_pairs(producer()[0], pairs)
-    small, _ = producer()
+    expected = of_pairs(scorer()[0], pairs)
+    small, _ = scorer()
     Forgetful(monkeypatch, error, rows)
     tally = Tally()
     np.testing.assert_allclose(small.log_probs(Pairs.of(pairs), tally), expected, atol=1e-4)
@@ -63,12 +63,12 @@ def unknown_pairs(pairs):
 def test_pairs_with_unknown_words_are_counted():
     pairs = random_pairs(200)
     tally = Tally(unknown=1)
-    producer()[0].log_probs(Pairs.of(pairs), tally)
+    scorer()[0].log_probs(Pairs.of(pairs), tally)
     assert 50 < unknown_pairs(pairs) == tally.unknown - 1
 
 
 def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):
-    small, _ = producer()
+    small, _ = scorer()
     Forgetful(monkeypatch, OUT_OF_MEMORY[0], 0)
     with pytest.raises(MosesRnnError, match="the memory of cpu is too small for a single phrase: CUDA out of memory"):
         of_pairs(small, random_pairs(5))
@@ -77,4 +77,4 @@ def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):
 def test_other_failures_are_not_taken_for_a_lack_of_memory(monkeypatch):
     Forgetful(monkeypatch, RuntimeError("mat1 and mat2 shapes cannot be multiplied"), 3)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        of_pairs(producer()[0], random_pairs(20))
+        of_pairs(scorer()[0], random_pairs(20))

@@ -7,7 +7,7 @@ import pytest
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.backoff import Backoff
-from moses_rnn.scorers.kenlm import KenlmProducer
+from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.shares import ClosedVocabulary, EvenShares, even_shares, types_of
 from tests.networks.checkpoints import rnnlm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, rnnlm_network
@@ -36,11 +36,11 @@ def test_the_words_of_a_text_outside_a_shortlist_are_counted_once(words, outside
 def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():
     network = rnnlm_checkpoint(rnnlm_network(), CSLM_VOCABULARY)
     outside = [b"rare", b"odd", b"new"]
-    producer = network.make_language_model(shares=EvenShares(len(outside)))
+    scorer = network.make_language_model(shares=EvenShares(len(outside)))
     for history in (b"", b"le rare", b"chat"):
         words = [*CSLM_VOCABULARY.words[2:], *outside]
-        p = [producer.word_log_probs([history + b" " + word])[-2] for word in words]
-        p.append(producer.word_log_probs([history])[-1])
+        p = [scorer.word_log_probs([history + b" " + word])[-2] for word in words]
+        p.append(scorer.word_log_probs([history])[-1])
         assert sum(map(math.exp, p)) == pytest.approx(1, abs=1e-9)
 
 
@@ -50,7 +50,7 @@ def test_over_a_closed_vocabulary_each_model_is_a_distribution(tmp_path):
     unigrams = {"</s>": 0.2, "le": 0.4, "loin": 0.1, "<unk>": 0.3}
     path = tmp_path / "few.arpa"
     path.write_bytes(BackoffModel(unigrams, {("le",): {"loin": 0.5}}).arpa())
-    n_grams = KenlmProducer(path)
+    n_grams = KenlmScorer(path)
     checkpoint = rnnlm_checkpoint(rnnlm_network(), CSLM_VOCABULARY)
     other = Vocabulary([b"<unk>", b"</s>", b"le", b"autre", b"encore"])
     closed = ClosedVocabulary([CSLM_VOCABULARY, other], n_grams)

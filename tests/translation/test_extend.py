@@ -123,11 +123,11 @@ def test_what_a_text_needs_and_sources_of_few_targets(here, models):
     assert (short.counts.few, short.unknown_sources) == (2, 1)  # not the source of two words
 
 
-def test_the_inverse_network_says_what_its_producer_says(here, models):
+def test_the_inverse_network_says_what_its_scorer_says(here, models):
     _, lines = extended(here, models, text="text", inverse="inverse")
     new = new_lines(lines)
-    producer = open_model(models / "inverse").make_producer(Compute(precision="fp64"))
-    expected = producer.log_probs(Pairs.of((line.source, line.target) for line in new))[:, 0]
+    scorer = open_model(models / "inverse").make_scorer(Compute(precision="fp64"))
+    expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))[:, 0]
     values = [math.log(float(words(line.scores)[0])) for line in new]
     np.testing.assert_allclose(values, expected, atol=1e-4)
 

@@ -1,4 +1,4 @@
-"""Targets that a network proposes, ranked by its producer, beside those of the table."""
+"""Targets that a network proposes, ranked by its scorer, beside those of the table."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from moses_rnn.translation.proposals import (
     parse_sources,
 )
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.networks.checkpoints import encdec_checkpoint, make_producer
+from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.networks import encdec_network
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", *b"a b c d e f g".split()])
@@ -51,7 +51,7 @@ def write(sources):
     return [WRITTEN[tuple(source)] for source in sources]
 
 
-class Producer:
+class Scorer:
     """Scores that are given; only its first column counts."""
 
     name, num_scores, meaning = "stub", 2, "of a stub"
@@ -62,14 +62,14 @@ class Producer:
 
 
 def proposals(known=None):
-    return list(Proposer(Reading(checkpoint()), write, Producer(), known)([b"a b", b"c"]))
+    return list(Proposer(Reading(checkpoint()), write, Scorer(), known)([b"a b", b"c"]))
 
 
 def table_of(lines, form=PLAIN):
     return parse_table(lines, "t", form=form)
 
 
-def test_targets_are_ranked_by_the_producer_with_their_multiplicities():
+def test_targets_are_ranked_by_the_scorer_with_their_multiplicities():
     first, second = proposals()
     assert first.best == [
         Proposal(b"v", -1.0, 1, None),
@@ -91,8 +91,8 @@ def test_the_table_is_compared_in_the_networks_words():
 
 @pytest.mark.parametrize("variant", SWITCHES)
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
-def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
-    """Of an inverse model, what it reads are target phrases; its producer is asked in the table's order."""
+def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
+    """Of an inverse model, what it reads are target phrases; its scorer is asked in the table's order."""
     given = encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
     sampler = Sampler(EncDecStepper(given.network, dtype=torch.float64), SamplingConfig(samples=20))
     sampled = {}
@@ -104,7 +104,7 @@ def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
         )
         return written
 
-    for proposals in Proposer(Reading(given), write, make_producer(given))([b"a b c", b"d", b"d zork"]):
+    for proposals in Proposer(Reading(given), write, make_scorer(given))([b"a b c", b"d", b"d zork"]):
         source = tuple(SOURCE.ids(proposals.source.split()))
         expected = [sampled[source, tuple(TARGET.ids(p.target.split()))] for p in proposals.best]
         assert [p.log_prob for p in proposals.best] == pytest.approx(expected, abs=1e-4)

@@ -1,4 +1,4 @@
-"""A network that writes phrases, what samples from it and searches, and what its producer makes of them."""
+"""A network that writes phrases, what samples from it and searches, and what its scorer makes of them."""
 
 import itertools
 from typing import NamedTuple

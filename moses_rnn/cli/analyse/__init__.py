@@ -14,7 +14,7 @@ from moses_rnn.cli.analyse.parses import parses
 from moses_rnn.cli.analyse.prune import prune
 from moses_rnn.cli.analyse.report import report
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
-from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, print_err, print_out, reports_errors, takes
 
 EPILOG = """\b
 Example:
@@ -80,5 +80,5 @@ def results(request: ResultsRequest) -> None:
         with OutputFile(request.output, force=request.force) as file:
             file.commit(as_json(comparison))
     for text in list_warnings(comparison):
-        say(f"warning: {text}")
-    put("\n".join(format_table(comparison)))
+        print_err(f"warning: {text}")
+    print_out("\n".join(format_table(comparison)))

@@ -15,7 +15,7 @@ from moses_rnn.cli.analyse.options import (
     open_phrase_network,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_out, reports_errors, takes
 from moses_rnn.cli.options import choose_model, model_beside_option
 from moses_rnn.errors import InputError
 
@@ -66,7 +66,7 @@ def explain(request: Explain) -> None:
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
         explanation = _explanation(folder, request)
         file.commit(as_json(explanation).encode())
-    put("\n".join(as_text(explanation)))
+    print_out("\n".join(as_text(explanation)))
 
 
 def _explanation(folder: Path, request: Explain) -> Explanation:
@@ -85,7 +85,7 @@ def _explanation(folder: Path, request: Explain) -> Explanation:
     with progress() as advanced:
         blocks = read_for_network(request.phrase_table, reading, advanced)
         looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, others=OTHERS, seed=SEED)
-    return Explainer(model, model.make_producer(), added, weights)(looked_up)
+    return Explainer(model, model.make_scorer(), added, weights)(looked_up)
 
 
 def _weights(request: Explain) -> Weights | None:

@@ -11,7 +11,7 @@ import click
 
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, print_out, reports_errors, takes
 from moses_rnn.cli.options import text_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def lengths(request: LengthsRequest) -> None:
         scores = compare_lengths(text_of(request.source), text_of(request.reference), outputs, known)
         if request.output:
             file.commit(picture(lengths_figure, scores, kind=kind))
-    put(LAYOUTS[request.layout](as_grid(scores)))
+    print_out(LAYOUTS[request.layout](as_grid(scores)))
 
 
 def _known_words(folder: Path) -> KnownWords:

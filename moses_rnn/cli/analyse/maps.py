@@ -23,7 +23,7 @@ from moses_rnn.cli.analyse.options import (
     progress,
     suffix_of,
 )
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, print_out, reports_errors, takes
 from moses_rnn.cli.nmt_options import warn_of_unit
 from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of
 from moses_rnn.errors import FormatError, InputError, writing
@@ -203,7 +203,7 @@ def _draw_points(request: MapRequest) -> None:
         texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
             file.append(texts[kind]().encode() if kind in texts else picture(map_figure, map_, kind=kind))
-    put("\n".join(as_text(map_)))
+    print_out("\n".join(as_text(map_)))
 
 
 def _word_points(request: MapRequest) -> Points:
@@ -261,7 +261,7 @@ def _draw_alignments(request: MapRequest) -> None:
     kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"
     maps = _alignment_maps(request)
     if not names:
-        put("\n\n".join(map(as_text, maps)))
+        print_out("\n\n".join(map(as_text, maps)))
         return
     if kind == "json":
         drawn = [b"".join(format_alignment(one.line, one.source, one.target, one.alpha) for one in maps)]
@@ -320,7 +320,7 @@ def _report_gates(request: MapRequest) -> None:
             report = measure_gates(model, pairs, network, advanced)
         for file in files:
             file.append(f"{as_csv(as_grid(report))}\n".encode())
-    put("\n".join(as_text(report)))
+    print_out("\n".join(as_text(report)))
 
 
 def _pairs(model: Model, table: str, network: str) -> list[Pair]:

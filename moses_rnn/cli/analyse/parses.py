@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from moses_rnn.cli.analyse.options import layout_option, named_files
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, print_out, reports_errors, takes
 from moses_rnn.cli.options import text_of
 
 EPILOG = """\b
@@ -49,4 +49,4 @@ def parses(request: ParsesRequest) -> None:
     name = find_input(request.gold)
     lines = list(read_lines(name))
     outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
-    put(LAYOUTS[request.layout](compare_parses(lines, name, outputs)))
+    print_out(LAYOUTS[request.layout](compare_parses(lines, name, outputs)))

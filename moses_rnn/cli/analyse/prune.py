@@ -18,7 +18,7 @@ from moses_rnn.cli.analyse.options import (
     open_table,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, print_err, print_out, reports_errors, takes
 from moses_rnn.cli.options import sound_signature
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def prune(request: PruneRequest) -> None:
     table = open_table(request.phrase_table, request.column, by_table=request.by != "rnn")
     pruned = _write_pruned(table, request)
     for text in warnings(pruned):
-        say(f"warning: {text}")
-    put(as_text(as_grid(pruned)))
+        print_err(f"warning: {text}")
+    print_out(as_text(as_grid(pruned)))
 
 
 def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:

@@ -21,7 +21,7 @@ from moses_rnn.cli.analyse.options import (
     open_table,
     open_writer,
 )
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_err, print_out, reports_errors, takes
 from moses_rnn.cli.options import choose_model, model_beside_option
 from moses_rnn.errors import MosesRnnError, shown_value
 
@@ -68,8 +68,10 @@ def report(request: ReportOptions) -> None:
         findings = _gather(path, folder, request)
         file.commit(write_report(findings, made))
     if findings.missing:
-        say(f"warning: {' and '.join(findings.missing)} not found: pip install 'moses-rnn[plot]' for all pictures")
-    put(f"The report is in {request.output}.")
+        print_err(
+            f"warning: {' and '.join(findings.missing)} not found: pip install 'moses-rnn[plot]' for all pictures"
+        )
+    print_out(f"The report is in {request.output}.")
 
 
 def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
@@ -77,10 +79,10 @@ def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
     from moses_rnn.networks.hardware import Compute
 
     model = open_writer(folder)
-    producer = model.make_producer(Compute(precision="fp64"))
+    scorer = model.make_scorer(Compute(precision="fp64"))
     steps = _Steps(quiet=not sys.stderr.isatty())
     try:
-        return gather(open_table(path, request.column, model.architecture.name), model, producer, request, steps)
+        return gather(open_table(path, request.column, model.architecture.name), model, scorer, request, steps)
     finally:
         steps.close()
 
@@ -108,7 +110,7 @@ class _Steps:
         """Begin a step; its bar appears only once something of it is done."""
         self.close()
         if not self._quiet:
-            say(f"{title} …")
+            print_err(f"{title} …")
         return partial(self._show, unit)
 
     def _show(self, unit: str, done: int, share: float | None) -> None:

@@ -19,7 +19,7 @@ from moses_rnn.cli.analyse.options import (
     open_table,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_err, print_out, reports_errors, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def targets(request: TargetsRequest) -> None:
     with progress() as advanced:
         groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
     if request.layout == "text":
-        put(as_text(groups, table.column, request.top))
+        print_out(as_text(groups, table.column, request.top))
     else:
-        put(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
+        print_out(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
 
 
 def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
@@ -91,7 +91,7 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
     names = {tuple(words(one.source)) for one in there}
     for source in sources:
         if tuple(words(os.fsencode(source))) not in names:
-            say(f"warning: {table.path}: has no source phrase {source!r}")
+            print_err(f"warning: {table.path}: has no source phrase {source!r}")
     return [SourceGroup("", there)]
 
 
@@ -171,11 +171,11 @@ def summary(request: SummaryRequest) -> None:
             cells = b"" if drawn else f"{as_csv(histogram_grid(scatter))}\n".encode()
             file.commit(picture(density_figure, scatter, kind=kind) if drawn else cells)
             agreement = ["", show(groups_grid(scatter))]
-    put(show(preferences_grid(figures)))
+    print_out(show(preferences_grid(figures)))
     if request.layout == "text":
-        put("\n".join(notes(figures)))
+        print_out("\n".join(notes(figures)))
     if agreement:
-        put("\n".join(agreement))
+        print_out("\n".join(agreement))
 
 
 TABLE_COMMANDS = (targets, summary)

@@ -14,8 +14,8 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     inputs_of,
+    print_err,
     reports_errors,
-    say,
     takes,
     threads_option,
 )
@@ -136,11 +136,13 @@ def add(given: ListRequest) -> None:
             advanced(added.lines, None)
         file.commit()
     if not given.quiet:
-        say(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(added.choosing)}")
+        print_err(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(added.choosing)}")
         for label, share in added.unknown.items():
-            say(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
+            print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
     for label in added.constant:
-        say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
+        print_err(
+            f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it"
+        )
 
 
 def _paths(given: ListRequest) -> list[Path]:

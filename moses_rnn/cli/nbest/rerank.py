@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, print_err, reports_errors, takes
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.options import output_to, text_of
 
@@ -63,7 +63,7 @@ def rerank(given: Reranking) -> None:
         if texts:
             chosen = list_translations(best, sentences)
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen)
-            say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
+            print_err(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
         translated = format_segments(best, sentences, name) if given.segments else list_translations(best, sentences)
         file.append(b"".join(line + b"\n" for line in translated))
         file.commit()

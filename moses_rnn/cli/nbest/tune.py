@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, StopRequest, print_err, reports_errors, takes
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.options import output_to, text_of
 from moses_rnn.errors import MosesRnnError
@@ -67,7 +67,7 @@ def tune(given: Tuning) -> None:
         references = [text_of(reference) for reference in given.references]
         points = read_tunable(lines, references, name=name, sparse_weights=sparse)
         if points.missing:
-            say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
+            print_err(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
         start = choose_start(points, weights)
         moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(points, start, given.optimiser, moses=moses, should_stop=stop, seed=given.seed)
@@ -75,6 +75,8 @@ def tune(given: Tuning) -> None:
             raise MosesRnnError("stopped before the search had ended; nothing was written")
         file.append(format_ini(points.names, tuned.weights, sparse))
         file.commit()
-    say(f"{given.optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
+    print_err(
+        f"{given.optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after"
+    )
     for label in tuned.constant:
-        say(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
+        print_err(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from moses_rnn.analysis.report import gather
-from tests.analysis.report.small import OPTIONS, SIGNATURE, TABLE, Producer
+from tests.analysis.report.small import OPTIONS, SIGNATURE, TABLE, Scorer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
 from tests.networks.checkpoints import search_checkpoint
@@ -22,7 +22,7 @@ def findings(tmp_path_factory):
         return lambda done, share: None
 
     opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=SIGNATURE)
-    gathered = gather(opened, checkpoint(), Producer(), OPTIONS, step)
+    gathered = gather(opened, checkpoint(), Scorer(), OPTIONS, step)
     assert steps[:2] == ["comparing scores", "counting and choosing"]
     return replace(gathered, missing=("matplotlib",))  # pictures take a second each
 
@@ -34,5 +34,5 @@ def search_findings(findings, tmp_path_factory):
     text.write_bytes(b"a <b> &apos;c\n\n" + b"a " * 39 + b"\ng")
     model = search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES)
     table, options = replace(findings.table, signature={}), replace(OPTIONS, source_text=str(text))
-    gathered = gather(table, model, Producer(), options, lambda *_: lambda *_: None)
+    gathered = gather(table, model, Scorer(), options, lambda *_: lambda *_: None)
     return replace(gathered, missing=("matplotlib",))

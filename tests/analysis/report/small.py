@@ -49,7 +49,7 @@ TABLE = [
 ]  # fmt: skip
 
 
-class Producer:
+class Scorer:
     """Scores by the length of the target."""
 
     name, num_scores, meaning = "RNN", 1, "minus bytes and a half"

@@ -23,7 +23,7 @@ from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.signatures import read_signature
 from moses_rnn.translation.proposals import Proposal, Proposals, Reading
-from tests.analysis.report.small import NAMES, OPTIONS, RESULTS, TABLE, Producer, Reader
+from tests.analysis.report.small import NAMES, OPTIONS, RESULTS, TABLE, Reader, Scorer
 from tests.analysis.scored import line as small_line
 from tests.analysis.scored import scored
 from tests.analysis.tiny import SOURCE_WORDS, TARGET_WORDS, checkpoint
@@ -82,7 +82,7 @@ def test_a_browser_shows_hostile_phrases_as_text(findings, tmp_path):
 
 
 def test_equal_findings_give_equal_bytes(findings):
-    again = gather(findings.table, findings.model, Producer(), OPTIONS, lambda *_: lambda *_: None)
+    again = gather(findings.table, findings.model, Scorer(), OPTIONS, lambda *_: lambda *_: None)
     if missing_libraries():
         assert write_report(again) == write_report(replace(findings, missing=missing_libraries()))
     else:

@@ -164,12 +164,12 @@ def refused(done, place):
 
 @pytest.fixture(scope="module")
 def pair_score(models):
-    producers, known = {name: open_model(models / name).make_producer() for name in ("rnn", "search")}, {}
+    scorers, known = {name: open_model(models / name).make_scorer() for name in ("rnn", "search")}, {}
 
     def scored(name, source, target):
         key = (name, " ".join(source).encode(), " ".join(target).encode())
         if key not in known:
-            known[key] = float(producers[name].log_probs(Pairs([key[1]], [key[2]]))[0, 0])
+            known[key] = float(scorers[name].log_probs(Pairs([key[1]], [key[2]]))[0, 0])
         return known[key]
 
     return scored
