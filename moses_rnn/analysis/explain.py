@@ -12,20 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from moses_rnn.analysis.grids import readable
-from moses_rnn.analysis.phrase_samples import PhraseSample
+from moses_rnn.analysis.phrase_samples import PhraseSample, read_for_network
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.files.streams import Advanced, find_input, show_nothing
 from moses_rnn.networks.inspection import summaries, word_log_probs
 from moses_rnn.networks.vocabulary import END, Vocabulary
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
+from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.table_blocks import Pairs, TableLines
+from moses_rnn.table.validation import signature_of
+from moses_rnn.translation.proposals import Reading
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
 NEAREST = 5  # phrases that are named, by their summary c
+OTHERS = 5000  # phrases of a table, of which these are the nearest
+SEED = 1  # of their sample
 
 
 class Option(NamedTuple):
@@ -74,12 +80,12 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
     return Lookup(source, target, form.read(source, target, alignment), [], None, [])
 
 
-def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool, others: int, seed: int) -> Lookup:
-    """The pair with what the blocks of a table of that name have, and so many other phrases that a network reads.
+def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> Lookup:
+    """The pair with what the blocks of a table of that name have, and a sample of other phrases that a network reads.
 
     If a rule is in the table more than once, the first one counts. An inverse network reads target phrases.
     """
-    sample = PhraseSample(others, seed)
+    sample = PhraseSample(OTHERS, SEED)
     options: list[Option] = []
     for block in blocks:
         for phrase in dict.fromkeys(block.pairs().sides(inverse=inverse)[0]):
@@ -300,6 +306,25 @@ class Explainer:
         cosines = c[1:] @ c[0]
         nearest = np.argsort(-cosines, kind="stable")[:NEAREST]
         return [Neighbour(readable(others[i]), float(cosines[i])) for i in nearest]
+
+
+def explain_in_table(
+    model: Model,
+    scorer: Scorer,
+    pair: Lookup,
+    table: str,
+    weights: Weights | None = None,
+    advanced: Advanced = show_nothing,
+) -> Explanation:
+    """Explain a pair, compared with what a table has.
+
+    Raises:
+        InputError: the table cannot be read, has other phrases, or is not the one that its signature is of.
+    """
+    name, reading = find_input(table), Reading(model)
+    added = recorded_names(signature_of(name))
+    found = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
+    return Explainer(model, scorer, added, weights)(found)
 
 
 def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None) -> Rank:

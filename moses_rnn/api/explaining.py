@@ -5,25 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, look_up, name_words
+from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, explain_in_table, name_words
 from moses_rnn.analysis.grids import readable
-from moses_rnn.analysis.phrase_samples import read_for_network
 from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError
-from moses_rnn.files.streams import find_input
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import Writer
 from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.table_blocks import Pairs
-from moses_rnn.table.validation import signature_of
-from moses_rnn.translation.proposals import Reading
-
-PHRASES = 5000  # of a table, of which the nearest ones are named
-SEED = 1  # of their sample
 
 
 def explain_pair(
@@ -43,19 +35,14 @@ def explain_pair(
         )
     (read,) = reading.checked([pair])
     lookup = Lookup(pair.source, pair.target, (read.source, read.target), [], None, [])
-    added: dict[int, str] = {}
     if others or model.architecture is not ENCDEC:
         if table is not None:
             title = writer.title
             raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
         return _explain_words(writer, scorer, lookup)
     if table is not None:
-        name, own = find_input(os.fspath(table)), Reading(model)
-        blocks = read_for_network(name, own)
-        lookup = look_up(blocks, name, lookup, inverse=own.inverse, others=PHRASES, seed=SEED)
-        added = recorded_names(signature_of(name))
-    explanation = Explainer(model, scorer, added)(lookup)
-    return explanation if table else replace(explanation, targets=None, ranks=[])
+        return explain_in_table(model, scorer, lookup, os.fspath(table))
+    return replace(Explainer(model, scorer)(lookup), targets=None, ranks=[])
 
 
 def _explain_words(writer: Writer, scorer: Scorer, pair: Lookup) -> Explanation:

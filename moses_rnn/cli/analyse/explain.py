@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.analyse.options import (
-    SEED,
-    force_option,
-    open_phrase_network,
-    progress,
-)
+from moses_rnn.cli.analyse.options import force_option, open_phrase_network, progress
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_out, reports_errors, takes
 from moses_rnn.cli.options import choose_model, model_beside_option
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.explain import Explanation, Weights
+    from moses_rnn.analysis.explain import Weights
 
-OTHERS = 5000  # phrases of the table, of which nearby ones are chosen
 EXPLAIN_EPILOG = """\b
 Example:
   moses-rnn analyse explain phrase-table.rnn.gz "far from the ||| loin de la" --moses-ini tuned/moses.ini
@@ -59,33 +53,17 @@ def explain(request: Explain) -> None:
     """
     folder = choose_model(request.model, request.phrase_table)
     check_inputs(folder, request.phrase_table, request.moses_ini)
-    from moses_rnn.analysis.explain import as_json, as_text
+    from moses_rnn.analysis.explain import as_json, as_text, explain_in_table, parse_pair
     from moses_rnn.files.outputs import NoOutput, OutputFile
 
     output, inputs = request.output, (request.phrase_table, request.moses_ini or "")
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
-        explanation = _explanation(folder, request)
-        file.commit(as_json(explanation).encode())
-    print_out("\n".join(as_text(explanation)))
-
-
-def _explanation(folder: Path, request: Explain) -> Explanation:
-    from moses_rnn.analysis.explain import Explainer, look_up, parse_pair
-    from moses_rnn.analysis.phrase_samples import read_for_network
-    from moses_rnn.files.streams import find_input
-    from moses_rnn.table.signatures import recorded_names
-    from moses_rnn.table.validation import signature_of
-    from moses_rnn.translation.proposals import Reading
-
-    added = recorded_names(signature_of(find_input(request.phrase_table)))
-    model = open_phrase_network(folder)
-    pair = parse_pair(os.fsencode(request.pair), model.form)
-    weights = _weights(request)
-    reading = Reading(model)
-    with progress() as advanced:
-        blocks = read_for_network(request.phrase_table, reading, advanced)
-        looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, others=OTHERS, seed=SEED)
-    return Explainer(model, model.make_scorer(), added, weights)(looked_up)
+        model = open_phrase_network(folder)
+        pair, weights = parse_pair(os.fsencode(request.pair), model.form), _weights(request)
+        with progress() as advanced:
+            found = explain_in_table(model, model.make_scorer(), pair, request.phrase_table, weights, advanced)
+        file.commit(as_json(found).encode())
+    print_out("\n".join(as_text(found)))
 
 
 def _weights(request: Explain) -> Weights | None:
