@@ -7,9 +7,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import PhraseSample, read_for_network
@@ -26,6 +28,8 @@ from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.table.validation import signature_of
 from moses_rnn.translation.proposals import Reading
+
+Directions = npt.NDArray[np.floating[Any]]
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
@@ -53,15 +57,14 @@ class Lookup:
     """A pair and what a table has for it.
 
     `read` is the pair in the network's words, source first; `options` are all targets of its source in the table's
-    order, `chosen` is the pair's own place among them, or None; `others` is a sample of phrases that the network reads.
+    order, `chosen` is the pair's own place among them, or None.
     """
 
     source: bytes
     target: bytes
     read: tuple[bytes, bytes]
-    options: list[Option]
-    chosen: int | None
-    others: list[bytes]
+    options: Sequence[Option] = ()
+    chosen: int | None = None
 
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
@@ -77,11 +80,11 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
     alignment = fields[3] if len(fields) > 3 else b""
     if alignment or not form.hierarchical:
         form.check(source, target, alignment, "the pair", 1)
-    return Lookup(source, target, form.read(source, target, alignment), [], None, [])
+    return Lookup(source, target, form.read(source, target, alignment))
 
 
-def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> Lookup:
-    """The pair with what the blocks of a table of that name have, and a sample of other phrases that a network reads.
+def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> tuple[Lookup, list[bytes]]:
+    """The pair with what the blocks of a table of that name have, and a sample of the phrases that a network reads.
 
     If a rule is in the table more than once, the first one counts. An inverse network reads target phrases.
     """
@@ -93,7 +96,8 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
         options += _options(block, name, pair.source)
     chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
     read = pair.read if chosen is None else options[chosen].read
-    return replace(pair, read=read, options=options, chosen=chosen, others=[phrase for (phrase,) in sample.items()])
+    found = replace(pair, read=read, options=options, chosen=chosen)
+    return found, [phrase for (phrase,) in sample.items()]
 
 
 def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:
@@ -204,12 +208,14 @@ class Explainer:
     Args:
         model: the network.
         scorer: of its scores, called by the name of its column in a scored table; the first column counts.
+        others: phrases that the network reads, of which the nearest are named.
         added: names of the columns that the table had not before it was scored, by column.
         weights: of the dictionary, if they are known.
     """
 
     model: Model
     scorer: Scorer
+    others: Sequence[bytes] = ()
     added: Mapping[int, str] = field(default_factory=dict)
     weights: Weights | None = None
 
@@ -241,7 +247,7 @@ class Explainer:
             columns=[Column(name, score, log_of(score)) for name, score in zip(names, scores, strict=False)],
             ranks=list(self._ranks(pair, names, min([*added, len(names)]), rnn)),
             table_limit=self.weights.table_limit if self.weights else None,
-            neighbours=self._neighbours(read, pair.others),
+            neighbours=self._neighbours(read),
         )
 
     def _added(self, pair: Lookup, rnn: Floats) -> Mapping[int, str]:
@@ -297,15 +303,22 @@ class Explainer:
         if at:
             yield _rank(f"weighted sum with {rnn_name}", logs @ weights, chosen, limit)
 
-    def _neighbours(self, read: bytes, others: Sequence[bytes]) -> list[Neighbour]:
+    def _neighbours(self, read: bytes) -> list[Neighbour]:
         """The phrases whose summaries point most nearly the same way."""
-        others = [phrase for phrase in others if phrase != read]
+        cosines = self._others @ self._directions([read])[0]
+        nearest = [i for i in np.argsort(-cosines, kind="stable") if self.others[i] != read][:NEAREST]
+        return [Neighbour(readable(self.others[i]), float(cosines[i])) for i in nearest]
+
+    @cached_property
+    def _others(self) -> Directions:
+        return self._directions(self.others)
+
+    def _directions(self, phrases: Sequence[bytes]) -> Directions:
+        """c of each phrase, of length 1; phrases × H."""
         ids = self.model.source_vocabulary.ids
-        c = summaries(self.model.network, [ids(words(phrase)) for phrase in (read, *others)])  # phrases × H
-        c = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
-        cosines = c[1:] @ c[0]
-        nearest = np.argsort(-cosines, kind="stable")[:NEAREST]
-        return [Neighbour(readable(others[i]), float(cosines[i])) for i in nearest]
+        c = summaries(self.model.network, [ids(words(phrase)) for phrase in phrases])
+        directions: Directions = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
+        return directions
 
 
 def explain_in_table(
@@ -323,8 +336,8 @@ def explain_in_table(
     """
     name, reading = find_input(table), Reading(model)
     added = recorded_names(signature_of(name))
-    found = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
-    return Explainer(model, scorer, added, weights)(found)
+    found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
+    return Explainer(model, scorer, others, added, weights)(found)
 
 
 def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None) -> Rank:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import jinja2
 import numpy as np
-import torch
 from markupsafe import Markup
 
 from moses_rnn import __version__
@@ -31,7 +29,6 @@ from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
 from moses_rnn.analysis.scored_table import (
     ALL,
-    Floats,
     Ints,
     Pairs,
     ScoredTable,
@@ -40,10 +37,9 @@ from moses_rnn.analysis.scored_table import (
     split_by_count,
 )
 from moses_rnn.analysis.targets import SourceGroup, long_sources, select
-from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning
-from moses_rnn.errors import InputError, ScoreError, shown
+from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning, weigh
+from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input
-from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN
@@ -52,7 +48,6 @@ from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import TableLine, log_of
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
-from moses_rnn.table.table_blocks import PhraseIds
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
@@ -64,26 +59,11 @@ DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a so
 LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
 LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
 NATS, BINS = 1.0, 20  # of a column in a row's picture of costs; the last one holds all that costs more
-FEWEST = 30  # pairs that have a word at a position, for a mean
 MOST_CHARACTERS = 300  # of a recorded value
 Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it shows how far it is
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """What of a table's lines is ``<unk>`` to the network; words are running words, counted line by line."""
-
-    lines: int
-    sources: int
-    source_words: int
-    target_words: int
-    pairs_unknown: int  # with such a word on either side
-    source_unknown: Counter[bytes]
-    target_unknown: Counter[bytes]
-
-
-@dataclass(frozen=True)
-class CostClass:
+class CostClass(NamedTuple):
     """Pairs of one kind: how many, what they cost in all, over how many words with ``</s>``, and how it is spread."""
 
     name: str
@@ -93,23 +73,72 @@ class CostClass:
     bins: list[int]
 
 
-@dataclass(frozen=True)
-class PositionCost:
-    """What the words at a place of a target cost on average; `place` counts from 1."""
-
-    place: int
-    words: int
-    nats: float
-
-
-@dataclass(frozen=True)
-class Dispute:
+class Disputed(NamedTuple):
     """The first choice of one, table or RNN, that ranks lowest with the other; 1 is the best rank."""
 
     by: str
     rank: int
-    seen: float  # how often the source was extracted
+    source: int  # its number
+    target: int  # its number among the source's own
+
+
+class Dispute(NamedTuple):
+    """The same, explained; `seen` is how often the source was extracted."""
+
+    by: str
+    rank: int
+    seen: float
     explanation: Explanation
+
+
+@dataclass
+class Survey:
+    """What is in a table's lines; words are running words, and unknown ones are ``<unk>`` to the network.
+
+    `kept` are the lines of the sources whose numbers are `chosen`.
+    """
+
+    reading: Reading
+    options: ReportOptions
+    chosen: Collection[int] = ()
+    lines: int = 0
+    sources: int = 0
+    source_words: int = 0
+    pairs_unknown: int = 0  # with an unknown word on either side
+    source_unknown: Counter[bytes] = field(default_factory=Counter)
+    target_unknown: Counter[bytes] = field(default_factory=Counter)
+    target_words: list[int] = field(default_factory=list)  # of each line, as the network reads them
+    lexical: list[float] = field(default_factory=list)  # log lex(target | source) a word of the target, of each line
+    kept: dict[int, Sequence[TableLine]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.phrases = PhraseSample(self.options.phrases, self.options.seed)
+        self.long_phrases = PhraseSample(self.options.points, self.options.seed)
+
+    def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
+        """Hand sources on, and look at each."""
+        for lines in sources:
+            if self.sources in self.chosen:
+                self.kept[self.sources] = lines
+            self.sources += 1
+            self.lines += len(lines)
+            for line in lines:
+                self._look(line)
+            yield lines
+
+    def _look(self, line: TableLine) -> None:
+        source, target = self.reading.pair(line)
+        unread = self.reading.unknown(source)
+        unwritten = self.reading.unwritten(line) if UNKNOWN in target else []
+        self.source_words += len(words(source))
+        self.target_words.append(len(words(target)))
+        self.source_unknown.update(unread)
+        self.target_unknown.update(unwritten)
+        self.pairs_unknown += bool(unread or unwritten)
+        self.lexical.append(log_of(float(words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1))
+        self.phrases.add(source)
+        if length(source) >= MIN_WORDS:
+            self.long_phrases.add(source)
 
 
 @dataclass(frozen=True)
@@ -120,7 +149,7 @@ class Findings:
     model: Model
     options: ReportOptions
     signature: Mapping[str, Any]
-    coverage: Coverage
+    survey: Survey
     literalness: Literalness
     selections: Sequence[SourceGroup]
     summary: Summary
@@ -130,7 +159,6 @@ class Findings:
     maps: Mapping[str, maps.Map]  # words and phrases
     disputes: Sequence[Dispute]
     costs: Sequence[CostClass]
-    positions: Sequence[PositionCost]
     tuning: Tuning | None
     alignments: Sequence[alignment_maps.AlignmentMap]
     missing: Sequence[str] = field(default_factory=plots.missing_libraries)  # libraries, for pictures
@@ -160,10 +188,8 @@ def _is_positive(value: Any) -> TypeGuard[float]:
 def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOptions, announce: Announce) -> Findings:
     """Look at a table and the network of pairs that scored it, by a scorer of its scores.
 
-    Raises:
-        InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged
-            or not sorted; the results are not such a file.
-        CheckpointError: there is a source text, and the model has no attention.
+    Refuses a model of the inverse direction or of phrases of another form, a damaged or unsorted table, results that
+    are none, and a source text for a model without attention.
     """
     reading, seed = Reading(model), options.seed
     if reading.inverse:
@@ -178,96 +204,28 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
     survey = Survey(reading, options, {dispute.source for dispute in disputed})
     wanted = long_sources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=seed)
     selections = select(survey.watch(table.sources(announce("counting and choosing", "lines"))), wanted)
+    phrases = [phrase for (phrase,) in survey.phrases.items()]
     return Findings(
         table=table,
         model=model,
         options=options,
         signature=table.signature,
-        coverage=survey.coverage(pairs),
-        literalness=weigh(pairs, np.frombuffer(survey.lexical)),
+        survey=survey,
+        literalness=weigh(pairs, np.array(survey.lexical)),
         selections=selections,
         summary=summarise(pairs, seed=seed),
         scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=seed),
-        proposals=_proposals(model, reading, scorer, selections, options, announce),
-        gates=_gates(model, survey, announce) if can_explain else None,
+        proposals=_proposals(model, scorer, selections, options, announce),
+        gates=_gates(model, phrases, announce) if can_explain and phrases else None,
         maps=dict(_maps(model, survey, options, announce)),
-        disputes=_explain(disputed, Explainer(model, scorer, recorded_names(table.signature)), table, survey),
+        disputes=_explain(disputed, Explainer(model, scorer, phrases, recorded_names(table.signature)), table, survey),
         costs=costs_by_class(pairs, np.array(survey.target_words)),
-        positions=costs_by_position(model, [Pair(*pair) for pair in survey.pairs.items()]),
         tuning=tuning,
         alignments=alignments,
     )
 
 
-class Survey:
-    """What the words of a table say, looked at source by source; `kept` are the lines of chosen sources."""
-
-    def __init__(self, reading: Reading, options: ReportOptions, chosen: Collection[int]) -> None:
-        self._reading, self._chosen = reading, chosen
-        self.kept: dict[int, Sequence[TableLine]] = {}
-        self.lexical = array("d")  # log lex(target | source) a word of the target, of each line
-        self.target_words = array("q")  # of each line, as the network reads them
-        self.source_words = 0
-        self.source_unknown, self.target_unknown = Counter[bytes](), Counter[bytes]()
-        self.pairs_unknown = 0
-        self.phrases = PhraseSample(options.phrases, options.seed)
-        self.long_phrases = PhraseSample(options.points, options.seed)
-        self.pairs = PhraseSample(options.phrases, options.seed)
-
-    def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
-        """Hand sources on, and look at each."""
-        for number, lines in enumerate(sources):
-            if number in self._chosen:
-                self.kept[number] = lines
-            for line in lines:
-                self._look(line)
-            yield lines
-
-    def _look(self, line: TableLine) -> None:
-        source, target = self._reading.pair(line)
-        unread = self._reading.unknown(source)
-        unwritten = self._reading.unwritten(line) if UNKNOWN in target else []
-        self.source_words += len(words(source))
-        self.target_words.append(len(words(target)))
-        self.source_unknown.update(unread)
-        self.target_unknown.update(unwritten)
-        self.pairs_unknown += bool(unread or unwritten)
-        self.lexical.append(log_of(float(words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1))
-        self.pairs.add(source, target)
-        self.phrases.add(source)
-        if length(source) >= MIN_WORDS:
-            self.long_phrases.add(source)
-
-    def coverage(self, pairs: Pairs) -> Coverage:
-        """Of the lines that were looked at."""
-        unknown = self.pairs_unknown, self.source_unknown, self.target_unknown
-        sizes = len(pairs.logs), len(pairs.source_words), self.source_words, sum(self.target_words)
-        return Coverage(*sizes, *unknown)
-
-
-def weigh(pairs: Pairs, lexical: Floats) -> Literalness:
-    """Of the sources whose best targets differ: whose words are likelier translations, one by one.
-
-    The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
-    """
-    best, begins = best_of_sources(pairs)
-    means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
-    differ = ~np.logical_or.reduceat(best.all(axis=1), begins)
-    by_table, by_rnn = means[differ].T
-    return Literalness(int(differ.sum()), int((by_rnn > by_table).sum()), int((by_rnn < by_table).sum()))
-
-
-@dataclass(frozen=True)
-class _Disputed:
-    """See `Dispute`; source and target by their numbers."""
-
-    by: str
-    rank: int
-    source: int
-    target: int  # among the source's own
-
-
-def find_disputes(pairs: Pairs) -> list[_Disputed]:
+def find_disputes(pairs: Pairs) -> list[Disputed]:
     """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
     best, begins = best_of_sources(pairs)
     sizes = np.diff(begins, append=len(pairs.logs))
@@ -282,41 +240,36 @@ def find_disputes(pairs: Pairs) -> list[_Disputed]:
         limits[sources] = pairs.logs[chosen, other]
         ranks = 1 + np.add.reduceat(pairs.logs[:, other] > limits[pairs.source], begins, dtype=np.int64)[sources]
         order = np.lexsort((-pairs.source_counts[sources], -ranks))
-        found += [_Disputed(by, int(ranks[i]), int(sources[i]), int(chosen[i] - begins[sources[i]])) for i in order[:1]]
+        found += [Disputed(by, int(ranks[i]), int(sources[i]), int(chosen[i] - begins[sources[i]])) for i in order[:1]]
     return [dispute for dispute in found if dispute.rank > 1]
 
 
-def _explain(disputed: Sequence[_Disputed], explain: Explainer, table: ScoredTable, survey: Survey) -> list[Dispute]:
-    others, found = [phrase for (phrase,) in survey.phrases.items()], []
+def _explain(disputed: Sequence[Disputed], explain: Explainer, table: ScoredTable, survey: Survey) -> list[Dispute]:
+    found = []
     for one in disputed:
         lines = survey.kept[one.source]
         options = [Option.of(line, table.form) for line in lines]
         source, (target, _, read) = b" ".join(words(lines[0].source)), options[one.target]
-        explanation = explain(Lookup(source, target, read, options, one.target, others))
+        explanation = explain(Lookup(source, target, read, options, one.target))
         found.append(Dispute(one.by, one.rank, lines[0].counts.source, explanation))
     return found
 
 
 def _proposals(
-    model: Model,
-    reading: Reading,
-    scorer: Scorer,
-    selections: Sequence[SourceGroup],
-    options: ReportOptions,
-    announce: Announce,
+    model: Model, scorer: Scorer, selections: Sequence[SourceGroup], options: ReportOptions, announce: Announce
 ) -> list[Proposals]:
     """What the network writes for the sources of Table 2."""
     announce("sampling targets", "sources")
+    reading = Reading(model)
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
     writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=options.seed))
     return list(Proposer(reading, writer, scorer, known_targets(lines, sources, reading))(sources))
 
 
-def _gates(model: Model, survey: Survey, announce: Announce) -> gates.GateReport | None:
-    pairs = [Pair(phrase, b"") for (phrase,) in survey.phrases.items()]
-    advanced = announce("looking at gates", "phrases")
-    return gates.measure_gates(model, pairs, "encoder", advanced) if pairs else None
+def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.GateReport:
+    pairs = [Pair(phrase, b"") for phrase in phrases]
+    return gates.measure_gates(model, pairs, "encoder", announce("looking at gates", "phrases"))
 
 
 def _maps(model: Model, survey: Survey, options: ReportOptions, announce: Announce) -> Iterator[tuple[str, maps.Map]]:
@@ -356,38 +309,6 @@ def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:
             count = int(part.sum())
             found.append(CostClass(name, count, float(nats[part].sum()), int(lengths[part].sum()) + count, bins))
     return found
-
-
-def costs_by_position(model: Model, pairs: Sequence[Pair]) -> list[PositionCost]:
-    """Means over a sample in the network's words, for places at which enough targets have a word, or their ``</s>``.
-
-    Raises:
-        ScoreError: a word has no log-probability.
-    """
-    if not pairs:
-        return []
-    in_order = sorted(pairs, key=lambda pair: -len(words(pair.written)))
-    targets = Batch.from_flat(*PhraseIds(model.target_vocabulary.id_of())([pair.written for pair in in_order]))
-    sources, source_of = _longest_first(model, [pair.read for pair in in_order])
-    with torch.inference_mode():
-        log_probs = model.network.word_log_probs(sources, targets, source_of)
-    wrong = (~log_probs.isfinite()).nonzero().flatten()
-    if len(wrong):
-        pair = in_order[int(targets.rows()[wrong[0]])]
-        found = f"{float(log_probs[wrong[0]])} for {shown(b' ||| '.join((pair.read, pair.written)))}"
-        raise ScoreError(f"{model.name}: expected the log-probability of each word, found {found}")
-    places = enumerate(torch.split(log_probs.double(), targets.active), start=1)
-    return [PositionCost(place, len(one), -float(one.mean())) for place, one in places if len(one) >= FEWEST]
-
-
-def _longest_first(model: Model, phrases: Sequence[bytes]) -> tuple[Batch, torch.Tensor]:
-    """A batch of them, and the row of each phrase."""
-    ids, lengths = PhraseIds(model.source_vocabulary.id_of())(phrases)
-    order = np.argsort(-lengths, kind="stable")
-    parts = np.split(ids, np.cumsum(lengths)[:-1])
-    return Batch.from_flat(np.concatenate([parts[i] for i in order]), lengths[order]), torch.from_numpy(
-        np.argsort(order)
-    )
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -453,7 +374,7 @@ def _shown(value: Any) -> Any:
 
 def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """How the table was scored: titles, and names and values under each."""
-    table, model, n = findings.table, findings.model, findings.coverage
+    table, model, n = findings.table, findings.model, findings.survey
     yield (
         "The table",
         [

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from moses_rnn.analysis.agreement import Preferences, Summary
+from moses_rnn.analysis.scored_table import Floats, Pairs, best_of_sources
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import parse_json
 from moses_rnn.networks.learning_curves import verdict
@@ -78,7 +81,7 @@ def judge_training(findings: Findings) -> tuple[str, str, str]:
 
 def judge_fit(findings: Findings) -> tuple[str, str, str]:
     """By the words and scores that the network cannot tell apart, and by what is recorded beside the table."""
-    counted, pairs, signature = findings.coverage, findings.scatter.groups[0], findings.signature
+    counted, pairs, signature = findings.survey, findings.scatter.groups[0], findings.signature
     unknown, floored = counted.pairs_unknown / max(counted.lines, 1), pairs.at_floor / max(pairs.pairs, 1)
     text = (
         f"{unknown:.1%} of the pairs have a word that the network reads as <unk>; {floored:.1%} of the scores are at "
@@ -193,6 +196,18 @@ class Literalness(NamedTuple):
     sources: int = 0
     rnn_more: int = 0
     rnn_less: int = 0
+
+
+def weigh(pairs: Pairs, lexical: Floats) -> Literalness:
+    """Of the sources whose best targets differ: whose words are likelier translations, one by one.
+
+    The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
+    """
+    best, begins = best_of_sources(pairs)
+    means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
+    differ = ~np.logical_or.reduceat(best.all(axis=1), begins)
+    by_table, by_rnn = means[differ].T
+    return Literalness(int(differ.sum()), int((by_rnn > by_table).sum()), int((by_rnn < by_table).sum()))
 
 
 def observations(summary: Summary, literalness: Literalness) -> list[tuple[str, str, str]]:

@@ -34,7 +34,7 @@ def explain_pair(
             f"{model.folder}: expected a model without annotated words to explain, found one with {writer.rare.kind}"
         )
     (read,) = reading.checked([pair])
-    lookup = Lookup(pair.source, pair.target, (read.source, read.target), [], None, [])
+    lookup = Lookup(pair.source, pair.target, (read.source, read.target))
     if others or model.architecture is not ENCDEC:
         if table is not None:
             title = writer.title

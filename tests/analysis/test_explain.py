@@ -53,8 +53,8 @@ STUB = Scorer()
 def explain(text, lines=SCORED, *, of=None, scorer=STUB, weights=None, added=NAMED):
     of = of or checkpoint()
     inverse = of.direction == "target-to-source"
-    found = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse)
-    return Explainer(of, scorer, added, weights)(found)
+    found, others = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse)
+    return Explainer(of, scorer, others, added, weights)(found)
 
 
 # variant, direction, pair: known words, unknown ones, not in the table
@@ -237,7 +237,7 @@ def test_a_rule_with_gaps_needs_its_alignment():
         Explainer(checkpoint(), STUB)(parse_pair(rule, RULES))
     assert parse_pair(rule + b" ||| .1 ||| 1-1", RULES).read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
     line = rule + b" ||| .1 .1 .1 .1 ||| 1-1 ||| 1 1 1\n"
-    found = look_up(parse_blocks([line], "t", form=RULES), "t", parse_pair(rule, RULES), inverse=False)  # fmt: skip
+    found, _ = look_up(parse_blocks([line], "t", form=RULES), "t", parse_pair(rule, RULES), inverse=False)  # fmt: skip
     assert found.read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
 
 

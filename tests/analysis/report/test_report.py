@@ -12,13 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_rnn.analysis import report
 from moses_rnn.analysis.agreement import compute_scatter, summarise
-from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.plots import missing_libraries
-from moses_rnn.analysis.report import Survey, costs_by_class, costs_by_position, gather, write_report
+from moses_rnn.analysis.report import Survey, costs_by_class, gather, write_report
 from moses_rnn.analysis.verdicts import read_tuning
-from moses_rnn.networks.inspection import word_log_probs
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.signatures import read_signature
@@ -26,7 +23,7 @@ from moses_rnn.translation.proposals import Proposal, Proposals, Reading
 from tests.analysis.report.small import NAMES, OPTIONS, RESULTS, TABLE, Reader, Scorer
 from tests.analysis.scored import line as small_line
 from tests.analysis.scored import scored
-from tests.analysis.tiny import SOURCE_WORDS, TARGET_WORDS, checkpoint
+from tests.analysis.tiny import checkpoint
 
 HOSTILE = ["<script>alert(1)</script>", "<img/src=x> &", "u \\xff", "\\u202ex"]  # as the table's phrases are shown
 
@@ -125,9 +122,9 @@ def test_figures_are_those_of_the_other_analyses(findings):
 
 
 def test_words_outside_the_shortlists_are_counted(findings):
-    n = findings.coverage
+    n = findings.survey
     # each line counts: `a <script>…` five times with one unknown word, and \xff, <img/src=x> &amp; and \u202ex
-    assert (n.lines, n.sources, n.source_words, n.target_words) == (9, 3, 5 * 4 + 3 * 4 + 5, 12)
+    assert (n.lines, n.sources, n.source_words, sum(n.target_words)) == (9, 3, 5 * 4 + 3 * 4 + 5, 12)
     assert (n.source_unknown.total(), n.target_unknown.total(), n.pairs_unknown) == (5, 4, 5)
     assert n.source_unknown == {b"<script>alert(1)</script>": 5}
     assert n.target_unknown == {b"\xff": 1, b"<img/src=x>": 1, b"&amp;": 1, b"\xe2\x80\xaex": 1}
@@ -223,23 +220,5 @@ def test_the_left_hand_side_of_a_rule_is_a_word_of_the_network(tmp_path):
     learned = replace(checkpoint(), provenance={"phrases": {"hierarchical": True}})
     survey = Survey(Reading(learned), OPTIONS, {0})
     assert [len(lines) for lines in survey.watch(table.sources())] == [1]
-    counted = survey.coverage(table.pairs())
-    assert (counted.source_words, counted.target_words) == (3, 4)
+    assert (survey.source_words, survey.target_words) == (3, [4])
     assert survey.kept[0][0].source == b"a [X][X] [X]"
-
-
-def test_costs_of_positions(monkeypatch):
-    monkeypatch.setattr(report, "FEWEST", 2)
-    model = checkpoint()
-    pairs = [Pair(b"a b", b"u"), Pair(b"c", b"u v w"), Pair(b"d e f", b"z nowhere")]
-    expected = []
-    for read, written in pairs:
-        ids = [[v.index(w) if w in v else 0 for w in side.split()] for v, side in
-               ((SOURCE_WORDS, read), (TARGET_WORDS, written))]  # fmt: skip
-        expected.append(-word_log_probs(model.network, *ids))
-    found = costs_by_position(model, pairs)
-    assert [(one.place, one.words) for one in found] == [(1, 3), (2, 3), (3, 2)]
-    for one in found:
-        values = [costs[one.place - 1] for costs in expected if len(costs) >= one.place]
-        assert one.nats == pytest.approx(np.mean(values), abs=1e-5)
-    assert costs_by_position(model, []) == []

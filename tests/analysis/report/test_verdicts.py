@@ -46,9 +46,9 @@ def fitting(findings, unknown, floored, **changes):
     group = replace(findings.scatter.groups[0], pairs=1000, at_floor=floored)
     scatter = replace(findings.scatter, groups=[group])
     signature = {"models": [{"sha256": dict(findings.model.hashes)}]} | changes.pop("recorded", {})
-    covered = replace(findings.coverage, lines=1000, pairs_unknown=unknown)
+    covered = replace(findings.survey, lines=1000, pairs_unknown=unknown)
     return replace(
-        findings, **{"scatter": scatter, "signature": signature, "coverage": covered, "disputes": [], **changes}
+        findings, **{"scatter": scatter, "signature": signature, "survey": covered, "disputes": [], **changes}
     )
 
 
@@ -74,7 +74,7 @@ def test_whether_it_fits(findings, unknown, floored, recorded, kind, answer):
 def test_a_column_of_another_model_is_noticed(findings, apart, answer):
     dispute = findings.disputes[0]
     near = replace(dispute.explanation, log_prob=dispute.explanation.columns[4].log + apart)
-    assert judge_fit(fitting(findings, 1, 1, disputes=[replace(dispute, explanation=near)]))[1] == answer
+    assert judge_fit(fitting(findings, 1, 1, disputes=[dispute._replace(explanation=near)]))[1] == answer
 
 
 @pytest.mark.parametrize(
