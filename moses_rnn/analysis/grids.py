@@ -1,4 +1,4 @@
-"""A table of figures and phrases, and the forms in which it is printed: text, Markdown, LaTeX, CSV, TSV, JSON."""
+"""A table of figures and phrases, and the forms in which it is printed: text, Markdown, CSV, TSV, JSON."""
 
 from __future__ import annotations
 
@@ -17,22 +17,6 @@ Cell = bytes | str | float | int | None  # bytes are phrases as the table has th
 # Whatever could be markup within a cell; CommonMark lets a backslash stand before any punctuation. Moses's own &apos;
 # would be shown as an apostrophe.
 MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&$#]")
-LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "[": r"{[}",  # which after \\ would begin a distance
-}
 # As escape-special-chars.perl writes what means something to Moses
 MOSES_ESCAPES = {
     "&amp;": "&",
@@ -45,8 +29,7 @@ MOSES_ESCAPES = {
     "&#93;": "]",
 }
 ESCAPED = re.compile("|".join(MOSES_ESCAPES))
-LIGATURE = re.compile(r"-(?=-)")
-TSV_SPECIAL = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
+TSV_SPECIAL = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
 @dataclass(frozen=True)
@@ -77,11 +60,6 @@ def unescaped(text: str) -> str:
 def in_markdown(text: str) -> str:
     """Text so that Markdown shows it as it is, within a table too."""
     return MARKDOWN_SPECIAL.sub(lambda special: "\\" + special.group(), text)
-
-
-def in_latex(text: str) -> str:
-    """Text so that LaTeX shows it as it is; characters beyond ASCII need its UTF-8 (usual since 2018)."""
-    return LIGATURE.sub("-{}", "".join(LATEX_SPECIAL.get(c, c) for c in text))
 
 
 def as_text(grid: Grid) -> str:
@@ -121,71 +99,40 @@ def as_markdown(grid: Grid) -> str:
     return "\n".join(lines)
 
 
-def as_latex(grid: Grid) -> str:
-    """A table that needs no package, with its title as the caption."""
-    rows = [list(grid.header), *_shown(grid)]
-    lines = [r" & ".join(in_latex(cell) for cell in row) + r" \\" for row in rows]
-    columns = "".join("l" if words else "r" for words in _are_words(grid))
-    return "\n".join(
-        [
-            r"\begin{table}",
-            *[rf"\caption{{{in_latex(grid.title)}}}"] * bool(grid.title),
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\hline",
-            lines[0],
-            r"\hline",
-            *lines[1:],
-            r"\hline",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
-
-
 def as_csv(grid: Grid) -> str:
     """For programs: no title, all cells, figures with nine digits, phrases as they are (odd bytes as surrogates)."""
-    return "\n".join([_csv_line(grid.header), *(_csv_line([_exact(cell) for cell in row]) for row in grid.rows)])
-
-
-def _csv_line(cells: Sequence[str]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow(cells)  # what ends lines is quoted within cells: \r too
-    return out.getvalue().removesuffix("\r\n")
+    writer = csv.writer(out, lineterminator="\r\n")  # what ends lines is quoted within cells: \r too
+    lines = []
+    for row in (grid.header, *grid.rows):
+        writer.writerow(map(_exact, row))
+        lines.append(out.getvalue().removesuffix("\r\n"))
+        out.truncate(out.seek(0))
+    return "\n".join(lines)
 
 
 def as_tsv(grid: Grid) -> str:
     """The same with a tab between cells and nothing quoted: tab, line ends and backslash within one are escaped."""
-    return "\n".join(map(tsv_line, [grid.header, *grid.rows]))
-
-
-def tsv_line(cells: Sequence[Cell]) -> str:
-    """Cells of a row with tabs between."""
-    return "\t".join("".join(TSV_SPECIAL.get(c, c) for c in _exact(cell)) for cell in cells)
+    rows = ((_exact(cell).translate(TSV_SPECIAL) for cell in row) for row in (grid.header, *grid.rows))
+    return "\n".join(map("\t".join, rows))
 
 
 def as_json_lines(grid: Grid) -> str:
-    """For programs: an object a row, by the names of the header; odd bytes are escaped, as JSON is text."""
-    return "\n".join(json_line(grid.header, row) for row in grid.rows)
+    """For programs: an object a row, by the names of the header; odd bytes are escaped, what is not finite is null."""
+    rows = (dict(zip(grid.header, map(_as_json, row), strict=True)) for row in grid.rows)
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
-def json_line(header: Sequence[str], cells: Sequence[Cell]) -> str:
-    """A row as an object, all digits of its figures; what is not finite is null, as a figure that is not there."""
-    values = (
-        cell.decode("utf-8", "backslashreplace")
-        if isinstance(cell, bytes)
-        else None
-        if isinstance(cell, float) and not math.isfinite(cell)
-        else cell
-        for cell in cells
-    )
-    return json.dumps(dict(zip(header, values, strict=True)), ensure_ascii=False)
+def _as_json(cell: Cell) -> Cell:
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 PICTURES = ("svg", "png")  # kinds of files that `plots` draws
 LAYOUTS: dict[str, Callable[[Grid], str]] = {
     "text": as_text,
     "markdown": as_markdown,
-    "latex": as_latex,
     "csv": as_csv,
     "tsv": as_tsv,
     "jsonl": as_json_lines,

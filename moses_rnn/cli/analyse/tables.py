@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from moses_rnn.files.streams import Advanced
 
 TARGETS_EPILOG = f"""\b
-Example: long sources seen often and seldom; others, as a table of LaTeX; given ones:
+Example: long sources seen often and seldom; others, as CSV; given ones:
   moses-rnn analyse targets phrase-table.rnn.gz
-  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format latex
+  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
 A source is drawn by its own words, so that other tables of the same text give the same ones. Of equally good targets,
