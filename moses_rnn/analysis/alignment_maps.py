@@ -59,12 +59,7 @@ class AlignmentMap:
 
 
 def choose_lines(lines: Sequence[bytes], name: str, numbers: Iterable[int]) -> Lines:
-    """Those lines of a source text, of a file of that name, that have these numbers.
-
-    Raises:
-        InputError: there is no such line.
-        FormatError: a chosen line has no words, or more than `MOST_WORDS`.
-    """
+    """Those lines of a source text that have these numbers; refused if there is none, or if it cannot be aligned."""
     chosen = {}
     for number in sorted({*numbers}):
         if number > len(lines):
@@ -76,19 +71,25 @@ def choose_lines(lines: Sequence[bytes], name: str, numbers: Iterable[int]) -> L
     return chosen
 
 
-def read_first(name: str, count: int, most_words: int) -> Lines:
-    """The first `count` lines of a text that have words, and not more than `most_words` of them."""
+def map_alignments(
+    model: Model, sources: Sequence[bytes], name: str, numbers: Iterable[int], targets: Sequence[bytes] | None = None
+) -> list[AlignmentMap]:
+    """α of some lines of a source text of that name and of their translations: given ones, or the network's own."""
+    stepper = _attentive_stepper(model)
+    chosen = choose_lines(sources, name, numbers)
+    return _own_maps(model, stepper, chosen) if targets is None else _given_maps(model, stepper, chosen, targets)
+
+
+def map_first(model: Model, name: str, count: int, most_words: int) -> list[AlignmentMap]:
+    """α of the network's own translations of the first lines that have words, and not more than `most_words`."""
+    stepper = _attentive_stepper(model)
     lines = enumerate((line.rstrip(b"\r\n") for line in read_lines(name)), start=1)
-    return dict(islice(((number, line) for number, line in lines if 0 < len(words(line)) <= most_words), count))
+    fitting = ((number, line) for number, line in lines if 0 < len(words(line)) <= most_words)
+    return _own_maps(model, stepper, dict(islice(fitting, count)))
 
 
-def attentive_stepper(model: Model) -> Stepper[Any, Any]:
-    """The network, arranged for search.
-
-    Raises:
-        CheckpointError: it has no attention.
-        InputError: it learned from other phrases than plain words.
-    """
+def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
+    """The network, arranged for search; refused if it has no attention, or learned from other phrases than words."""
     if not model.form.is_plain:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
     stepper = model.make_stepper(HERE)
@@ -100,18 +101,18 @@ def attentive_stepper(model: Model) -> Stepper[Any, Any]:
     return stepper
 
 
-def given_maps(
+def _given_maps(
     model: Model, stepper: Stepper[Any, Any], sources: Lines, targets: Sequence[bytes]
 ) -> list[AlignmentMap]:
-    """α of given translations, which are all lines of a text, by a forced pass over those of the chosen sources."""
+    """By a forced pass over the translations of the chosen sources, which are lines of a text."""
     read, written = [words(line) for line in sources.values()], [words(targets[number - 1]) for number in sources]
     hypotheses = [Hypothesis(tuple(model.target_vocabulary.ids(line)), 0.0, ended=True) for line in written]
     alphas = align(stepper, [model.source_vocabulary.ids(line) for line in read], hypotheses)
     return [_map(model, *one) for one in zip(sources, read, written, alphas, strict=True)]
 
 
-def own_maps(model: Model, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
-    """α of the network's own translations, the best by beam search."""
+def _own_maps(model: Model, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
+    """By beam search."""
     config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
     translator = Translator(model.source_vocabulary, model.target_vocabulary, stepper, config, aligned=1)
     maps = []

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, find_input, read_blocks, show_nothing
+from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import read_first_line
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
@@ -21,7 +22,7 @@ class Pair(NamedTuple):
     """A phrase pair in a network's words: what it reads, and what it predicts from it."""
 
     read: bytes
-    written: bytes
+    written: bytes = b""
 
 
 class PhraseSample:
@@ -72,31 +73,24 @@ def read_for_network(table: str, reading: Reading, advanced: Advanced = show_not
         advanced(meter.lines_read, meter.share)
 
 
-def sample_phrases(
-    blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool, min_words: int = 1
-) -> list[bytes]:
-    """A sample of the distinct phrases that a network reads, of so many words or more; an inverse one reads targets.
-
-    Raises:
-        InputError: the table has none.
-    """
-    read = (block.pairs().sides(inverse=inverse)[0] for block in blocks)
-    some = (phrase for of_block in read for phrase in dict.fromkeys(of_block))  # a source's lines follow
-    long = ((phrase,) for phrase in some if len(words(phrase)) >= min_words)
-    return [phrase for (phrase,) in _draw(long, count, seed, min_words)]
-
-
-def sample_pairs(blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool) -> list[Pair]:
-    """A sample of the distinct pairs with words on both sides; see `sample_phrases`."""
-    sides = (zip(*block.pairs().sides(inverse=inverse), strict=True) for block in blocks)
-    pairs = (pair for of_block in sides for pair in of_block if all(map(words, pair)))
-    return [Pair(*pair) for pair in _draw(pairs, count, seed, 1)]
-
-
-def _draw(items: Iterable[tuple[bytes, ...]], count: int, seed: int, min_words: int) -> list[tuple[bytes, ...]]:
-    sample = PhraseSample(count, seed)
-    for item in items:
-        sample.add(*item)
+def sample_table(
+    model: Model,
+    table: str,
+    count: int,
+    seed: int,
+    *,
+    whole: bool = False,
+    min_words: int = 1,
+    advanced: Advanced = show_nothing,
+) -> list[Pair]:
+    """A sample of a table's distinct phrases that a network reads, or of `whole` pairs, of so many words or more."""
+    reading, sample = Reading(model), PhraseSample(count, seed)
+    for block in read_for_network(table, reading, advanced):
+        read, written = block.pairs().sides(inverse=reading.inverse)
+        items: Iterable[tuple[bytes, ...]] = zip(read, written, strict=True) if whole else zip(dict.fromkeys(read))
+        for item in items:
+            if len(words(item[0])) >= min_words and all(map(words, item)):
+                sample.add(*item)
     if not (drawn := sample.items()):
-        raise InputError(f"expected phrases of {min_words} or more words in the table, found none")
-    return drawn
+        raise InputError(f"{table}: expected phrases of {min_words} or more words, found none")
+    return [Pair(*item) for item in drawn]

@@ -268,7 +268,7 @@ def _proposals(
 
 
 def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.GateReport:
-    pairs = [Pair(phrase, b"") for phrase in phrases]
+    pairs = [Pair(phrase) for phrase in phrases]
     return gates.measure_gates(model, pairs, "encoder", announce("looking at gates", "phrases"))
 
 
@@ -288,12 +288,10 @@ def _alignments(model: Model, options: ReportOptions, announce: Announce) -> lis
     """Of the first lines of the source text, if there is one, and the network's own translations."""
     if options.source_text is None:
         return []
-    stepper = alignment_maps.attentive_stepper(model)
     announce("translating", "lines")
     # of so many words the translation can always be drawn
     most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
-    lines = alignment_maps.read_first(find_input(options.source_text), TEXT_LINES, most_words)
-    return alignment_maps.own_maps(model, stepper, lines)
+    return alignment_maps.map_first(model, find_input(options.source_text), TEXT_LINES, most_words)
 
 
 def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:

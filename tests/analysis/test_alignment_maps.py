@@ -2,14 +2,8 @@
 
 import numpy as np
 
-from moses_rnn.analysis.alignment_maps import (
-    AlignmentMap,
-    attentive_stepper,
-    choose_lines,
-    given_maps,
-    own_maps,
-    read_first,
-)
+from moses_rnn.analysis.alignment_maps import AlignmentMap, map_alignments, map_first
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.hypotheses import Hypothesis
@@ -23,15 +17,18 @@ SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, 
 def test_the_first_lines_are_those_with_words_and_not_too_many(tmp_path):
     (tmp_path / "src").write_bytes(b"".join(LINES))
     name = str(tmp_path / "src")
-    assert read_first(name, 3, 4) == {1: b"s2 s3  s4", 2: b"s5", 5: b"s6 s6"}
-    assert list(read_first(name, 3, 5)) == [1, 2, 4]
-    assert list(read_first(name, 1, 5)) == [1]
+    assert [(one.line, one.source) for one in map_first(search(), name, 3, 4)] == [
+        (1, [b"s2", b"s3", b"s4"]),
+        (2, [b"s5"]),
+        (5, [b"s6", b"s6"]),
+    ]
+    assert [one.line for one in map_first(search(), name, 3, 5)] == [1, 2, 4]
+    assert [one.line for one in map_first(search(), name, 1, 5)] == [1]
 
 
 def test_a_given_translation_is_forced():
     model = search()
-    stepper = attentive_stepper(model)
-    maps = given_maps(model, stepper, choose_lines(SOURCES, "src", [4, 1, 2]), TARGETS)
+    maps = map_alignments(model, SOURCES, "src", [4, 1, 2], TARGETS)
     assert [one.line for one in maps] == [1, 2, 4]
     assert maps[0].columns == [b"s2", b"s3", b"s4", b"</s>"]
     assert maps[0].rows == [b"t2", b"t3", b"</s>"]
@@ -39,7 +36,7 @@ def test_a_given_translation_is_forced():
     assert [one.unknown for one in maps] == [frozenset(), {b"t9"}, {b"s9"}]
     for one in maps:
         hypothesis = Hypothesis(tuple(TARGET.ids(one.target)), 0.0, ended=True)
-        (alpha,) = align(stepper, [SOURCE.ids(one.source)], [hypothesis])
+        (alpha,) = align(model.make_stepper(HERE), [SOURCE.ids(one.source)], [hypothesis])
         assert one.alpha.shape == (len(one.rows), len(one.columns))
         np.testing.assert_allclose(one.alpha, alpha, atol=1e-6)
         np.testing.assert_allclose(one.alpha.sum(1), 1, atol=1e-6)
@@ -47,12 +44,10 @@ def test_a_given_translation_is_forced():
 
 def test_without_one_the_network_writes_it_itself():
     model = search()
-    stepper = attentive_stepper(model)
-    sources = choose_lines(SOURCES, "src", [1, 4])
-    maps = own_maps(model, stepper, sources)
+    maps = map_alignments(model, SOURCES, "src", [1, 4])
     config = BeamConfig(width=3, words_per_source_word=3)
-    expected = Translator(SOURCE, TARGET, stepper, config, aligned=1)([sources[1], sources[4]], "src")
-    for one, translation in zip(maps, expected, strict=True):
+    translator = Translator(SOURCE, TARGET, model.make_stepper(HERE), config, aligned=1)
+    for one, translation in zip(maps, translator([SOURCES[0], SOURCES[3]], "src"), strict=True):
         assert b" ".join(one.target) == translation.best.words
         assert len(one.rows) == len(one.target) + translation.best.ended
         np.testing.assert_allclose(one.alpha, translation.alpha, atol=1e-6)

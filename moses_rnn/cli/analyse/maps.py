@@ -29,13 +29,10 @@ from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_
 from moses_rnn.errors import FormatError, InputError, writing
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.alignment_maps import AlignmentMap
     from moses_rnn.analysis.phrase_samples import Pair
     from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.scorers.open import Model
-
-    Points = tuple[str, list[str], Floats]
 
 FEWEST_POINTS = 2
 MAX_POINTS, MAX_SENTENCES = 2000, 1000  # the most frequent words, a sample of phrases; the first sentences
@@ -47,7 +44,7 @@ OPTIONS = {
     "alignments": {"lines"},
     "gates": {"side"},
 }
-OF_TABLES = ("phrases", "gates")
+OF_TABLES, OF_POINTS = ("phrases", "gates"), ("words", "phrases", "sentences")
 MAP_EPILOG = """\b
 Examples: words (Figure 4 of the paper), phrases of a table by their summaries c (Figure 5), lines of a text:
   moses-rnn analyse map words --model phrase-table.rnn-model -o words.svg -o words.csv
@@ -153,7 +150,7 @@ def _check_files(request: MapRequest) -> None:
     what = request.what
     if what == "alignments" and not request.lines:
         raise click.UsageError("Missing option '--line'.")
-    if what in POINTS and not request.outputs and not request.export:
+    if what in OF_POINTS and not request.outputs and not request.export:
         raise click.UsageError("Missing option '-o' / '--output'" + (", or --export." if what == "words" else "."))
     if (request.file is None) != (what == "words"):
         raise click.UsageError("map words takes no FILE" if request.file else "Missing argument 'FILE'.")
@@ -198,7 +195,7 @@ def _draw_points(request: MapRequest) -> None:
     method = request.method or ("pca" if request.what == "sentences" else "tsne")
     check_method(method)
     with _outputs(request, request.outputs) as files:
-        title, labels, vectors = POINTS[request.what](request)
+        title, labels, vectors = _points(request)
         map_ = draw_map(f"{title}, {method}", labels, vectors, method, SEED)
         texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
@@ -206,60 +203,65 @@ def _draw_points(request: MapRequest) -> None:
     print_out("\n".join(as_text(map_)))
 
 
-def _word_points(request: MapRequest) -> Points:
-    from moses_rnn.analysis.maps import word_points
-
-    labels, vectors = word_points(open_writer(request.folder), request.side, MAX_POINTS)
-    if not labels:
-        raise InputError(f"{request.folder}: expected a {request.side} shortlist with words, found none")
-    return f"{request.side} words", labels, vectors
-
-
-def _phrase_points(request: MapRequest) -> Points:
-    from moses_rnn.analysis.maps import phrase_points
-    from moses_rnn.analysis.phrase_samples import read_for_network, sample_phrases
-    from moses_rnn.translation.proposals import Reading
-
-    model = open_phrase_network(request.folder)
-    reading = Reading(model)
-    with progress() as advanced:
-        blocks = read_for_network(str(request.file), reading, advanced)
-        sample = sample_phrases(blocks, MAX_POINTS, SEED, inverse=reading.inverse, min_words=request.min_words)
-    return f"{'target' if reading.inverse else 'source'} phrases", *phrase_points(model, sample)
-
-
-def _sentence_points(request: MapRequest) -> Points:
-    from moses_rnn.analysis.maps import phrase_points
-    from moses_rnn.files.streams import find_input, read_lines
+def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
+    """What the points are, their labels and their vectors."""
+    from moses_rnn.analysis.maps import phrase_points, word_points
     from moses_rnn.scorers.open import open_model
-    from moses_rnn.table.phrase_forms import words
 
+    if request.what == "words":
+        labels, vectors = word_points(open_writer(request.folder), request.side, MAX_POINTS)
+        if not labels:
+            raise InputError(f"{request.folder}: expected a {request.side} shortlist with words, found none")
+        return f"{request.side} words", labels, vectors
+    if request.what == "phrases":
+        model = open_phrase_network(request.folder)
+        phrases = [pair.read for pair in _sample(model, request, min_words=request.min_words)]
+        return f"{'target' if model.inverse else 'source'} phrases", *phrase_points(model, phrases)
     model = open_model(request.folder)
     warn_of_unit(model)
-    name = find_input(str(request.file))
-    lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), MAX_SENTENCES)]
-    for number, line in enumerate(lines, start=1):
-        if not words(line):
-            raise FormatError(name, number, "a sentence", "a blank line")
-    labels, vectors = phrase_points(model, lines)
+    labels, vectors = phrase_points(model, list(_sentences(request)))
     if len(labels) < FEWEST_POINTS:
-        raise InputError(f"{name}: expected two sentences that the network can tell apart, found {len(labels)}")
+        expected = "expected two sentences that the network can tell apart"
+        raise InputError(f"{request.file}: {expected}, found {len(labels)}")
     return "sentences", labels, vectors
 
 
-POINTS = {"words": _word_points, "phrases": _phrase_points, "sentences": _sentence_points}
+def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words: int = 1) -> list[Pair]:
+    from moses_rnn.analysis.phrase_samples import sample_table
+
+    with progress() as advanced:
+        return sample_table(
+            model, str(request.file), MAX_POINTS, SEED, whole=whole, min_words=min_words, advanced=advanced
+        )
+
+
+def _sentences(request: MapRequest) -> Iterator[bytes]:
+    """The first lines of a text, each of which must have words."""
+    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.table.phrase_forms import words
+
+    name = find_input(str(request.file))
+    for number, line in enumerate(islice(read_lines(name), MAX_SENTENCES), start=1):
+        if not words(line.rstrip(b"\r\n")):
+            raise FormatError(name, number, "a sentence", "a blank line")
+        yield line.rstrip(b"\r\n")
 
 
 def _draw_alignments(request: MapRequest) -> None:
     """Print alpha, or write it as pictures or records."""
     names = _alignment_files(request)
-    from moses_rnn.analysis.alignment_maps import as_text
+    from moses_rnn.analysis.alignment_maps import as_text, map_alignments
     from moses_rnn.analysis.plots import alignment_figure, picture
+    from moses_rnn.files.streams import find_input
+    from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.alignments import format_alignment
 
     otherwise = "a .json, and text without --output, need nothing"
     kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"
-    maps = _alignment_maps(request)
+    model, file = open_model(request.folder), str(request.file)
+    warn_of_unit(model)
+    sources, targets = parallel_texts(file, request.target) if request.target is not None else (text_of(file), None)
+    maps = map_alignments(model, sources, find_input(file), request.lines, targets)
     if not names:
         print_out("\n\n".join(map(as_text, maps)))
         return
@@ -270,8 +272,8 @@ def _draw_alignments(request: MapRequest) -> None:
     with writing(Path(names[0]).parent):
         Path(names[0]).parent.mkdir(exist_ok=True)
     with _outputs(request, names) as files:
-        for file, data in zip(files, drawn, strict=True):
-            file.append(data)
+        for output, data in zip(files, drawn, strict=True):
+            output.append(data)
 
 
 def _alignment_files(request: MapRequest) -> list[str]:
@@ -290,21 +292,6 @@ def _alignment_files(request: MapRequest) -> list[str]:
     return [output]
 
 
-def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
-    from moses_rnn.analysis.alignment_maps import attentive_stepper, choose_lines, given_maps, own_maps
-    from moses_rnn.files.streams import find_input
-    from moses_rnn.scorers.open import open_model
-
-    model, file = open_model(request.folder), str(request.file)
-    stepper = attentive_stepper(model)
-    warn_of_unit(model)
-    sources, targets = parallel_texts(file, request.target) if request.target is not None else (text_of(file), None)
-    chosen = choose_lines(sources, find_input(file), request.lines)
-    if targets is None:
-        return own_maps(model, stepper, chosen)
-    return given_maps(model, stepper, chosen, targets)
-
-
 def _report_gates(request: MapRequest) -> None:
     """Print what the gates do over a sample of phrases, and write the numbers of all units."""
     for name in request.outputs:
@@ -315,22 +302,9 @@ def _report_gates(request: MapRequest) -> None:
     network = "encoder" if request.side == "source" else "decoder"
     with _outputs(request, request.outputs) as files:
         model = open_phrase_network(request.folder)
-        pairs = _pairs(model, str(request.file), network)
+        pairs = _sample(model, request, whole=network == "decoder")
         with progress("phrases") as advanced:
             report = measure_gates(model, pairs, network, advanced)
         for file in files:
             file.append(f"{as_csv(as_grid(report))}\n".encode())
     print_out("\n".join(as_text(report)))
-
-
-def _pairs(model: Model, table: str, network: str) -> list[Pair]:
-    """What the network runs over; an encoder writes nothing."""
-    from moses_rnn.analysis.phrase_samples import Pair, read_for_network, sample_pairs, sample_phrases
-    from moses_rnn.translation.proposals import Reading
-
-    reading = Reading(model)
-    with progress() as advanced:
-        blocks = read_for_network(table, reading, advanced)
-        if network == "decoder":
-            return sample_pairs(blocks, MAX_POINTS, SEED, inverse=reading.inverse)
-        return [Pair(phrase, b"") for phrase in sample_phrases(blocks, MAX_POINTS, SEED, inverse=reading.inverse)]
