@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from moses_rnn.analysis.conllu import Dependencies, read_conllu
+from moses_rnn.analysis.dependencies import LEFT_OVER, Dependencies, Execution, read_conllu, run_actions
 from moses_rnn.analysis.grids import Cell, Grid
-from moses_rnn.analysis.transitions import LEFT_OVER, Execution, run_actions
 from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, read_trees, rebuild
 from moses_rnn.errors import InputError
 from moses_rnn.table.phrase_forms import words
@@ -30,15 +29,9 @@ ATTACHMENTS_HEADER = ("system", "malformed", "skipped", "left over", "UAS", "LAS
 
 
 def compare_parses(lines: Lines, name: str, outputs: Mapping[str, Lines]) -> Grid:
-    """Compare what systems wrote with the gold trees of a file.
+    """Compare what systems wrote with the gold trees of a file of that name: bracketed trees or CoNLL-U.
 
-    Args:
-        lines: of the file, bracketed trees or CoNLL-U.
-        name: of the file, for messages.
-        outputs: by system, a line of tokens for each tree.
-
-    Raises:
-        InputError: the file has no trees, or a system another number of lines.
+    Refuses a file without trees, and a system that has not a line of tokens for each tree.
     """
     first = next((line.strip() for line in lines if line.strip()), b"")
     if not first:

@@ -91,8 +91,7 @@ def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
 
 def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes, bytes] | None]:
     """The same; None where arcs cross."""
-    from moses_rnn.analysis.conllu import read_conllu
-    from moses_rnn.analysis.transitions import find_actions
+    from moses_rnn.analysis.dependencies import find_actions, read_conllu
     from moses_rnn.files.streams import read_lines
 
     for sentence in read_conllu(read_lines(name), name):
@@ -147,8 +146,7 @@ def rebuild(given: Rebuilding) -> None:
 def _rebuilt(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:
     """What becomes of a sentence, and whether what was written is malformed."""
     from moses_rnn.analysis import trees
-    from moses_rnn.analysis.conllu import format_conllu, format_factors
-    from moses_rnn.analysis.transitions import run_actions
+    from moses_rnn.analysis.dependencies import format_conllu, format_factors, run_actions
 
     if kind == "trees":
         tree, malformed = trees.rebuild(written, text)

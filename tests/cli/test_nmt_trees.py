@@ -5,7 +5,7 @@ import gzip
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.analysis.conllu import format_conllu
+from moses_rnn.analysis.dependencies import format_conllu
 from moses_rnn.cli.nmt import main
 from tests.analysis.random_dependencies import sentence
 
