@@ -11,7 +11,7 @@ from tests.commands import ROOT
 
 PACKAGE = ROOT / "moses_rnn"
 MODULES = {path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
-# Each may import those before it, and always `errors` and `native`.
+# Each may import those before it, and always `errors`, `native` and `options`.
 PACKAGES = [
     "files",
     "table",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import json
 import math
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from types import FrameType, NoneType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -22,6 +24,7 @@ from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import MOST_THREADS, native_core
+from moses_rnn.options import FIRST_SECTION, Argument, Option
 
 P = ParamSpec("P")
 Request = TypeVar("Request")
@@ -40,7 +43,6 @@ CONTEXT = {
     "max_content_width": 100,
     "token_normalize_func": lambda word: AMERICAN.get(word, word),
 }
-FIRST_SECTION = "Options"  # of those that no section has: the ones that most runs need
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
@@ -115,6 +117,97 @@ class _Whole(click.IntRange):
         if number > MOST_WHOLE:
             self.fail(f"{number} is above {MOST_WHOLE}.", param, ctx)
         return number
+
+
+def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., None]], Program]:
+    """Make a command of a function, and its arguments and options of the function's parameters.
+
+    A parameter with an `Option` among its annotations is an option, another one an argument, and one whose type is a
+    dataclass stands for all fields of that, which are declared in the same way. Type and default are Python's own: a
+    bool is a flag, a tuple of any length is repeated, what has no default must be given::
+
+        @command(EPILOG)
+        def main(phrase_table: str, *, top: Annotated[int, Option("Targets of each", min=1)] = 3, force: Force = False):
+
+    The package's exceptions become one message on stderr and an exit code.
+
+    Args:
+        epilog: of --help, with an example.
+        name: if it is not the function's.
+    """
+
+    def decorate(function: Callable[..., None]) -> Program:
+        declared = dict(_declared(function))
+        records = {name: kind for name, (kind, _) in declared.items() if is_dataclass(kind)}
+
+        @functools.wraps(function)
+        def filled(**given: Any) -> None:
+            for record_name, record in records.items():
+                taken = {field.name: given.pop(field.name) for field in fields(record) if field.init}
+                given[record_name] = record(**taken)  # type: ignore[operator]
+            function(**given)
+
+        parameters = [
+            _parameter(*of_one)
+            for name, (kind, default) in declared.items()
+            for of_one in (_declared_fields(kind) if name in records else [(name, (kind, default))])
+        ]
+        make = click.command(name, cls=Program, context_settings=CONTEXT, epilog=epilog, params=parameters)
+        return make(reports_errors(filled))
+
+    return decorate
+
+
+def _declared(function: Callable[..., None]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """The name of each parameter, its type with its notes, and its default."""
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            yield name, (hints[name], MISSING if parameter.default is parameter.empty else parameter.default)
+
+
+def _declared_fields(record: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """The same of the fields that a record is filled with."""
+    hints = get_type_hints(record, include_extras=True)
+    return ((field.name, (hints[field.name], field.default)) for field in fields(record) if field.init)
+
+
+def _parameter(name: str, declared: tuple[Any, Any]) -> click.Parameter:
+    """An argument or option of click's."""
+    hint, default = declared
+    kind, note = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+    if NoneType in get_args(kind):
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    repeated = get_args(kind)[1:] == (...,)
+    attributes: dict[str, Any] = {"required": default is MISSING}
+    if default not in (MISSING, None, ()):
+        attributes["default"] = default
+    option = note if isinstance(note, Option) else Option()
+    attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option)
+    if note is not option:
+        attributes["metavar"] = note.metavar if isinstance(note, Argument) else None
+        return click.Argument([name], nargs=-1 if repeated else 1, **attributes)
+    attributes |= {"is_flag": True} if kind is bool else {"multiple": repeated, "metavar": option.metavar}
+    attributes |= {"is_flag": False, "flag_value": option.bare} if option.bare else {}
+    spellings = option.spelling.split() or [f"--{name.replace('_', '-')}"]
+    made = click.Option([name, *spellings], help=option.help, show_default=bool(default), **attributes)
+    vars(made)["section"] = option.section
+    return made
+
+
+def _click_type(kind: Any, option: Option) -> Any:
+    """The type of click's that converts and checks a value of a type of Python's."""
+    if option.parse:
+        return option.parse
+    if option.choices or get_origin(kind) is Literal:
+        return click.Choice(option.choices or get_args(kind))
+    if kind is Path:
+        return click.Path(path_type=Path)
+    if kind is float:
+        return FiniteFloat(option.min, option.max, min_open=option.min_open)
+    if kind is int and (option.min, option.max) != (None, None):
+        return click.IntRange(option.min, option.max)  # type: ignore[arg-type]
+    return kind
 
 
 threads_option = click.option(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Annotated
 
-import click
-
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors
+from moses_rnn.cli.command import command
 from moses_rnn.moses.pipeline import make_command
+from moses_rnn.options import Argument, Option
 
 EPILOG = """\b
 Example: baseline and +RNN, three tunings each, from data/train.en, data/train.fr, data/dev.en and so on:
@@ -21,11 +21,12 @@ failed, something is missing or a value was refused.
 """
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("words", nargs=-1, metavar="[TARGET]... [VARIABLE=VALUE]...")
-@click.option("-n", "--dry-run", is_flag=True, help="Print the commands and run none")
-@reports_errors
-def main(words: tuple[str, ...], dry_run: bool) -> None:
+@command(EPILOG)
+def main(
+    words: Annotated[tuple[str, ...], Argument("[TARGET]... [VARIABLE=VALUE]...")] = (),
+    *,
+    dry_run: Annotated[bool, Option("Print the commands and run none", "-n --dry-run")] = False,
+) -> None:
     """Build, tune and compare systems with a real Moses; without TARGET, list targets and variables."""
     _become(make_command([*["--dry-run"] * dry_run, *words]))
 

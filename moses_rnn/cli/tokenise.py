@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
-import click
-
-from moses_rnn.cli.command import CONTEXT, Program, print_err, reports_errors
+from moses_rnn.cli.command import command, print_err
 from moses_rnn.errors import InputError
+from moses_rnn.options import Option
 
 EPILOG = """\b
 Example, as `make corpus` calls it:
@@ -19,11 +19,12 @@ codes: 0 done, 1 failure, 2 wrong command line, 3 text rejected.
 """
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.option("-l", "--language", default="en", show_default=True, help="Code of the text's language, as fr")
-@click.option("-j", "--processes", type=click.IntRange(1), default=1, show_default=True, help="How many work")
-@reports_errors
-def main(language: str, processes: int) -> None:
+@command(EPILOG)
+def main(
+    *,
+    language: Annotated[str, Option("Code of the text's language, as fr", "-l --language")] = "en",
+    processes: Annotated[int, Option("How many work", "-j --processes", min=1)] = 1,
+) -> None:
     """Tokenise UTF-8 text from stdin to stdout."""
     from moses_rnn.moses.tokenising import known_languages, tokenise_lines
 

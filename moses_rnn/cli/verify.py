@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    Program,
-    end_cleanly_on_sigterm,
-    print_err,
-    print_json,
-    print_out,
-    reports_errors,
-    takes,
-)
-from moses_rnn.cli.options import json_option
+from moses_rnn.cli.command import command, end_cleanly_on_sigterm, print_err, print_json, print_out
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.dictionaries import KINDS
+from moses_rnn.options import Json, Option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from moses_rnn.moses.decoder import Comparison, Dictionary
+    from moses_rnn.moses.decoder import Comparison
 
 EPILOG = """\b
 Example: the table as text and in all its binary forms, then a table and its ini without Moses:
@@ -39,73 +29,45 @@ as the table says.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """What the command line asks for."""
-
-    phrase_table: str
-    moses_ini: str | None
-    no_decoder: bool
-    kinds: tuple[str, ...]
-    sources: int
-    whole: bool
-    as_json: bool
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("phrase_table")
-@click.option("--moses-ini", help="Also compare this ini with the table, and ask the dictionary it names")
-@click.option("--no-decoder", is_flag=True, help="Only do that; needs no Moses")
-@click.option(
-    "--kind", "kinds", type=click.Choice(list(KINDS)), multiple=True, help="Of dictionary; repeat it [default: all]"
-)
-@click.option("--sources", type=click.IntRange(1), default=300, show_default=True, help="Source phrases to look at")
-@click.option("--whole", is_flag=True, help="Make the dictionaries of the whole table, not of these sources' lines")
-@json_option
-@reports_errors
-@takes(Check)
-def main(request: Check) -> None:
+@command(EPILOG)
+def main(
+    phrase_table: str,
+    *,
+    moses_ini: Annotated[
+        str | None, Option("Also compare this ini with the table, and ask the dictionary it names")
+    ] = None,
+    no_decoder: Annotated[bool, Option("Only do that; needs no Moses")] = False,
+    kinds: Annotated[
+        tuple[str, ...], Option("Of dictionary; repeat it [default: all]", "--kind", choices=tuple(KINDS))
+    ] = (),
+    sources: Annotated[int, Option("Source phrases to look at", min=1)] = 300,
+    whole: Annotated[bool, Option("Make the dictionaries of the whole table, not of these sources' lines")] = False,
+    as_json: Json = False,
+) -> None:
     """Check with the Moses in MOSES_ROOT that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import find_input
-    from moses_rnn.moses.decoder import check_ini
+    from moses_rnn.moses.decoder import Moses, check_ini, verify
 
-    if request.no_decoder and not request.moses_ini:
+    if no_decoder and not moses_ini:
         raise click.UsageError("--no-decoder is about an ini: name it with --moses-ini")
-    table = find_input(request.phrase_table)
+    table = find_input(phrase_table)
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
-    own = None
-    holds: list[str] = []
-    if request.moses_ini:
-        holds, own = check_ini(table, find_input(request.moses_ini), None)
-        if not request.as_json:
-            print_out("\n".join(holds))
-    comparisons = [] if request.no_decoder else _ask_moses(table, own, request)
-    if request.as_json:
+    say = print_out if not as_json else lambda _: None
+    holds, own = check_ini(table, find_input(moses_ini), None) if moses_ini else ([], None)
+    if holds:
+        say("\n".join(holds))
+    comparisons: Sequence[Comparison] = []
+    if not no_decoder:
+        if (moses := Moses.of_environment()) is None:
+            raise click.UsageError("MOSES_ROOT is not set: name a built Moses with it, or give --no-decoder")
+        end_cleanly_on_sigterm()
+        comparisons = verify(table, moses, kinds or tuple(KINDS), print_err, sources=sources, whole=whole, own=own)
+    for comparison in comparisons:
+        say("\n".join(comparison.summary()))
+    if as_json:
         print_json(verification_record(table, holds, comparisons))
     _judge(table, comparisons)
-
-
-def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[Comparison]:
-    from moses_rnn.moses.decoder import Moses, verify
-
-    moses = Moses.of_environment()
-    if moses is None:
-        raise click.UsageError("MOSES_ROOT is not set: name a built Moses with it, or give --no-decoder")
-    end_cleanly_on_sigterm()
-    comparisons = verify(
-        table,
-        moses,
-        request.kinds or tuple(KINDS),
-        print_err,
-        sources=request.sources,
-        whole=request.whole,
-        own=own,
-    )
-    if not request.as_json:
-        for comparison in comparisons:
-            print_out("\n".join(comparison.summary()))
-    return comparisons
 
 
 def verification_record(table: str, holds: Sequence[str], comparisons: Sequence[Comparison]) -> Mapping[str, Any]:

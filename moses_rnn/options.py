@@ -1,0 +1,83 @@
+"""How options are declared, once: by the annotation of a parameter or field, of which a command makes its command line.
+
+`moses_rnn.cli.command.command` says how. Nothing here needs more than Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from moses_rnn.files.shards import Shard
+from moses_rnn.native import MOST_THREADS
+
+FIRST_SECTION = "Options"  # of --help; it has the options that most runs need
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a command line knows of a parameter, beside its name, type and default.
+
+    Args:
+        help: its line of --help.
+        spelling: with blanks between: "-o --output"; of `max_words` it is "--max-words" without that.
+        min: least number.
+        max: largest number.
+        min_open: whether the least number itself is refused.
+        choices: values, where the type does not list them.
+        parse: makes the value of the text; raises ValueError, whose text says what is wrong.
+        metavar: stands for the value in --help.
+        bare: the value of an option that is given without one.
+        section: heading of --help.
+    """
+
+    help: str = ""
+    spelling: str = ""
+    _: KW_ONLY
+    min: float | None = None
+    max: float | None = None
+    min_open: bool = False
+    choices: Sequence[str] = ()
+    parse: Callable[[str], object] | None = None
+    metavar: str | None = None
+    bare: str | None = None
+    section: str = FIRST_SECTION
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter that has a place, not a name; one that is called as in --help needs no such note."""
+
+    metavar: str
+
+
+def _parse_shard(text: str) -> Shard:
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise ValueError(f"expected k/N with k from 1 to N, found {text!r}") from error
+
+
+# Options of several commands
+Device = Annotated[str, Option("cpu, cuda, cuda:1 …")]
+Force = Annotated[bool, Option("Replace existing outputs")]
+Json = Annotated[bool, Option("Print the summary on stdout as one JSON object, not as text", "--json")]
+LongPhrases = Annotated[
+    str,
+    Option(
+        "Of a CSTM or ranker: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a "
+        "table",
+        "--long",
+        choices=("refuse", "floor"),
+    ),
+]
+ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER")]
+ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
+Output = Annotated[str, Option("Compressed if its suffix says so", "-o --output")]
+Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
+ShardOfLines = Annotated[
+    Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
+]
+Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]
