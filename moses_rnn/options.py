@@ -77,7 +77,7 @@ ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER"
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
 Output = Annotated[str, Option("Compressed if its suffix says so", "-o --output")]
 Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
-ShardOfLines = Annotated[
+OneShard = Annotated[
     Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
 ]
 Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]

@@ -198,7 +198,7 @@ def _parameter(name: str, declared: tuple[Any, Any]) -> click.Parameter:
 def _click_type(kind: Any, option: Option) -> Any:
     """The type of click's that converts and checks a value of a type of Python's."""
     if option.parse:
-        return option.parse
+        return _reading(option.parse)
     if option.choices or get_origin(kind) is Literal:
         return click.Choice(option.choices or get_args(kind))
     if kind is Path:
@@ -208,6 +208,18 @@ def _click_type(kind: Any, option: Option) -> Any:
     if kind is int and (option.min, option.max) != (None, None):
         return click.IntRange(option.min, option.max)  # type: ignore[arg-type]
     return kind
+
+
+def _reading(parse: Callable[[str], object]) -> Callable[[str], object]:
+    """A type of click's, whose name --help shows in capitals."""
+
+    def text(value: str) -> object:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return text
 
 
 threads_option = click.option(
@@ -472,8 +484,15 @@ class StopRequest:
         return self._requested
 
 
-def choose_device(wanted: str) -> str:
-    """The torch device that --device names; raises as `hardware.choose_device`."""
+def choose_device(wanted: str, threads: int | None = None) -> str:
+    """The torch device that --device names, and as many threads of the processor as --threads says.
+
+    Raises as `hardware.choose_device`.
+    """
+    import torch
+
     from moses_rnn.networks import hardware
 
+    if threads:
+        torch.set_num_threads(threads)
     return hardware.choose_device(wanted, "--device")

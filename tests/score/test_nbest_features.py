@@ -1,7 +1,5 @@
 """From what a user asks for to what scores it: models on disk, and those that are refused."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 
@@ -20,16 +18,9 @@ UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
 EMPTY = b"0 ||| ||| F= 1 ||| 1 ||| |||\n"
 
 
-NOTHING = {
-    **dict.fromkeys(field.name for field in fields(ListRequest)),
-    **dict.fromkeys(("add", "ensembles", "shares"), ()),
-    "device": "cpu",
-}
-
-
 def features_of(line=SEGMENTED, **wanted):
     first = line and parse_nbest_line(line, "n", 1)
-    return dict(make_features(first, "n", ListRequest(**{**NOTHING, **wanted})))
+    return dict(make_features(first, "n", ListRequest(nbest="n", device="cpu", **wanted)))
 
 
 def values(feature, hypotheses, sources=None):

@@ -1,0 +1,260 @@
+"""moses-rnn nbest: features for n-best lists, their weights, and the best hypotheses by them."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from moses_rnn.cli.command import (
+    CONTEXT,
+    ProgramGroup,
+    StopRequest,
+    check_inputs,
+    choose_device,
+    command,
+    inputs_of,
+    print_err,
+)
+from moses_rnn.cli.options import output_to, text_of
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.options import Force, Option
+from moses_rnn.score.nbest_request import ListRequest
+from moses_rnn.tuning import OPTIMISERS
+
+if TYPE_CHECKING:
+    from moses_rnn.files.shards import Shard
+    from moses_rnn.moses.nbest import NBestLine
+
+EPILOG = """\b
+Example: two features for both lists, weights from the first, the second translated with them:
+  moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
+  moses-rnn nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
+  moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
+  moses-rnn nbest rerank test.more.gz weights.ini > test.out
+
+\b
+Lists are Moses's (-n-best-list FILE 100 distinct, best with -include-segmentation-in-n-best), plain or compressed; - is
+stdin. `moses-rnn nbest NBEST …` is short for `moses-rnn nbest add NBEST …`.
+"""
+
+
+class _AddByDefault(ProgramGroup):
+    """A group whose ``add`` may be left out."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h", "--version"):
+            args = ["add", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_AddByDefault, context_settings=CONTEXT, epilog=EPILOG)
+def main() -> None:
+    """Add features to Moses's n-best lists, tune their weights, choose by them."""
+
+
+ADD_EPILOG = """\b
+Example:
+  moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
+  moses-rnn nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
+
+\b
+Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
+scripts/nbest-rescore/ read the result. Features are named CSLM0, KENLM0, RNN0, WP0, with the next number where the list
+has one of that name.
+"""
+
+
+@command(ADD_EPILOG)
+def add(given: ListRequest) -> None:
+    """Add features to an n-best list."""
+    _check(given)
+    models = [path if path.is_dir() or not path.exists() else str(path) for path in _paths(given)]
+    check_inputs(given.nbest, given.source, given.backoff, *models)
+    from moses_rnn.cli.progress import progress
+    from moses_rnn.score.nbest_features import make_features
+    from moses_rnn.score.nbest_lists import ListFeatures, label_features
+
+    given = replace(given, device=choose_device(given.device, given.threads))
+    name, lines = _read_list(given.nbest, given.shard)
+    first = next(lines, None)
+    sources = text_of(given.source) if given.source else None
+    features = label_features(first, make_features(first, name, given))
+    readers = [label for label, feature in features.items() if feature.of_sources]
+    if sources is None and readers:
+        raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
+    added = ListFeatures(name, sources, features, given.shard is None, given.allow_misfit)
+    inputs = inputs_of(name, given.source, given.backoff)
+    output = output_to(given.output, given.force, inputs)
+    with progress("hypotheses", quiet=given.quiet) as advanced, output as file:
+        listed = itertools.chain([first], lines) if first else lines
+        for block in added.add(listed):
+            file.append(block)
+            advanced(added.lines, None)
+        file.commit()
+    if not given.quiet:
+        print_err(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(added.choosing)}")
+        for label, share in added.unknown.items():
+            print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
+    for label in added.constant:
+        print_err(
+            f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it"
+        )
+
+
+def _paths(given: ListRequest) -> list[Path]:
+    """Folders of networks; files of n-gram models, and of words."""
+    return [*given.models, *filter(None, [given.word_penalty])]
+
+
+def _check(given: ListRequest) -> None:
+    """Refuse what does not go together."""
+    if given.shard and "-" in (given.nbest, given.output):
+        raise click.UsageError("--shard needs a list and an --output that are files")
+    if given.nbest == given.source == "-":
+        raise click.UsageError("only one of the list and --source can be -")
+    if not _paths(given):
+        raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
+    if given.backoff and not given.models:
+        raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
+    if given.whole and not given.models:
+        raise click.UsageError("--whole says how networks of pairs score: give one with --add")
+    for option, value in (("--shares", given.shares), ("--combine", given.combine)):
+        if value and not given.ensembles:
+            raise click.UsageError(f"{option} is for --ensemble")
+
+
+def _read_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
+    """The list's name and lines, or those of a shard of it."""
+    from moses_rnn.files.shards import count_lines, read_part
+    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.moses.nbest import parse_nbest
+
+    name = find_input(nbest)
+    if shard is None:
+        return name, parse_nbest(read_lines(name), name)
+    part = shard.lines_of(count_lines(name))
+    lines = itertools.chain.from_iterable(map(io.BytesIO, read_part(name, part)))
+    return name, parse_nbest(lines, name, part.start)
+
+
+TUNE_EPILOG = """\b
+Example:
+  moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
+
+\b
+The search begins at --weights, a moses.ini say; without it, at the weights that the list was made with, as its totals
+tell them. Added features begin at 0.
+"""
+
+
+@command(TUNE_EPILOG)
+def tune(
+    nbest: str,
+    *,
+    references: Annotated[tuple[str, ...], Option("A reference translation; repeat it", "--reference")],
+    weights: Annotated[
+        str | None, Option("An ini whose weights the search begins with; needed for lists with sparse features")
+    ] = None,
+    optimiser: Annotated[
+        str,
+        Option(
+            "Minimum error rate training by this package, or kbmira (batch MIRA) of the Moses in MOSES_ROOT",
+            choices=OPTIMISERS,
+        ),
+    ] = "mert",
+    seed: Annotated[int, Option("Draws where mert starts again", min=0)] = 1,
+    output: Annotated[str, Option("The weights, as an ini", "-o --output")] = "-",
+    force: Force = False,
+) -> None:
+    """Find weights by which an n-best list gets a good BLEU."""
+    from moses_rnn.moses.decoder import Moses
+    from moses_rnn.tuning.lists import read_tunable
+    from moses_rnn.tuning.tune import choose_start
+    from moses_rnn.tuning.tune import tune as tune_weights
+    from moses_rnn.tuning.weights import format_ini, read_weights
+
+    name, lines = _read_list(nbest)
+    inputs = (name, *references, *filter(None, [weights]))
+    with output_to(output, force, inputs) as file:
+        start_weights = read_weights(weights) if weights else None
+        sparse = start_weights.sparse if start_weights else None
+        texts = [text_of(reference) for reference in references]
+        points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
+        if points.missing:
+            print_err(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
+        start = choose_start(points, start_weights)
+        moses, stop = Moses.of_environment(), StopRequest()
+        tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
+        if stop():
+            raise MosesRnnError("stopped before the search had ended; nothing was written")
+        file.append(format_ini(points.names, tuned.weights, sparse))
+        file.commit()
+    print_err(f"{optimiser}, seed {seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
+    for label in tuned.constant:
+        print_err(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
+
+
+RERANK_EPILOG = """\b
+Example:
+  moses-rnn nbest rerank test.more.gz weights.ini --reference test.fr > test.out
+
+\b
+--even LSTM0 takes no weights: it adds a feature to the decoder's total, as Sutskever et al. (2014, section 3.4) average
+both. What that gives depends on the scale of the weights that the list was made with.
+"""
+
+
+@command(RERANK_EPILOG)
+def rerank(
+    nbest: str,
+    weights: str | None = None,
+    *,
+    even: Annotated[
+        str | None, Option("In place of weights: choose by the decoder's total plus this feature, LSTM0 say")
+    ] = None,
+    references: Annotated[
+        tuple[str, ...], Option("Also say the BLEU: before, after, at best; repeat it", "--reference")
+    ] = (),
+    segments: Annotated[bool, Option("Print phrases with their source words, as -report-segmentation does")] = False,
+    output: Annotated[str, Option("The best hypotheses, a line a sentence", "-o --output")] = "-",
+    force: Force = False,
+) -> None:
+    """Print each sentence's best hypothesis by an ini's weights."""
+    if (weights is None) == (even is None):
+        raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
+    from moses_rnn.tuning.reranking import compare_bleu, format_segments, list_translations
+
+    name, lines = _read_list(nbest)
+    with output_to(output, force, (name, *([weights] if weights else []), *references)) as file:
+        kept = list(lines) if references else lines
+        best = _chosen(kept, name, weights, even)
+        texts = [text_of(reference) for reference in references]
+        sentences = len(texts[0]) if texts else 1 + max(best)
+        if texts:
+            chosen = list_translations(best, sentences)
+            first, reranked, at_best = compare_bleu(kept, texts, name, chosen)
+            print_err(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
+        translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
+        file.append(b"".join(line + b"\n" for line in translated))
+        file.commit()
+
+
+def _chosen(lines: Iterable[NBestLine], name: str, weights: str | None, even: str | None) -> dict[int, NBestLine]:
+    """The best hypotheses."""
+    from moses_rnn.tuning.reranking import choose_evenly, choose_hypotheses
+    from moses_rnn.tuning.weights import read_weights
+
+    if even:
+        return choose_evenly(lines, even, name)
+    assert weights is not None
+    return choose_hypotheses(lines, read_weights(weights), name)
+
+
+for subcommand in (add, tune, rerank):
+    main.add_command(subcommand)
