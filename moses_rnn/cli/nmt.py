@@ -1,15 +1,27 @@
-"""moses-rnn nmt: networks that read whole sentences."""
+"""moses-rnn nmt: networks that read whole sentences, and what goes with them: dictionaries, trees as texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Literal
+
 import click
 
-from moses_rnn.cli.command import CONTEXT, ProgramGroup
-from moses_rnn.cli.nmt_dictionary import dictionary
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, StopRequest, check_inputs, command, inputs_of, print_err
 from moses_rnn.cli.nmt_train import train
 from moses_rnn.cli.nmt_translate import translate
-from moses_rnn.cli.nmt_trees import linearise, rebuild
+from moses_rnn.cli.options import output_to, parallel_texts
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.options import Argument, Force, Option, Output
 
+if TYPE_CHECKING:
+    from moses_rnn.moses.lexicon import LinkCounts
+
+    Counted = tuple[LinkCounts, tuple[str, ...]]  # and the files that were read
+
+LINES = 1 << 14  # written together
 EPILOG = """\b
 Example: a network, a text translated by it, and the log-probabilities of given translations:
   moses-rnn nmt train corpus/train --source en --target fr --model search
@@ -23,5 +35,193 @@ def main() -> None:
     """Train a network that reads whole sentences, and translate with it alone."""
 
 
-for command in (train, translate, dictionary, linearise, rebuild):
-    main.add_command(command)
+DICTIONARY_EPILOG = """\b
+Example: of a corpus and its word alignment, or of a phrase table's pairs with one source word:
+  moses-rnn nmt dictionary corpus/train --source en --target fr --alignment aligned.grow-diag-final-and > words.en-fr
+  moses-rnn nmt dictionary phrase-table.gz > words.en-fr
+
+A line is "source target p", p the link's share of all links of the source word, the likeliest first, as translate
+--dictionary reads it. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
+failure, 2 wrong command line, 3 texts or table rejected.
+"""
+
+
+@command(DICTIONARY_EPILOG)
+def dictionary(
+    corpus: Annotated[str, Argument("PREFIX|TABLE")],
+    *,
+    source: Annotated[str | None, Option("The source text is PREFIX.SOURCE, plain or compressed")] = None,
+    target: Annotated[str | None, Option("The target text is PREFIX.TARGET")] = None,
+    alignment: Annotated[
+        str | None, Option("Their word alignment, a line for each pair: 0-0 1-2 …", metavar="FILE")
+    ] = None,
+    dictionary_count: Annotated[int, Option("Links seen less are left out", min=1)] = 2,
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Count which words are linked in two aligned texts, or in a phrase table."""
+    from moses_rnn.moses.lexicon import lexicon_of
+
+    if source and target and alignment:
+        counts, inputs = _count_in_texts(corpus, source, target, alignment)
+    elif source or target or alignment:
+        raise click.UsageError("texts need --source, --target and --alignment; a phrase table none of them")
+    else:
+        counts, inputs = _count_in_table(corpus)
+    lexicon = lexicon_of(counts, dictionary_count)
+    if not lexicon.entries:
+        most = max((count for of_word in counts.values() for count in of_word.values()), default=0)
+        raise InputError(
+            f"{alignment or corpus}: expected a link that was seen {dictionary_count:,} times (--dictionary-count), "
+            f"found {most:,} at most"
+        )
+    with output_to(output, force, inputs) as file:
+        file.append(b"".join(lexicon.lines()))
+        file.commit()
+    pairs = sum(map(len, lexicon.entries.values()))
+    print_err(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
+
+
+def _count_in_texts(corpus: str, source: str, target: str, alignment: str) -> Counted:
+    check_inputs(f"{corpus}.{source}", f"{corpus}.{target}", alignment)
+    from moses_rnn.moses.lexicon import count_links
+    from moses_rnn.training.materials import Watch
+    from moses_rnn.training.parallel import ParallelTexts
+
+    texts = ParallelTexts.of_prefix(corpus, source, target, alignment)
+    texts.check_lengths()
+    counts = count_links(texts.aligned_pairs(Watch(lambda *_: None, StopRequest())))
+    return counts, inputs_of(texts.source, texts.target, texts.links)
+
+
+def _count_in_table(table: str) -> Counted:
+    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.moses.lexicon import count_links_of_table
+    from moses_rnn.table.phrase_table import parse_table
+
+    name = find_input(table)
+    return count_links_of_table(parse_table(read_lines(name), name), name), (name,)
+
+
+LINEARISE_EPILOG = """\b
+Examples: texts of bracketed trees and of dependencies; all sentences of a test set, to be parsed:
+  moses-rnn nmt linearise train.trees -o train
+  moses-rnn nmt linearise en_ewt-ud-train.conllu -o train
+  moses-rnn nmt linearise en_ewt-ud-test.conllu -o test --words-only
+
+A file whose name ends in .conllu, perhaps compressed, has dependencies, any other one has trees. Writes PREFIX.words,
+and PREFIX.brackets, trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions, of an arc-standard parser:
+SH LA:det SH RA:root. moses-rnn nmt train learns the one from the other like any translation. Sentences with crossing
+arcs, which have no actions, are left out and counted. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 treebank
+rejected.
+"""
+
+
+@command(LINEARISE_EPILOG)
+def linearise(
+    treebank: str,
+    *,
+    words_only: Annotated[bool, Option("Write PREFIX.words alone, of every sentence")] = False,
+    output: Annotated[str, Option("Prefix of the texts", "-o --output", metavar="PREFIX")],
+    force: Force = False,
+) -> None:
+    """Write the sentences of TREEBANK, and their trees as sequences that a network can learn to write."""
+    from moses_rnn.files.outputs import OutputFile, commit_all
+    from moses_rnn.files.streams import find_input, without_compression_suffix
+
+    name = find_input(treebank)
+    dependencies = without_compression_suffix(name).suffix == ".conllu"
+    lines = _lines_of_dependencies(name, words_only) if dependencies else _lines_of_trees(name)
+    endings = ["words"] if words_only else ["words", "actions" if dependencies else "brackets"]
+    paths = [f"{output}.{ending}" for ending in endings]
+    written = left_out = 0
+    with ExitStack() as stack:
+        files = [stack.enter_context(OutputFile(path, force=force, inputs=(name,))) for path in paths]
+        while block := list(islice(lines, LINES)):
+            whole = [pair for pair in block if pair is not None]
+            written, left_out = written + len(whole), left_out + len(block) - len(whole)
+            for file, text in zip(files, zip(*whole, strict=True), strict=False):
+                file.append(b"".join(line + b"\n" for line in text))
+        if not written:
+            expected = "sentences without crossing arcs" if dependencies else "trees"
+            raise InputError(f"{name}: expected {expected}, found none")
+        commit_all(files)
+    crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
+    print_err(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
+
+
+def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
+    """Words, and what is to be learned."""
+    from moses_rnn.analysis.trees import read_trees
+    from moses_rnn.files.streams import read_lines
+
+    for tree in read_trees(read_lines(name), name):
+        yield b" ".join(tree.words), b" ".join(tree.tokens)
+
+
+def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes, bytes] | None]:
+    """The same; None where arcs cross."""
+    from moses_rnn.analysis.dependencies import find_actions, read_conllu
+    from moses_rnn.files.streams import read_lines
+
+    for sentence in read_conllu(read_lines(name), name):
+        actions = [] if words_only else find_actions(sentence)
+        yield None if actions is None else (b" ".join(sentence.words), b" ".join(actions))
+
+
+REBUILD_EPILOG = """\b
+Examples: bracketed trees of linearised ones; relations as factors of a text to train Moses on:
+  moses-rnn nmt rebuild test.out --words test.words --as trees -o test.trees
+  moses-rnn nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
+
+WRITTEN has a line for each of --words: linearised trees for trees, arc-standard actions for conllu and factors. What is
+malformed is repaired, and counted (docs/trees.md says how). Factors are word|relation; a | within either is escaped.
+Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
+"""
+
+
+@command(REBUILD_EPILOG)
+def rebuild(
+    written: str,
+    *,
+    words: Annotated[str, Option("The sentences that were parsed, a line for each of WRITTEN")],
+    kind: Annotated[
+        Literal["trees", "conllu", "factors"],
+        Option("Bracketed trees, one a line; dependencies as CoNLL-U; word|relation, as Moses reads factors", "--as"),
+    ],
+    output: Output = "-",
+    force: Force = False,
+) -> None:
+    """Make trees, or words with factors, of what a network wrote of each line of --words."""
+    from moses_rnn.table.phrase_forms import words as words_of
+
+    pieces, malformed = [], 0
+    lines = zip(*parallel_texts(words, written), strict=True)
+    with output_to(output, force, (written, words)) as file:
+        for number, (sentence, line) in enumerate(lines, 1):
+            text = words_of(sentence)
+            if kind == "conllu" and not text:  # which it would have no line for
+                raise FormatError(words, number, "a sentence", "a blank line")
+            piece, is_malformed = _rebuild(kind, words_of(line), text)
+            pieces.append(piece)
+            malformed += is_malformed
+        file.append(b"".join(pieces))
+        file.commit()
+    print_err(f"{len(pieces):,} sentences; {malformed:,} were malformed")
+
+
+def _rebuild(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:
+    """What becomes of a sentence, and whether what was written is malformed."""
+    from moses_rnn.analysis import trees
+    from moses_rnn.analysis.dependencies import format_conllu, format_factors, run_actions
+
+    if kind == "trees":
+        tree, malformed = trees.rebuild(written, text)
+        return trees.format_tree(tree) + b"\n", malformed
+    made = run_actions(written, text)
+    piece = format_conllu(made.sentence) if kind == "conllu" else format_factors(made.sentence) + b"\n"
+    return piece, made.malformed
+
+
+for subcommand in (train, translate, dictionary, linearise, rebuild):
+    main.add_command(subcommand)

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.cli.nmt_dictionary import dictionary
+from moses_rnn.cli.nmt import dictionary
 from moses_rnn.moses.lexicon import read_lexicon
 
 TABLE = b"cat ||| le chat ||| 1 ||| 0-1 ||| 7 5 5 ||| |||\ncat ||| minou ||| 1 ||| 0-0 ||| 7 5 1\n"

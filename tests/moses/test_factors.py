@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.cli.nmt_trees import rebuild
+from moses_rnn.cli.nmt import rebuild
 
 pytestmark = pytest.mark.moses
 
