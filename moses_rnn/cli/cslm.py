@@ -1,9 +1,11 @@
-"""moses-rnn cslm: neural language models, trained, judged and written for the decoder."""
+"""moses-rnn cslm: language models of the target side: trained, judged, written for the decoder."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -14,13 +16,14 @@ from moses_rnn.cli.command import (
     Program,
     ProgramGroup,
     check_inputs,
+    choose_device,
+    command,
     model_option,
     print_err,
     print_out,
     reports_errors,
     section,
 )
-from moses_rnn.cli.cslm_perplexity import perplexity
 from moses_rnn.cli.training_options import (
     Setting,
     check_options,
@@ -31,7 +34,15 @@ from moses_rnn.cli.training_options import (
     shown_presets,
 )
 from moses_rnn.errors import InputError, OutputError
+from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
 from moses_rnn.training.networks import networks_of
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.perplexity import Contender, Scored
+    from moses_rnn.scorers.kenlm import KenlmScorer
+    from moses_rnn.scorers.language_models import LanguageModel, Shares
+    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.shares import ClosedVocabulary
 
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
@@ -74,7 +85,7 @@ SETTINGS = [
 ]
 
 
-@main.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=[*SETTINGS, *learning_settings()])
+@click.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=[*SETTINGS, *learning_settings()])
 @click.argument("texts", nargs=-1, required=True)
 @model_option(required=True)
 @click.option(
@@ -119,7 +130,238 @@ def train(**options: Any) -> None:
     say_next("moses-rnn", "cslm", "perplexity", text, "--model", options["model"], quiet=options["quiet"])
 
 
-main.add_command(perplexity)
+PERPLEXITY_EPILOG = """\b
+Example: the first text decides the interpolation's weights:
+  moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
+  moses-rnn cslm perplexity dev.fr test.fr --model rnnlm.1 --model rnnlm.2 --lm lm.arpa --dynamic sentence
+
+\b
+All models share one vocabulary, that of the n-gram model and the shortlists together: words outside a shortlist get
+their n-gram model's share of what the network gives to <unk>, or with --rare uniform all as much. Without either only
+words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary one does not say which words it knows.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """Texts, the models that are compared on them, and how."""
+
+    texts: tuple[str, ...]
+    models: ModelFolders
+    lm: Annotated[
+        tuple[str, ...], Option("An n-gram model to compare, to back off to and to interpolate with; ARPA")
+    ] = ()
+    rare: Annotated[
+        str | None, Option("Share <unk> evenly among the words outside the shortlist", choices=("uniform",))
+    ] = None
+    vocabulary: Annotated[
+        str | None,
+        Option(
+            "With --rare: a text that has these words [default: TEXTS; with --lm its words]; those of all shortlists "
+            "are among them"
+        ),
+    ] = None
+    dynamic: Annotated[
+        str | None,
+        Option(
+            "RNNLMs learn from the text that they read, after each word or each sentence", choices=("word", "sentence")
+        ),
+    ] = None
+    dynamic_rate: Annotated[
+        float | None, Option("Learning rate of --dynamic; the paper's is 0.1 [default: 0.003]", min=0)
+    ] = None
+    device: Device = "auto"
+    threads: Threads = None
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to be scored."""
+
+    path: str
+    name: str  # in tables
+    sentences: list[bytes]  # without empty lines
+
+
+@command(PERPLEXITY_EPILOG)
+def perplexity(given: Judging) -> None:
+    """Print perplexities of tokenised TEXTS by each model, by n-gram models, and by all together."""
+    _check_judging(given)
+    check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
+    from moses_rnn.analysis.perplexity import score_text
+    from moses_rnn.cli.progress import progress
+    from moses_rnn.scorers.open import open_language_model
+    from moses_rnn.scorers.shares import ClosedVocabulary
+
+    given = replace(given, device=choose_device(given.device, given.threads))
+    models = [open_language_model(folder) for folder in given.models]
+    if given.dynamic and not any(_learns(model, given) for model in models):
+        raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
+    texts = _read_texts(given.texts)
+    n_grams = _n_gram_models(given.lm)
+    closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
+    shares = list(_shares(models, n_grams, given))
+    scored = []
+    total, done = sum(len(text.sentences) for text in texts), 0
+    with progress("sentences") as advanced:
+
+        def observe(more: int) -> None:
+            nonlocal done
+            done += more
+            advanced(done, done / total)
+
+        for text in texts:  # models that learn begin each text anew
+            contenders = _contenders(models, shares, n_grams, closed, given)
+            scored.append(replace(score_text(text.sentences, text.path, contenders, observe), name=text.name))
+    if [model.name for model in models] == ["CSLM"] and len(n_grams) < 2 and not given.rare:
+        _print_cslm_table(scored, shares[0])
+    else:
+        _print_table(scored, contenders, shared=bool(given.lm or given.rare))
+    if closed is not None and closed.strange:
+        print_out(
+            f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
+            "that no model knows, have an even share each of its <unk>.",
+        )
+
+
+def _check_judging(given: Judging) -> None:
+    """Refuse what does not go together."""
+    if given.vocabulary and not given.rare:
+        raise click.UsageError("--vocabulary is for --rare uniform")
+    if given.vocabulary and given.lm:
+        raise click.UsageError("--vocabulary: with --lm the words are those of the n-gram model")
+    if given.rare and not given.vocabulary and not given.lm and "-" in given.texts:
+        raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
+    if given.dynamic_rate is not None and not given.dynamic:
+        raise click.UsageError("--dynamic-rate is for --dynamic")
+
+
+def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
+    """A CSLM by itself, and perhaps an n-gram model."""
+    from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
+    from moses_rnn.scorers.backoff import Backoff
+
+    weight = best_weights(scored[0])[0] if backoff else None
+    print_out("\n".join(as_cslm_table(scored, weight)))
+    if isinstance(backoff, Backoff):
+        print_out(
+            f"\nThe weight is the best for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of the "
+            f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
+        )
+
+
+def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, shared: bool) -> None:
+    """Any models, each alone and together; `shared` is whether all give a probability to every word."""
+    from moses_rnn.analysis.perplexity import as_table, interpolations
+
+    counted = scored if shared else [text.only(~text.outside) for text in scored]
+    print_out("\n".join([*as_table(counted, interpolations(contenders, counted[0])), ""]))
+    left_out = "" if shared else ", which do not count"
+    for text in scored:
+        print_out(f"{text.name}: {text.outside.size:,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
+
+
+def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
+    """N-gram models, which must all know the words of the first.
+
+    Raises:
+        InputError: one does not, or cannot be read.
+    """
+    from moses_rnn.files.streams import find_input
+    from moses_rnn.scorers.kenlm import KenlmScorer
+
+    paths = [find_input(file) for file in files]
+    models = [KenlmScorer(path) for path in paths]
+    if len(models) > 1:
+        words = [_words_of_arpa(path) for path in paths]
+        for path, known in zip(paths, words, strict=True):
+            if known != words[0]:
+                different = len(known ^ words[0])
+                raise InputError(f"{path}: expected the words of {paths[0]}, found {different:,} different ones")
+    return models
+
+
+def _words_of_arpa(path: str) -> set[bytes]:
+    from moses_rnn.files.streams import read_lines
+    from moses_rnn.moses.arpa import parse_arpa
+
+    return {n_gram[0] for n_gram in parse_arpa(read_lines(path), path) if len(n_gram) == 1}
+
+
+def _shares(models: Sequence[Model], n_grams: Sequence[KenlmScorer], given: Judging) -> Iterator[Shares | None]:
+    """What the words outside each model's shortlist get of its <unk>."""
+    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.scorers.backoff import open_backoff
+    from moses_rnn.scorers.shares import even_shares, types_of
+
+    vocabularies = [model.target_vocabulary for model in models]
+    if given.rare:
+        types = {word for vocabulary in vocabularies for word in vocabulary.words}
+        if given.lm:
+            types |= _words_of_arpa(find_input(given.lm[0]))
+        else:
+            named = [given.vocabulary] if given.vocabulary else given.texts
+            types.update(*(types_of(read_lines(find_input(text))) for text in named))
+        yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
+    elif n_grams:
+        yield from (open_backoff(given.lm[0], vocabulary, n_grams[0]) for vocabulary in vocabularies)
+    else:
+        yield from [None] * len(models)
+
+
+def _contenders(
+    models: Sequence[Model],
+    shares: Sequence[Shares | None],
+    n_grams: Sequence[KenlmScorer],
+    closed: ClosedVocabulary | None,
+    given: Judging,
+) -> list[Contender]:
+    """The models to be compared, all over one vocabulary."""
+    from moses_rnn.analysis.perplexity import Contender
+
+    contenders = []
+    for model, of_model in zip(models, shares, strict=True):
+        network = _language_model(model, of_model, given)
+        if closed and not given.rare:  # that is even among all already
+            network = closed.compare(network, model.target_vocabulary)
+        contenders.append(Contender(_name(model, given), network, model.architecture.key))
+    if closed:
+        of_lm = zip(given.lm, n_grams, strict=True)
+        contenders += [Contender(Path(path).name, closed.compare(lm), None) for path, lm in of_lm]
+    return contenders
+
+
+def _read_texts(files: Sequence[str]) -> list[Text]:
+    """The texts, called by their files' names in tables, or by paths where two have the same name."""
+    from moses_rnn.analysis.perplexity import sentences_of
+    from moses_rnn.files.streams import find_input, read_lines
+
+    paths = [find_input(file) for file in files]
+    names = [Path(path).name for path in paths]
+    shown = [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+    return [Text(path, name, sentences_of(read_lines(path))) for path, name in zip(paths, shown, strict=True)]
+
+
+def _learns(model: Model, given: Judging) -> bool:
+    """Whether a model learns from the text that it reads."""
+    return given.dynamic is not None and model.architecture.key == "rnnlm"
+
+
+def _name(model: Model, given: Judging) -> str:
+    dynamic = f", dynamic by {given.dynamic}" if _learns(model, given) else ""
+    return f"{model.folder.name} ({model.name}{dynamic})"
+
+
+def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
+    from moses_rnn.networks.dynamic import RATE
+    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.dynamic import DynamicRnnlm
+
+    compute = Compute(given.device)
+    if given.dynamic and _learns(model, given):
+        rate = RATE if given.dynamic_rate is None else given.dynamic_rate
+        return DynamicRnnlm(model, given.dynamic, compute, shares, rate=rate)
+    return model.make_language_model(compute, shares)
 
 
 NPLM_EPILOG = """\b
@@ -132,13 +374,14 @@ the --dev text is taken off the output biases.
 FAR_FROM_NORMAL = 0.5  # nats a word
 
 
-@main.command("export-nplm", cls=Program, context_settings=CONTEXT, epilog=NPLM_EPILOG)
-@click.argument("output")
-@model_option(required=True)
-@click.option("--dev", required=True, help="A tokenised text, to see how far log Z is from 0")
-@click.option("--force", is_flag=True, help="Replace an existing output")
-@reports_errors
-def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
+@command(NPLM_EPILOG, "export-nplm")
+def export_nplm(
+    output: str,
+    *,
+    model: ModelFolder,
+    dev: Annotated[str, Option("A tokenised text, to see how far log Z is from 0")],
+    force: Force = False,
+) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, read_lines
@@ -166,13 +409,17 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
         print_err("warning: that is far from a probability: train with --self-normalise 0.1, say")
-    _put_ini_lines(cslm.config.order, str(Path(output).absolute()))
+    _print_ini_lines(cslm.config.order, str(Path(output).absolute()))
 
 
-def _put_ini_lines(order: int, path: str) -> None:
+def _print_ini_lines(order: int, path: str) -> None:
     """What a moses.ini needs."""
     from moses_rnn.moses.ini_editing import is_readable_path
 
     if not is_readable_path(path):
         print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
     print_out(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")
+
+
+for subcommand in (train, perplexity, export_nplm):
+    main.add_command(subcommand)

@@ -8,7 +8,7 @@ import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli import progress
-from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
+from moses_rnn.cli.cslm import perplexity as command_of_perplexity
 from moses_rnn.networks.bengio import Bengio, BengioConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import save_model
