@@ -25,10 +25,9 @@ from stages import Stage, threads_of_each, time_in_turn
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
-from moses_rnn.networks.annotations import Gru
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.networks.rnnsearch import Decoder, RnnSearch, RnnSearchConfig, RnnSearchStepper
+from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfig, RnnSearchStepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, Phrase
 from moses_rnn.training.config import TrainingConfig

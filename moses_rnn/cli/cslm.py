@@ -239,7 +239,7 @@ def _check_judging(given: Judging) -> None:
 def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     """A CSLM by itself, and perhaps an n-gram model."""
     from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
-    from moses_rnn.scorers.backoff import Backoff
+    from moses_rnn.scorers.shares import Backoff
 
     weight = best_weights(scored[0])[0] if backoff else None
     print_out("\n".join(as_cslm_table(scored, weight)))
@@ -291,8 +291,7 @@ def _words_of_arpa(path: str) -> set[bytes]:
 def _shares(models: Sequence[Model], n_grams: Sequence[KenlmScorer], given: Judging) -> Iterator[Shares | None]:
     """What the words outside each model's shortlist get of its <unk>."""
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.scorers.backoff import open_backoff
-    from moses_rnn.scorers.shares import even_shares, types_of
+    from moses_rnn.scorers.shares import even_shares, open_backoff, types_of
 
     vocabularies = [model.target_vocabulary for model in models]
     if given.rare:
@@ -353,9 +352,9 @@ def _name(model: Model, given: Judging) -> str:
 
 
 def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
-    from moses_rnn.networks.dynamic import RATE
+
     from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.dynamic import DynamicRnnlm
+    from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
 
     compute = Compute(given.device)
     if given.dynamic and _learns(model, given):
@@ -389,8 +388,7 @@ def export_nplm(
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
-    from moses_rnn.networks.cslm import CSLM
-    from moses_rnn.scorers.nplm_export import normalisers, nplm_network
+    from moses_rnn.networks.cslm import CSLM, normalisers, nplm_network
     from moses_rnn.scorers.open import open_language_model
 
     cslm = open_language_model(model)
@@ -399,8 +397,8 @@ def export_nplm(
         raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
     dev = find_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
-        norms = normalisers(cslm, read_lines(dev), dev)
-        for line in nplm_network(cslm, norms.mean).lines():
+        norms = normalisers(cslm.network, cslm.target_vocabulary, read_lines(dev), dev)
+        for line in nplm_network(cslm.network, cslm.target_vocabulary, norms.mean).lines():
             file.append(line)
         file.commit()
     print_err(

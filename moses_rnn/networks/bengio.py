@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.config import Config, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
+from moses_rnn.networks.network import Drop, keep
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Limits, Rare, Unit
-from moses_rnn.networks.dropout import Drop
 from moses_rnn.networks.encdec import (
     INITIAL_DEVIATION,
     Decoder,
@@ -40,7 +39,8 @@ from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.lstm import PEEPHOLES, SUMS, lstm_step
 from moses_rnn.networks.native_learning import NativeKernel, times
-from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.network import Drop
+from moses_rnn.networks.softmax import OutputLayer
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper, for_scoring
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.networks.vocabulary import Ids

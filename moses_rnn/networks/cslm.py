@@ -7,16 +7,22 @@ h_1 = max(0, W_1 x + b_1), h_2 = max(0, W_2 h_1 + b_2), p(w | x) = exp(G h_2 + b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
+from moses_rnn.errors import InputError, ScoreError
+from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
 from moses_rnn.networks.config import Config, Size, unset
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
+from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.table.table_blocks import PhraseIds
 
 
 @dataclass(frozen=True)
@@ -80,3 +86,62 @@ class Cslm(NGramNetwork):
 
 
 CSLM = Architecture("cslm", "CSLM", "CSLM", ("target",), CslmConfig, Cslm, words=NGramScores)
+
+
+# -- for Moses's NeuralLM, which does not normalise: how far sums are from 1; the mean of that is taken off
+
+
+@dataclass(frozen=True)
+class Normalisers:
+    """log Z over the words and end symbols of a text."""
+
+    tokens: int
+    mean: float
+    mean_abs: float
+    mean_abs_without_mean: float  # what remains when the mean is folded into the output biases
+
+
+def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], name: str) -> Normalisers:
+    """How far a CSLM is from normalising itself.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    sentences = [line.rstrip(b"\r\n") for line in lines if line.strip(b" \t\r\n")]
+    if not sentences:
+        raise InputError(f"{name}: expected sentences, found none")
+    scores = NGramScores(network)
+    log_Z = scores.log_normalisers(scores.n_grams(*PhraseIds(vocabulary.id_of())(sentences)))
+    mean = float(log_Z.mean())
+    return Normalisers(len(log_Z), mean, float(np.abs(log_Z).mean()), float(np.abs(log_Z - mean).mean()))
+
+
+def nplm_network(network: Cslm, vocabulary: Vocabulary, mean_log_z: float) -> NplmNetwork:
+    """The network as NPLM has it.
+
+    ``<s>`` and ``<null>``, a word missing before a phrase, are words that are never predicted; the embedding of
+    ``<null>`` is the mean of all words'.
+
+    Args:
+        network: the CSLM.
+        vocabulary: its words.
+        mean_log_z: is taken off the output biases.
+
+    Raises:
+        ScoreError: a number would not be finite.
+    """
+    embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in network.parameters())
+    with np.errstate(over="ignore"):
+        nothing, biases = embeddings[:-1].mean(0, keepdims=True), b_G - np.float32(mean_log_z)
+    if not (np.isfinite(nothing).all() and np.isfinite(biases).all()):
+        raise ScoreError(f"expected finite weights and a finite mean of log Z, found {mean_log_z:g}")
+    never = np.full(2, NEVER, np.float32)
+    return NplmNetwork(
+        order=network.config.order,
+        words=[*vocabulary.words, BEGIN, NULL],
+        input_embeddings=np.concatenate([embeddings, nothing]),
+        hidden_weights=(W_1, W_2),
+        hidden_biases=(b_1, b_2),
+        output_weights=np.concatenate([G, np.zeros((2, G.shape[1]), np.float32)]),
+        output_biases=np.concatenate([biases, never]),
+    )

@@ -17,14 +17,12 @@ from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.config import Config, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, distinct_rows, in_slots
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import for_scoring, node_blocks
-from moses_rnn.networks.translation_network import TranslationNetwork
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
 from moses_rnn.networks.vocabulary import END_ID
 

@@ -23,15 +23,13 @@ from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks import kernel as kernels
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Config, GatedStep, Size, unset
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel, times
-from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.recurrence import Recurrence
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
-from moses_rnn.networks.translation_network import TranslationNetwork
 from moses_rnn.networks.trie_scoring import IdPhrases
 from moses_rnn.networks.tries import Trie, build_trie, copy_levels
 from moses_rnn.networks.vocabulary import Ids

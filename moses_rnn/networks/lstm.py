@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel, times
+from moses_rnn.networks.network import Drop, keep
 
 SUMS = ("i", "f", "m", "o")  # input gate, forget gate, new memory, output gate
 PEEPHOLES = ("i", "f", "o")

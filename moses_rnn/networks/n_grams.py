@@ -13,8 +13,8 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.config import Limits, draw_uniformly
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.vocabulary import END_ID, Ids
 

@@ -24,9 +24,9 @@ from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Config, Size, Unit, unset
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.networks.vocabulary import Ids

@@ -14,23 +14,145 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.annotations import Annotator, Gru
-from moses_rnn.networks.attention import Alignment, Annotations, look, weigh
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, Rare, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.config import Config, GatedStep, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.normalising import OutputLayer
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.network import Drop, TranslationNetwork, keep
+from moses_rnn.networks.recurrence import Recurrence
+from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper, for_scoring
-from moses_rnn.networks.translation_network import TranslationNetwork
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
+
+# -- the encoder: words in their context, by a gated layer in each direction over a source (section 3.2)
+
+
+class Gru(GatedStep):
+    """A gated recurrent layer, as of an RNN Encoder-Decoder."""
+
+    def __init__(self, hidden_size: int, embedding_size: int) -> None:
+        super().__init__()
+        self._add_cell(hidden_size, embedding_size)
+
+    def inputs(self, e: Tensor, product_dtype: torch.dtype, kernel: Kernel) -> Tensor:
+        """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
+        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, kernel)
+        return We + torch.cat([self.b_z, self.b_r, self.b])
+
+
+class Annotator(nn.Module):
+    """Source words to annotations, by one layer in each direction over the same embeddings (section 3.2).
+
+    →h_j = GRU→(e(x_j), →h_{j-1})      →h_0 = 0          z_j, r_j, h~_j as of an RNN Encoder-Decoder's encoder
+    ←h_j = GRU←(e(x_j), ←h_{j+1})      ←h_{N+1} = 0
+    h_j  = [→h_j ; ←h_j]
+
+    Args:
+        words: of the source, with ``<unk>`` and ``</s>``.
+        embedding_size: E.
+        hidden_size: H.
+    """
+
+    def __init__(self, words: int, embedding_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.embedding = unset(words, embedding_size)
+        sizes = hidden_size, embedding_size
+        # "forward" is the name in checkpoints, and a method of every module: there is no attribute of that name.
+        self._modules |= {"forward": Gru(*sizes), "backward": Gru(*sizes)}
+        self.kernel = EAGER
+
+    def annotations(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """h_j of every word of each source; S × longest N × 2H, where a source is shorter its last words' again."""
+        e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
+        mirrored = sources.mirrored()
+        forward, backward = self.layers()
+        to_right = self._states(forward, e, sources, product_dtype)
+        to_left = self._states(backward, e[mirrored], sources, product_dtype)
+        h = torch.cat([to_right, to_left[mirrored]], 1)  # nodes × 2H
+        places = sources.places()
+        annotations: Tensor = h.index_select(0, places.flatten()).view(*places.shape, h.shape[1])
+        return annotations
+
+    def layers(self) -> tuple[Gru, Gru]:
+        """Forward and backward."""
+        forward, backward = self._modules["forward"], self._modules["backward"]
+        assert isinstance(forward, Gru)
+        assert isinstance(backward, Gru)
+        return forward, backward
+
+    def _states(self, layer: Gru, e: Tensor, sources: Batch, product_dtype: torch.dtype) -> Tensor:
+        """All states of a direction, packed in the order in which it reads; nodes × H."""
+        x = layer.inputs(e, product_dtype, self.kernel)
+        rows, H = sources.active[0], layer.U.shape[0]
+        recurrence = Recurrence(layer.U_z, layer.U_r, layer.U, False, product_dtype, self.kernel)
+        return recurrence.states(x, x.new_zeros(1, 1).expand(rows, 3 * H), x.new_zeros(rows, H), sources.active)
+
+
+# -- soft alignment: where in the source the next target word comes from (section 3.1)
+
+
+class Alignment(nn.Module):
+    """The weights of the alignment, which has no biases; U_a h_j is the same for every target word and computed once.
+
+    e_ij = v · tanh(W_a s_{i-1} + U_a h_j)                  j = 1 … N
+    α_ij = exp(e_ij) / Σ_k exp(e_ik)                        over this source's positions only
+    c_i  = Σ_j α_ij h_j
+
+    Args:
+        hidden_size: H; annotations are twice as wide.
+        alignment_size: A.
+    """
+
+    def __init__(self, hidden_size: int, alignment_size: int) -> None:
+        super().__init__()
+        self.W_a = unset(alignment_size, hidden_size)
+        self.U_a = unset(alignment_size, 2 * hidden_size)
+        self.v = unset(alignment_size)
+
+
+class Annotations(NamedTuple):
+    """What is read of some sources, padded to the longest; a row each.
+
+    Padding is touched in one place, `look`, where it gets no weight; its numbers are finite and otherwise arbitrary.
+    """
+
+    h: Tensor  # h_j = [→h_j ; ←h_j]; sources × N × 2H
+    Uh: Tensor  # U_a h_j; sources × N × A
+    present: Tensor  # whether a source has a word there; sources × N
+
+    def take(self, rows: Tensor) -> Annotations:
+        """The same for chosen rows, repeated at will."""
+        return Annotations(*(tensor.index_select(0, rows) for tensor in self))
+
+    def first(self, rows: int) -> Annotations:
+        """Those of the first rows."""
+        return self if rows == len(self.h) else Annotations(*(tensor[:rows] for tensor in self))
+
+
+def weigh(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
+    """α of every position; rows × N, zeros where a source has no word.
+
+    Args:
+        Ws: W_a s_{i-1}; rows × A.
+        v: A.
+        annotations: as many rows.
+    """
+    e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # rows × N
+    return torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
+
+
+def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
+    """The context c_i; rows × 2H. Arguments as of `weigh`."""
+    alpha = weigh(Ws, v, annotations)
+    return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1)
+
+
+# -- the network
 
 INITIAL_DEVIATION = 0.01
 ALIGNMENT_SHARE = 0.1  # of the other matrices' deviation that W_a and U_a have

@@ -20,14 +20,12 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Config, Limits, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.lstm import Lstm, LstmStack, State, lstm_step
-from moses_rnn.networks.normalising import OutputLayer
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.network import Drop, TranslationNetwork, keep
+from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
-from moses_rnn.networks.translation_network import TranslationNetwork
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.networks.vocabulary import END_ID, Ids
 

@@ -11,10 +11,9 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.translation_network import NetworkOfPairs
 from moses_rnn.networks.vocabulary import Ids
 
 CPU = torch.device("cpu")
@@ -54,7 +53,7 @@ class Columns(NamedTuple):
     allowed: Tensor  # which of them each source may; sources × C
 
 
-SomeNetwork = TypeVar("SomeNetwork", bound=NetworkOfPairs)
+SomeNetwork = TypeVar("SomeNetwork", bound=nn.Module)
 SomeTerms = TypeVar("SomeTerms", bound=Terms)
 SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 

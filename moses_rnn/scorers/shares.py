@@ -1,16 +1,33 @@
-"""Sharing out what a language model gives to ``<unk>`` among the words that it stands for."""
+"""Sharing out what a language model gives to ``<unk>``: evenly, or by the n-gram probability of each word outside.
+
+p(w | h) = p_CSLM(<unk> | h) · p_n(w | h) / M(h) for a word w outside the shortlist, where M(h), the mass that the
+n-gram model gives to all words outside, makes the whole a distribution over the n-gram model's vocabulary (its own
+``<unk>`` being a word of it) and the shortlist. M(h) needs no sum over the vocabulary: for a backoff model with context
+h and its suffix h',
+
+    M(h) = Σ_{w seen after h} p_n(w | h) + b(h) · (M(h') - Σ_{w seen after h} p_n(w | h'))
+
+over words w outside, of which few are ever seen after a context. With B(h) the product of the backoff weights of h and
+all its suffixes this unrolls to M(h) = B(h) · (M() + Σ_j c(h_j)) over the suffixes h_j of h, where
+c(h) = Σ_{w seen after h} (p_n(w | h) / B(h) - p_n(w | h') / B(h')); and B(h) = p_n(<unk> | h) / p_n(<unk>), because
+``<unk>`` is seen after no context.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.errors import InputError, shown
+from moses_rnn.files.streams import find_input, read_lines
+from moses_rnn.moses.arpa import parse_arpa
+from moses_rnn.networks.vocabulary import END, Vocabulary
 from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import BEGIN, LanguageModel, Marks, Values, words_of
+from moses_rnn.scorers.language_models import BEGIN, LN_10, UNKNOWN, LanguageModel, Marks, Values, text, words_of
 from moses_rnn.table.table_blocks import Phrases
 
 NOT_SHARING = UNKNOWN, END, BEGIN
@@ -91,3 +108,157 @@ class _Sharing:
     def unknown(self, sentences: Phrases) -> Marks:
         """See `LanguageModel`."""
         return self._model.unknown(sentences)
+
+
+NOTHING = -98.0  # log10: ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
+LARGEST = 300.0  # log10 of what is summed up
+EXACT = 1e-4  # the share of M() below which M(h) is lost in KenLM's float32
+Context = tuple[bytes, ...]
+
+
+class Backoff:
+    """The share of a word outside the shortlist in what a network gives to ``<unk>``.
+
+    Args:
+        n_grams: of the model, shorter ones first, as `parse_arpa` gives them.
+        model: the same model, loaded.
+        vocabulary: the shortlist.
+        name: of the model's file, for messages.
+
+    Raises:
+        InputError: the model gives ``<unk>`` no probability, has seen it beside other words, or has an n-gram twice.
+    """
+
+    description = "backed off to an n-gram model"
+
+    def __init__(self, n_grams: Iterable[Context], model: KenlmScorer, vocabulary: Vocabulary, name: str) -> None:
+        self._model, self._name = model, name
+        self._unknown = self._log10_p(model.nothing(), UNKNOWN)
+        if self._unknown < NOTHING:
+            raise InputError(
+                f"{name}: expected a model that gives <unk> a probability, found {10**self._unknown:.0e}\n"
+                "  An n-gram model by lmplz gives it one."
+            )
+        known = {BEGIN, *vocabulary.words} - {UNKNOWN}
+        self.outside = 0.0  # M()
+        self.words = 0
+        self._corrections: defaultdict[Context, float] = defaultdict(float)
+        for n_gram in self._of_words_outside(n_grams, known):
+            *context, word = n_gram
+            if context:
+                self._corrections[tuple(context)] += self._scaled(context, word) - self._scaled(context[1:], word)
+            else:
+                self.outside += self._scaled((), word)
+                self.words += 1
+
+    def _of_words_outside(self, n_grams: Iterable[Context], known: set[bytes]) -> Iterator[Context]:
+        """Those that end in a word outside the shortlist, but for words that KenLM cannot be asked for."""
+        seen: set[Context] = set()
+        for n_gram in n_grams:
+            *context, word = n_gram
+            if context and UNKNOWN in n_gram:
+                raise _of_unknown(n_gram, self._name)
+            if word in known or text(word).encode() != word:
+                continue
+            if n_gram in seen:
+                raise InputError(f"{self._name}: expected each n-gram once, found {shown(b' '.join(n_gram))} again")
+            seen.add(n_gram)
+            yield n_gram
+
+    def log_mass(self, context: Sequence[bytes], state: Any) -> float:
+        """log M(h).
+
+        Args:
+            context: the words before, ``<s>`` among them, oldest first; the last order - 1 count.
+            state: the n-gram model's after them.
+
+        Raises:
+            InputError: the model leaves nothing for them.
+        """
+        known = tuple(context[-(self._model.order - 1) :]) if self._model.order > 1 else ()
+        added = sum(self._corrections.get(known[i:], 0.0) for i in range(len(known)))
+        if not self.outside + added > EXACT * self.outside:
+            raise self._without_rest(known)
+        return math.log(self.outside + added) + LN_10 * self._log10_b(state)
+
+    def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
+        """log p_n(w | h) / M(h) of some words; n.
+
+        Args:
+            sentences: target sentences.
+            unknown: places of the words, all words and end symbols counted, ascending.
+        """
+        wanted = iter([*map(int, unknown), -1])
+        values: list[float] = []
+        place, next_one = 0, next(wanted)
+        for sentence in sentences:
+            spelled = words_of(sentence)
+            last = place + len(spelled)
+            if place <= next_one <= last:
+                places = []
+                while place <= next_one <= last:
+                    places.append(next_one - place)
+                    next_one = next(wanted)
+                values += self._shares(spelled, places)
+            place = last + 1
+        return np.array(values, np.float64)
+
+    def _shares(self, sentence: Sequence[bytes], places: Sequence[int]) -> list[float]:
+        before, after = self._model.begin(), self._model.state()
+        values = []
+        for i, word in enumerate(sentence[: places[-1] + 1]):
+            log_p = LN_10 * self._model.model.BaseScore(before, text(word), after)
+            if i in places:
+                values.append(log_p - self.log_mass([BEGIN, *sentence[:i]], before))
+            before, after = after, before
+        return values
+
+    def _scaled(self, context: Sequence[bytes], word: bytes) -> float:
+        """p_n(w | h) / B(h)."""
+        state = self._after(context)
+        log10 = self._log10_p(state, word) - self._log10_b(state)
+        if log10 > LARGEST:
+            raise self._without_rest(context)
+        return float(10**log10)
+
+    def _log10_b(self, state: Any) -> float:
+        """log10 B(h)."""
+        return self._log10_p(state, UNKNOWN) - self._unknown
+
+    def _without_rest(self, context: Sequence[bytes]) -> InputError:
+        behind = shown(b" ".join(context))
+        return InputError(f"{self._name}: expected some probability for words never seen behind {behind}, found none")
+
+    def _after(self, context: Sequence[bytes]) -> Any:
+        begins = bool(context) and context[0] == BEGIN
+        before, after = (self._model.begin() if begins else self._model.nothing()), self._model.state()
+        for word in context[begins:]:
+            self._model.model.BaseScore(before, text(word), after)
+            before, after = after, before
+        return before
+
+    def _log10_p(self, state: Any, word: bytes) -> float:
+        return float(self._model.model.BaseScore(state, text(word), self._model.state()))
+
+
+def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = None) -> Backoff:
+    """The backoff to the n-gram model of an ARPA file.
+
+    Args:
+        file: plain or compressed.
+        vocabulary: the shortlist.
+        model: the same model, if it is loaded already.
+
+    Raises:
+        InputError: the file cannot be read; or as `Backoff`.
+    """
+    path = find_input(file)
+    return Backoff(parse_arpa(read_lines(path), path), model or KenlmScorer(path), vocabulary, path)
+
+
+def _of_unknown(n_gram: Context, name: str) -> InputError:
+    shown = b" ".join(n_gram).decode("utf-8", "replace")
+    return InputError(
+        f"{name}: expected no n-gram with <unk>, found {shown!r}\n"
+        "  An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
+    )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from moses_rnn.files.streams import find_input, read_blocks, read_lines
-from moses_rnn.networks.translation_network import NetworkOfPairs
+from moses_rnn.networks.network import NetworkOfPairs
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.training.embeddings_text import read_embeddings
 from moses_rnn.training.networks import Options

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.n_grams import n_grams_of
+from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.vocabulary import Ids
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions

@@ -19,9 +19,8 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError
 from moses_rnn.networks.batches import Batch
-from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
-from moses_rnn.networks.translation_network import TranslationNetwork
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions

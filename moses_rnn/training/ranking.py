@@ -11,8 +11,8 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.learning_curves import RANKED_WRONG
+from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.ranker import Ranker, hinge
 from moses_rnn.networks.slots import Slotted, in_slots
 from moses_rnn.networks.vocabulary import END_ID

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.dropout import Drop, drop_units
 from moses_rnn.networks.hardware import COMPILED
 from moses_rnn.networks.learning_curves import NATS, Measure
 from moses_rnn.networks.native_learning import NativeKernel, core_named
+from moses_rnn.networks.network import Drop, drop_units
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.ranks import Workers

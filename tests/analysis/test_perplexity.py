@@ -18,9 +18,9 @@ from moses_rnn.analysis.perplexity import (
     score_text,
 )
 from moses_rnn.errors import InputError, ScoreError
-from moses_rnn.scorers.backoff import open_backoff
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import LanguageModel
+from moses_rnn.scorers.shares import open_backoff
 from tests.scorers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
 
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]

@@ -9,8 +9,8 @@ import torch
 from moses_rnn.native import native_core
 from moses_rnn.networks.hardware import COMPILED, EAGER
 from moses_rnn.networks.native_learning import NativeKernel
+from moses_rnn.networks.network import NetworkOfPairs
 from moses_rnn.networks.softmax import WordPartition, WordSample
-from moses_rnn.networks.translation_network import NetworkOfPairs
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
 from tests.networks.id_pairs import random_pairs
 from tests.networks.networks import weights_of

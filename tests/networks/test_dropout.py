@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from moses_rnn.networks.dropout import drop_units, keep
+from moses_rnn.networks.network import drop_units, keep
 
 CPU = torch.device("cpu")
 

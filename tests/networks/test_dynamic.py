@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from moses_rnn.networks.dynamic import Learner
 from moses_rnn.networks.vocabulary import END_ID
+from moses_rnn.scorers.dynamic import Learner
 from tests.networks import reference_rnnlm
 from tests.networks.id_pairs import flat
 from tests.networks.networks import rnnlm_network, some_sentences, weights_of

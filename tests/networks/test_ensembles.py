@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from moses_rnn.networks.encdec import EncDecStepper
-from moses_rnn.networks.ensembles import COMBINATIONS, EnsembleStepper, Member
 from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.steps import Columns
 from moses_rnn.networks.vocabulary import END_ID
+from moses_rnn.scorers.ensembles import COMBINATIONS, EnsembleStepper, Member
 from tests.networks import reference, reference_ensembles, reference_rnnsearch
 from tests.networks.id_pairs import random_pairs, score
 from tests.networks.networks import CUSTOM, encdec_network, search_network, weights_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.softmax import OutputLayer
 from moses_rnn.networks.steps import node_blocks
 
 R, K, PREFIXES = 4, 50, 6

@@ -7,8 +7,8 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.moses.arpa import parse_arpa
-from moses_rnn.scorers.backoff import Backoff
 from moses_rnn.scorers.kenlm import KenlmScorer
+from moses_rnn.scorers.shares import Backoff
 from moses_rnn.table.phrase_forms import words
 from tests.scorers.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
 

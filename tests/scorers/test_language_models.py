@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from moses_rnn.scorers.backoff import Backoff
 from moses_rnn.scorers.language_models import sums
+from moses_rnn.scorers.shares import Backoff
 from moses_rnn.table.table_blocks import Pairs
 from tests.scorers.tiny_lm import CORPUS, SMALL, checkpoint
 

@@ -9,7 +9,7 @@ import torch
 from moses_rnn.errors import InputError
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.mixtures import Mixture, check_mixture, combined
+from moses_rnn.scorers.ensembles import Mixture, check_mixture, combined
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.table_blocks import Pairs
 from tests.networks.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint

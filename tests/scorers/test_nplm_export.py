@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.moses.nplm import NEVER
+from moses_rnn.networks.cslm import normalisers, nplm_network
 from moses_rnn.networks.n_grams import NGramScores
-from moses_rnn.scorers.nplm_export import normalisers, nplm_network
 from moses_rnn.table.table_blocks import PhraseIds
 from tests.scorers.tiny_lm import SENTENCES, checkpoint
 
@@ -56,14 +56,18 @@ def dot(row, values):
     return sum(a * b for a, b in zip(row, values, strict=True))
 
 
+def exported_lines(model, mean):
+    return nplm_network(model.network, model.target_vocabulary, mean).lines()
+
+
 @pytest.fixture
 def exported():
-    return Nplm(b"".join(nplm_network(checkpoint(), MEAN).lines()))
+    return Nplm(b"".join(exported_lines(checkpoint(), MEAN)))
 
 
 @pytest.mark.parametrize("order", [2, 3, 6])
 def test_log_probabilities_are_ours_but_for_the_mean(order):
-    nplm = Nplm(b"".join(nplm_network(checkpoint(order), MEAN).lines()))
+    nplm = Nplm(b"".join(exported_lines(checkpoint(order), MEAN)))
     scores = NGramScores(checkpoint(order).network)
     n_grams = scores.n_grams(
         *PhraseIds(checkpoint(order).target_vocabulary.id_of())([text.encode() for text in SENTENCES])
@@ -94,14 +98,14 @@ def test_a_short_context_is_filled_up_with_begins_or_with_nothing(exported):
 
 def test_how_far_log_z_is_from_0():
     given = checkpoint()
-    nplm = Nplm(b"".join(nplm_network(given, 0.0).lines()))
+    nplm = Nplm(b"".join(exported_lines(given, 0.0)))
     n_grams = NGramScores(given.network).n_grams(
         *PhraseIds(given.target_vocabulary.id_of())([line.strip() for line in CORPUS if line.strip()])
     )
     contexts = [[nplm.id["<s>"] if i == K else i for i in context] for *context, _ in n_grams.tolist()]
     log_Z = [math.log(sum(map(math.exp, nplm.scores(context)[:K]))) for context in contexts]
     mean = sum(log_Z) / len(log_Z)
-    found = normalisers(given, CORPUS, "dev.fr")
+    found = normalisers(given.network, given.target_vocabulary, CORPUS, "dev.fr")
     assert found.tokens == sum(len(line.split()) + 1 for line in CORPUS if line.strip())
     assert found.mean == pytest.approx(mean, abs=1e-5)
     assert found.mean_abs == pytest.approx(sum(map(abs, log_Z)) / len(log_Z), abs=1e-5)

@@ -6,9 +6,8 @@ import pytest
 
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.backoff import Backoff
 from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.shares import ClosedVocabulary, EvenShares, even_shares, types_of
+from moses_rnn.scorers.shares import Backoff, ClosedVocabulary, EvenShares, even_shares, types_of
 from tests.networks.checkpoints import rnnlm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, rnnlm_network
 from tests.scorers.tiny_lm import BackoffModel

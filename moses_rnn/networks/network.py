@@ -1,18 +1,45 @@
-"""What all networks of pairs have in common, for learning, and those of them that give p(target | source)."""
+"""What networks have in common, for learning: dropout (Srivastava et al. 2014), and what all networks of pairs have."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from moses_rnn.networks.batches import Batch
-from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.softmax import Estimate
+
+Drop = Callable[[Tensor], Tensor]
+
+
+def keep(x: Tensor) -> Tensor:
+    """Leave nothing out."""
+    return x
+
+
+def drop_units(share: float, seed: int, device: torch.device) -> Drop:
+    """A function that sets a share of the units to zero and scales the others up; of any shape.
+
+    A number decides which, so that a resumed training leaves out the same units.
+
+    Args:
+        share: of the units, from 0 to below 1.
+        seed: decides which.
+        device: of the units.
+    """
+    if not share:
+        return keep
+    random = torch.Generator(device).manual_seed(seed)
+
+    def drop(x: Tensor) -> Tensor:
+        kept = torch.empty_like(x).bernoulli_(1 - share, generator=random)
+        return x * kept.div_(1 - share)
+
+    return drop
 
 
 class NetworkOfPairs(nn.Module):
