@@ -39,9 +39,8 @@ from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.lstm import PEEPHOLES, SUMS, lstm_step
 from moses_rnn.networks.native_learning import NativeKernel, times
-from moses_rnn.networks.network import Drop
-from moses_rnn.networks.softmax import OutputLayer
-from moses_rnn.networks.steps import Columns, NodeBlock, Stepper, for_scoring
+from moses_rnn.networks.network import Drop, NetworkStepper
+from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.networks.vocabulary import Ids
 
@@ -270,23 +269,7 @@ def cell_stepper(model: CellEncDec, device: str, dtype: torch.dtype) -> Stepper[
     """The stepper of a network by its cell; arguments as of `EncDecStepper`."""
     if model.config.cell in PLAIN:
         return CellStepper(model, device, dtype)
-    make = ResetAfterStepper if model.encoder.resets_after else EncDecStepper
-    return make(model, device, dtype)
-
-
-class ResetAfterStepper(EncDecStepper):
-    """The RNN Encoder-Decoder whose encoder's reset gate acts after the product."""
-
-    def _prepare_encoder(self, model: EncDec) -> None:
-        super()._prepare_encoder(model)
-        self._x_W, self._x_U = self._weight(model.encoder.W), self._weight(model.encoder.U)
-
-    def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
-        h, e = states.index_select(0, above), self._x_e.index_select(0, words)
-        eh = torch.cat([e, h.to(e.dtype)], 1)
-        z, r = torch.sigmoid(self._times(eh, self._x_gates) + self._x_gates_b).chunk(2, 1)
-        inside = self._times(e, self._x_W) + r * self._times(h, self._x_U) + self._x_candidate_b
-        return torch.lerp(torch.tanh(inside), h, z)
+    return EncDecStepper(model, device, dtype)
 
 
 class CellPrefixes(NamedTuple):
@@ -306,12 +289,11 @@ class SteppedCell:
 
     Args:
         part: encoder or decoder, in the type of states.
-        embedding: its words'; K × E.
         product_dtype: of matrix products.
     """
 
-    def __init__(self, part: PlainCell, embedding: Tensor, product_dtype: torch.dtype) -> None:
-        self.embedding = embedding
+    def __init__(self, part: CellEncoder | CellDecoder, product_dtype: torch.dtype) -> None:
+        self.embedding = part.embedding
         self.cell, self._own = part.cell, part.own()
         self._WU = torch.cat([part.stacked("W"), part.stacked("U")], 1).to(product_dtype)  # SH × (E + H)
 
@@ -330,32 +312,19 @@ class SteppedCell:
         return state.chunk(self.cell.carried, 1)[0]
 
 
-class CellStepper(Stepper[Terms, CellPrefixes]):
-    """An RNN Encoder-Decoder of another cell, stepped over packed rows.
+class CellStepper(NetworkStepper[Terms, CellPrefixes]):
+    """An RNN Encoder-Decoder of another cell, stepped over packed rows."""
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-    """
+    _model: CellEncDec
 
-    def __init__(
-        self,
-        model: CellEncDec,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        self.device = torch.device(device)
-        self.vocabulary_size = model.config.target_vocabulary_size
-        self._product_dtype = dtype
-        model, kind = for_scoring(model, self.device, dtype)
-        encoder, decoder = model.encoder, model.decoder
+    def _prepare(self) -> None:
+        encoder, decoder = self._model.encoder, self._model.decoder
         assert isinstance(encoder, CellEncoder)
         assert isinstance(decoder, CellDecoder)
-        self._model, self._decoder = model, decoder
-        self._read, self._written = (SteppedCell(part, part.embedding, dtype) for part in (encoder, decoder))
+        self._decoder = decoder
+        self._read, self._written = (SteppedCell(part, self._product_dtype) for part in (encoder, decoder))
         self._b = encoder.stacked("b")
-        self._output = OutputLayer(decoder.G_l, decoder.b_G, dtype, kind)
+        self._output = self._make_output(decoder.G_l, decoder.b_G)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
@@ -387,18 +356,6 @@ class CellStepper(Stepper[Terms, CellPrefixes]):
         sources, e = prefixes.sources[rows], self._written.embedding.index_select(0, words)
         state = prefixes.state.index_select(0, rows)
         return CellPrefixes(sources, e, self._written.step(e, state, terms.Cc.index_select(0, sources)))
-
-    @torch.inference_mode()
-    def next_log_probs(self, terms: Terms, prefixes: CellPrefixes, columns: Columns | None = None) -> Tensor:
-        """See `Stepper`."""
-        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, columns)
-
-    @torch.inference_mode()
-    def word_log_probs(
-        self, terms: Terms, prefixes: CellPrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
-    ) -> Tensor:
-        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
-        return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
 
     def _read_out(self, terms: Terms, prefixes: CellPrefixes) -> Tensor:
         """G_r s_t of each prefix: what it predicts, before the words; prefixes × R."""

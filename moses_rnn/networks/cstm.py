@@ -22,7 +22,7 @@ from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, distinct_rows, in_slots
 from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
-from moses_rnn.networks.steps import for_scoring, node_blocks
+from moses_rnn.networks.steps import node_blocks
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
 from moses_rnn.networks.vocabulary import END_ID
 
@@ -145,30 +145,17 @@ Ints = npt.NDArray[np.int64]
 
 
 class CstmPairs(SlottedPairs):
-    """See `PairNetwork`; memory grows with the pairs that are scored together.
+    """See `SlottedPairs`; memory grows with the pairs that are scored together."""
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
-    """
+    _model: Cstm
 
-    def __init__(
-        self,
-        model: Cstm,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        floor: float | None = None,
-    ) -> None:
-        super().__init__(device, model.config.slots, floor)
-        self._product_dtype, self._config = dtype, model.config
-        self._model, kind = for_scoring(model, self.device, dtype)
-        self._outputs = [OutputLayer(*self._model.output(k + 1), dtype, kind) for k in range(self._slots)]
+    def _prepare(self) -> None:
+        how = self._product_dtype, self._dtype
+        self._outputs = [OutputLayer(*self._model.output(k + 1), *how) for k in range(self._slots)]
 
     def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         S = self._slots
-        distinct, source_of = distinct_rows(in_slots(*sources, S, self._config.source_vocabulary_size))
+        distinct, source_of = distinct_rows(in_slots(*sources, S, self._model.config.source_vocabulary_size))
         h = self._model.hidden(torch.from_numpy(distinct).to(self.device), self._product_dtype)
         words, order = in_slots(*targets, S, END_ID), np.argsort(source_of, kind="stable")
         ends, totals = np.minimum(targets[1] + 1, S)[order], np.zeros(len(order))
@@ -186,7 +173,7 @@ class CstmPairs(SlottedPairs):
         rows, chosen, sources = (
             torch.from_numpy(np.ascontiguousarray(array)).to(self.device) for array in (above, words, needed)
         )
-        blocks = node_blocks(above, len(needed), self._config.target_vocabulary_size, self.device)
+        blocks = node_blocks(above, len(needed), self._model.config.target_vocabulary_size, self.device)
         log_probs = self._outputs[k].chosen(h.index_select(0, sources), rows, chosen, blocks)
         values: Values = log_probs.double().cpu().numpy()
         return values

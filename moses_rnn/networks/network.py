@@ -1,17 +1,20 @@
-"""What networks have in common, for learning: dropout (Srivastava et al. 2014), and what all networks of pairs have."""
+"""What networks have in common: dropout (Srivastava et al. 2014), and what all networks of pairs have."""
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.softmax import Estimate
+from moses_rnn.networks.softmax import Estimate, OutputLayer
+from moses_rnn.networks.steps import Columns, NodeBlock, SomePrefixes, SomeTerms, Stepper
 
 Drop = Callable[[Tensor], Tensor]
 
@@ -99,3 +102,75 @@ class TranslationNetwork(NetworkOfPairs):
         Returns:
             One value for each of ``targets.packed()``; nodes.
         """
+
+
+# -- scoring and search
+
+SomeNetwork = TypeVar("SomeNetwork", bound=nn.Module)
+
+
+def for_scoring(
+    model: SomeNetwork, device: torch.device | str, product_dtype: torch.dtype
+) -> tuple[SomeNetwork, torch.dtype]:
+    """A copy of a trained network that learns nothing, and the type of all its numbers: float32, or float64.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        product_dtype: of matrix products, which alone may be rounded further.
+    """
+    dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
+    return copy.deepcopy(model).requires_grad_(False).to(device, dtype), dtype
+
+
+class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
+    """A network that predicts words by one softmax, stepped over packed rows.
+
+    States, gates and normalisation are float32, or float64 as products are.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+    """
+
+    _model: Any  # a copy, where it computes
+    _output: OutputLayer
+
+    def __init__(self, model: Any, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+        self.device = torch.device(device)
+        self.vocabulary_size = model.config.target_vocabulary_size
+        self._product_dtype = dtype
+        self._model, self._dtype = for_scoring(model, self.device, dtype)
+        self._prepare()
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Arrange the weights, and make the `_output` layer."""
+
+    @abstractmethod
+    def _read_out(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
+        """What each prefix predicts, before the words; prefixes × R."""
+
+    @torch.inference_mode()
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`; as exact as the products are: bfloat16 ones show in its second decimal."""
+        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, columns)
+
+    @torch.inference_mode()
+    def word_log_probs(
+        self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+    ) -> Tensor:
+        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
+        return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
+
+    def _make_output(self, G: Tensor, b_G: Tensor) -> OutputLayer:
+        return OutputLayer(G, b_G, self._product_dtype, self._dtype)
+
+    def _weight(self, matrix: Tensor) -> Tensor:
+        """In the type of products."""
+        return matrix.to(self._product_dtype).contiguous()
+
+    def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
+        """A product, given back in the type of states."""
+        return linear(rows.to(self._product_dtype), matrix).to(self._dtype)

@@ -20,7 +20,6 @@ from moses_rnn.networks.learning_curves import RANKED_WRONG
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, NetworkOfPairs, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, distinct_rows, in_slots
-from moses_rnn.networks.steps import for_scoring
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
 
 INITIAL_RANGE = 0.1
@@ -123,25 +122,13 @@ def hinge(right: Tensor, wrong: Tensor) -> Tensor:
 
 
 class RankerPairs(SlottedPairs):
-    """See `PairNetwork`, whose "log-probabilities" are here the ranker's scores s.
+    """See `SlottedPairs`; the "log-probabilities" are the ranker's scores s."""
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
-    """
+    _model: Ranker
 
-    def __init__(
-        self,
-        model: Ranker,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        floor: float | None = None,
-    ) -> None:
-        super().__init__(device, model.config.slots, floor)
-        self._model, self._dtype = for_scoring(model, self.device, dtype)
-        self._halves = [half.to(dtype).contiguous() for half in self._model.W_1.chunk(2, 1)]  # of source, of target
+    def _prepare(self) -> None:
+        halves = self._model.W_1.chunk(2, 1)  # of source, of target
+        self._halves = [half.to(self._product_dtype).contiguous() for half in halves]
 
     def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         source, target = self._halves

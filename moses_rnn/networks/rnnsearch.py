@@ -7,7 +7,7 @@ R output rank, K words. A matrix W maps a column vector; on rows of states that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -22,10 +22,9 @@ from moses_rnn.networks.config import Config, GatedStep, Rare, Size, SizeOrNone,
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.network import Drop, TranslationNetwork, keep
+from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
 from moses_rnn.networks.recurrence import Recurrence
-from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
-from moses_rnn.networks.steps import Columns, NodeBlock, Stepper, for_scoring
+from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
@@ -415,40 +414,20 @@ class SearchPrefixes(NamedTuple):
         return SearchPrefixes(*(tensor[rows] for tensor in self))
 
 
-class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
-    """RNNsearch, stepped over packed rows.
+class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
+    """RNNsearch, stepped over packed rows."""
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-    """
+    _model: RnnSearch
 
-    def __init__(
-        self,
-        model: RnnSearch,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        self.device = torch.device(device)
-        self.vocabulary_size = model.config.target_vocabulary_size
-        self._product_dtype = dtype
-        self._model, self._dtype = for_scoring(model, self.device, dtype)
+    def _prepare(self) -> None:
         decoder, align = self._model.decoder, self._model.align
-        self._v = align.v
         self._W_e = self._weight(torch.cat([decoder.W_z, decoder.W_r, decoder.W]))
         self._b = torch.cat([decoder.b_z, decoder.b_r, decoder.b])
         self._W_a, self._U_gates = self._weight(align.W_a), self._weight(torch.cat([decoder.U_z, decoder.U_r]))
         self._C = self._weight(torch.cat([decoder.C_z, decoder.C_r, decoder.C]))
         self._U = self._weight(decoder.U)
-        self._output = OutputLayer(decoder.output, decoder.b_G, dtype, self._dtype)
-
-    def _weight(self, tensor: Tensor) -> Tensor:
-        return tensor.detach().to(self._product_dtype).contiguous()
-
-    def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
-        """A product, given back in the type of states."""
-        return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
+        self._updates_first = decoder.updates_first
+        self._output = self._make_output(decoder.output, decoder.b_G)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
@@ -481,23 +460,6 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         s = self._update(e, s, prefixes.c.index_select(0, rows))
         return SearchPrefixes(sources, e, s, *self._look(terms, sources, s))
 
-    @torch.inference_mode()
-    def next_log_probs(self, terms: SearchTerms, prefixes: SearchPrefixes, columns: Columns | None = None) -> Tensor:
-        """See `Stepper`."""
-        return self._output.log_probs(self._read_out(prefixes), prefixes.sources, columns)
-
-    @torch.inference_mode()
-    def word_log_probs(
-        self,
-        terms: SearchTerms,
-        prefixes: SearchPrefixes,
-        rows: Tensor,
-        words: Tensor,
-        blocks: Sequence[NodeBlock],
-    ) -> Tensor:
-        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
-        return self._output.chosen(self._read_out(prefixes), rows, words, blocks)
-
     def alignment(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
         """α of the word that follows each prefix; prefixes × longest N, zeros where a source has no word."""
         return prefixes.alpha
@@ -505,10 +467,6 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
     def summaries(self, terms: SearchTerms) -> Tensor:
         """s_0 of each source: tanh(W_s ←h_1), all that the decoder knows before it looks; sources × H."""
         return terms.s_0
-
-    @property
-    def _updates_first(self) -> bool:
-        return self._model.decoder.updates_first
 
     def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """c and α of some states of some sources; rows × 2H and rows × longest N.
@@ -531,7 +489,7 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
             annotations.Uh[:, :width].index_select(0, sources),
             present[:, :width],
         )
-        alpha = weigh(Ws, self._v, these)
+        alpha = weigh(Ws, self._model.align.v, these)
         c = torch.bmm(alpha[:, None, :], these.h).squeeze(1)
         return c, torch.nn.functional.pad(alpha, (0, N - width))
 
@@ -547,8 +505,8 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         z, rs = gates(x, self._times(s, self._U_gates), Cc, s)
         return updated(x, self._times(rs, self._U), Cc, z, s)
 
-    def _read_out(self, prefixes: SearchPrefixes) -> Tensor:
-        """t_i, or G_r t_i: what each prefix predicts, before the words; prefixes × M or prefixes × R."""
+    def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
+        """t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
         return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c), self._product_dtype)
 
 

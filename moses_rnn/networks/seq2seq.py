@@ -23,9 +23,8 @@ from moses_rnn.networks.config import Config, Limits, Rare, Size, Unit, draw_uni
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.lstm import Lstm, LstmStack, State, lstm_step
-from moses_rnn.networks.network import Drop, TranslationNetwork, keep
-from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
-from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
+from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
+from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -176,35 +175,21 @@ class Seq2SeqPrefixes(NamedTuple):
         return Seq2SeqPrefixes(self.sources[rows], layers)
 
 
-class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
-    """The deep LSTM, stepped over packed rows.
+class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
+    """The deep LSTM, stepped over packed rows."""
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-    """
+    _model: Seq2Seq
 
-    def __init__(
-        self,
-        model: Seq2Seq,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        self.device = torch.device(device)
-        self.vocabulary_size = model.config.target_vocabulary_size
-        self._reverses = model.encoder.reverses
-        self._encoder, self._decoder = (
-            SteppedStack(stack, self.device, dtype) for stack in (model.encoder, model.decoder)
-        )
-        G, b_G = model.decoder.G.to(self.device), model.decoder.b_G.to(self.device)
-        self._output = OutputLayer(G, b_G, dtype, self._decoder.dtype)
+    def _prepare(self) -> None:
+        encoder, decoder = self._model.encoder, self._model.decoder
+        self._encoder, self._decoder = (SteppedStack(stack, self._product_dtype) for stack in (encoder, decoder))
+        self._output = self._make_output(decoder.G, decoder.b_G)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct beginning of the sources, in the order of reading, is stepped once."""
-        sources = build_trie(reverse_each(ids, lengths) if self._reverses else ids, lengths)
-        states = self._encoder.nothing(sources.roots)
+        sources = build_trie(reverse_each(ids, lengths) if self._model.encoder.reverses else ids, lengths)
+        states = tuple(self._model.encoder.nothing(sources.roots))
         last = []
         for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
             states = self._encoder.step(words, states, parents)
@@ -225,22 +210,9 @@ class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
         return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
 
-    @torch.inference_mode()
-    def next_log_probs(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes, columns: Columns | None = None) -> Tensor:
-        """See `Stepper`."""
-        return self._output.log_probs(prefixes.layers[-1].h, prefixes.sources, columns)
-
-    @torch.inference_mode()
-    def word_log_probs(
-        self,
-        terms: Seq2SeqTerms,
-        prefixes: Seq2SeqPrefixes,
-        rows: Tensor,
-        words: Tensor,
-        blocks: Sequence[NodeBlock],
-    ) -> Tensor:
-        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
-        return self._output.chosen(prefixes.layers[-1].h, rows, words, blocks)
+    def _read_out(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes) -> Tensor:
+        """h'^L of each prefix; prefixes × H."""
+        return prefixes.layers[-1].h
 
     def summaries(self, terms: Seq2SeqTerms) -> Tensor:
         """h of all layers after each source's last word, the lowest layer's first; sources × LH.
@@ -262,38 +234,28 @@ class SteppedStack:
     """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam.
 
     Args:
-        stack: as trained.
-        device: where to compute.
+        stack: in the type of states.
         product_dtype: of matrix products.
     """
 
-    def __init__(self, stack: LstmStack, device: torch.device, product_dtype: torch.dtype) -> None:
-        self.dtype = torch.float64 if product_dtype == torch.float64 else torch.float32  # of states
-        self._device, self._product_dtype = device, product_dtype
-        self._embedding = stack.embedding.detach().to(device, product_dtype)
-        self._layers = [self._prepared(layer) for layer in stack.layers]
-        self._hidden_size = stack.hidden_size
-
-    @torch.no_grad()
-    def _prepared(self, layer: Lstm) -> SteppedLayer:
-        W, U, b, p = layer.weights()
-        WU = torch.cat([W, U], 1).to(self._device, self._product_dtype)
-        return SteppedLayer(WU, b.to(self._device, self.dtype), None if p is None else p.to(self._device, self.dtype))
-
-    def nothing(self, rows: int) -> tuple[State, ...]:
-        """h_0 = m_0 = 0 of each layer."""
-        zeros = torch.zeros(rows, self._hidden_size, dtype=self.dtype, device=self._device)
-        return (State(zeros, zeros),) * len(self._layers)
+    def __init__(self, stack: LstmStack, product_dtype: torch.dtype) -> None:
+        self._embedding = stack.embedding.to(product_dtype)
+        self._layers = [_prepared(layer, product_dtype) for layer in stack.layers]
 
     def step(self, words: Tensor, states: Sequence[State], rows: Tensor) -> tuple[State, ...]:
         """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
         a, stepped = self._embedding.index_select(0, words), []
         for (WU, b, p), state in zip(self._layers, states, strict=True):
             h, m = state.take(rows)
-            sums = linear(torch.cat([a, h.to(self._product_dtype)], 1), WU).to(self.dtype)
+            sums = linear(torch.cat([a, h.to(a.dtype)], 1), WU).to(h.dtype)
             stepped.append(State(*lstm_step(b, sums, p, m)))
-            a = stepped[-1].h.to(self._product_dtype)
+            a = stepped[-1].h.to(a.dtype)
         return tuple(stepped)
+
+
+def _prepared(layer: Lstm, product_dtype: torch.dtype) -> SteppedLayer:
+    W, U, b, p = layer.weights()
+    return SteppedLayer(torch.cat([W, U], 1).to(product_dtype), b, p)
 
 
 def reverse_each(ids: Ids, lengths: Lengths) -> Ids:

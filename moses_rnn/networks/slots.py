@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import torch
 from moses_rnn.errors import PairError
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.config import Limits
+from moses_rnn.networks.network import for_scoring
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
 from moses_rnn.networks.tries import take_phrases
 from moses_rnn.networks.vocabulary import Ids
@@ -49,17 +50,33 @@ def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted
 
 
 class SlottedPairs(ABC):
-    """See `PairNetwork`.
+    """A network of slots, arranged to score phrase pairs; see `PairNetwork`.
 
     Args:
+        model: the trained network.
         device: where to compute.
-        slots: words of a phrase at most.
-        floor: what a pair scores that has a longer phrase; None: it is refused.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+        floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
     """
 
-    def __init__(self, device: torch.device | str, slots: int, floor: float | None) -> None:
+    _model: Any  # a copy, where it computes
+
+    def __init__(
+        self,
+        model: Any,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        floor: float | None = None,
+    ) -> None:
         self.device = torch.device(device)
-        self._slots, self._floor = slots, floor
+        self._slots, self._floor = model.config.slots, floor
+        self._product_dtype = dtype
+        self._model, self._dtype = for_scoring(model, self.device, dtype)
+        self._prepare()
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Arrange the weights."""
 
     @torch.inference_mode()
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:

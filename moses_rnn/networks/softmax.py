@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.networks import kernel as kernels
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
 from moses_rnn.networks.steps import Columns, NodeBlock
@@ -199,12 +198,18 @@ class OutputLayer:
     def _normalised(self, projected: Tensor, above: Tensor, words: Tensor) -> Tensor:
         """log p of words, each after one of a few prefixes; nodes.
 
-        Rounded products would show in the logits of the word and of the likeliest one, which are therefore computed
-        again; over all others their errors cancel.
+        Near p = 1, log p is the small difference of two large numbers. With the largest logit taken out of the sum of
+        exp(logit - largest), log p = (logit - largest) - log1p(rest) keeps its precision. Rounded products would show
+        in the logits of the word and of the likeliest one, which are therefore computed again; over all others their
+        errors cancel.
         """
         logits = linear(projected.to(self._product_dtype), self._G)  # prefixes × K
         chosen = logits[above, words] + self._b_G[words]
-        largest, at, rest = kernels.normaliser(logits, self._b_G, self._numbers)
+        x = logits.to(self._dtype).add_(self._b_G)
+        largest = x.amax(1, keepdim=True)
+        at = torch.where(x == largest, self._numbers, 0.0).amax(1, keepdim=True).long()  # faster than argmax
+        rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
+        largest, at = largest.squeeze(1), at.squeeze(1)
         if self._product_dtype != self._dtype:
             exact = self._logit(projected, at)
             rest *= torch.exp(largest - exact)

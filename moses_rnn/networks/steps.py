@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -11,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import Ids
@@ -53,7 +52,6 @@ class Columns(NamedTuple):
     allowed: Tensor  # which of them each source may; sources × C
 
 
-SomeNetwork = TypeVar("SomeNetwork", bound=nn.Module)
 SomeTerms = TypeVar("SomeTerms", bound=Terms)
 SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 
@@ -150,18 +148,3 @@ def node_blocks(
     blocks = list(row_blocks(prefixes, words, device))
     bounds = np.searchsorted(parents, [*(block.start for block in blocks), prefixes]).tolist()
     return [NodeBlock(block, slice(*ends)) for block, ends in zip(blocks, pairwise(bounds), strict=True)]
-
-
-def for_scoring(
-    model: SomeNetwork, device: torch.device, product_dtype: torch.dtype
-) -> tuple[SomeNetwork, torch.dtype]:
-    """A copy of a trained network that learns nothing, and the type of all its numbers: float32, or float64.
-
-    Args:
-        model: the trained network.
-        device: where to compute.
-        product_dtype: of matrix products, which alone may be rounded further.
-    """
-    dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
-    model = copy.deepcopy(model).requires_grad_(False).to(device, dtype)
-    return model, dtype

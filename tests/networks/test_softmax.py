@@ -1,18 +1,21 @@
-"""log p of chosen words: exact or sampled, with the gradients that autograd would give."""
+"""log p of words: exact or sampled, with the gradients that autograd would give; all of them or some."""
 
 from math import exp, log
 
 import numpy as np
+import pytest
 import torch
 
 from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.softmax import (
+    OutputLayer,
     WordPartition,
     WordSample,
     chosen_log_probs,
     learned_log_probs,
     sampled_log_probs,
 )
+from moses_rnn.networks.steps import node_blocks
 
 WORDS = torch.tensor([2, 0, 7, 2, 5])
 
@@ -75,3 +78,46 @@ def test_gradients_of_a_partition_are_those_of_finite_differences():
         return learned_log_probs(projected, (G_l, b_G), WORDS, torch.float64, EAGER, partition)
 
     assert torch.autograd.gradcheck(log_probs, operands())
+
+
+# --- for scoring
+
+R, K, PREFIXES = 4, 50, 6
+ROWS, CHOSEN = np.array([0, 0, 2, 3, 5, 5, 5]), np.array([1, 49, 3, 0, 7, 7, 8])
+
+
+def layer_and_states(product_dtype, dtype, scale=1.0):
+    random = torch.Generator().manual_seed(1)
+    G = torch.randn(K, R, generator=random, dtype=torch.float64) * scale
+    b_G, projected = torch.randn(K, generator=random), torch.randn(PREFIXES, R, generator=random)
+    exact = torch.log_softmax(projected.double() @ G.T + b_G.double(), 1)
+    return OutputLayer(G, b_G, product_dtype, dtype), projected.to(dtype), exact
+
+
+def chosen(layer, projected):
+    blocks = node_blocks(ROWS, PREFIXES, K)
+    return layer.chosen(projected, torch.from_numpy(ROWS), torch.from_numpy(CHOSEN), blocks)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_all_words_and_some_words_agree(dtype):
+    layer, projected, exact = layer_and_states(dtype, dtype)
+    torch.testing.assert_close(layer.log_probs(projected, torch.arange(PREFIXES)), exact, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(chosen(layer, projected).double(), exact[ROWS, CHOSEN], rtol=1e-5, atol=1e-5)
+
+
+def test_near_certainty_is_exact_in_bfloat16():
+    layer, projected, exact = layer_and_states(torch.bfloat16, torch.float32, scale=30.0)
+    values = chosen(layer, projected).double()
+    torch.testing.assert_close(values, exact[ROWS, CHOSEN], rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_certain_word_keeps_its_relative_precision(dtype):
+    """exp(-30) is lost beside 1 in float32; alone it is not. Of equal ones, one alone is taken out."""
+    G = torch.tensor([[-30.0], [-30.0], [0.0], [-30.0]])
+    layer = OutputLayer(G, torch.zeros(4), dtype, torch.float32)
+    blocks = node_blocks(np.array([0, 1]), 2, 4)
+    certain, even = layer.chosen(torch.tensor([[1.0], [0.0]]), torch.tensor([0, 1]), torch.tensor([2, 3]), blocks)
+    assert certain.item() == pytest.approx(-3 * exp(-30), rel=1e-5)
+    assert even.item() == pytest.approx(-log(4))
