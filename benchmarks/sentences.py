@@ -37,7 +37,7 @@ from moses_rnn.training.networks import NETWORKS
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.parallel import ParallelTexts
 from moses_rnn.training.trainer import Trainer
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
+from moses_rnn.translation.search import BeamConfig, BeamSearch
 
 IGNORED = -100  # by cross_entropy
 BEAM = 12

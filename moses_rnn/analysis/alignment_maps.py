@@ -18,10 +18,8 @@ from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
-from moses_rnn.translation.alignments import Alpha, align, has_attention
-from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.hypotheses import Hypothesis
-from moses_rnn.translation.translate import MOST_WORDS, Translator
+from moses_rnn.translation.search import BeamConfig, Hypothesis
+from moses_rnn.translation.translate import MOST_WORDS, Alpha, Translator, align, has_attention
 
 BEAM = 12  # the paper's
 WORDS_PER_SOURCE_WORD = 3  # as moses-rnn nmt translate has it

@@ -49,7 +49,7 @@ from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import TableLine, log_of
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
-from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.search import Sampler, SamplingConfig
 
 EXACT = Compute(precision="fp64")
 LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores

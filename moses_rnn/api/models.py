@@ -34,11 +34,10 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
-from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.options import COPY, NEVER, NO
 from moses_rnn.translation.proposals import Proposer
-from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.search import BeamConfig, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, make_translator
-from moses_rnn.translation.unknown_words import COPY, NEVER, NO
 
 DRAWING = "fp64"  # in float32, one of some ten thousand samples would depend on what else is sampled
 WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation

@@ -352,7 +352,6 @@ def _name(model: Model, given: Judging) -> str:
 
 
 def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
-
     from moses_rnn.networks.hardware import Compute
     from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
 

@@ -25,7 +25,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.options import choose_model, model_beside_option, sound_signature
 from moses_rnn.files.streams import STANDARD_STREAM, find_input
-from moses_rnn.translation.extension import ExtensionRequest
+from moses_rnn.translation.options import ExtensionRequest
 
 if TYPE_CHECKING:
     from moses_rnn.moses.ini_editing import NewIni

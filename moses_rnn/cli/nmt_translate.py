@@ -23,8 +23,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
 from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.translation.request import TranslationRequest
-from moses_rnn.translation.unknown_words import RULES, WITH_LEXICON
+from moses_rnn.translation.options import RULES, WITH_LEXICON, TranslationRequest
 
 if TYPE_CHECKING:
     from moses_rnn.moses.lexicon import Lexicon

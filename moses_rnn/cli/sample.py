@@ -28,8 +28,8 @@ from moses_rnn.cli.command import (
 if TYPE_CHECKING:
     from moses_rnn.networks.steps import Stepper
     from moses_rnn.scorers.open import Model
-    from moses_rnn.translation.hypotheses import Writer
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
+    from moses_rnn.translation.search import Writer
 
 SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
 MAX_WORDS = 50  # of a target
@@ -165,8 +165,7 @@ def _proposer(model: Model, reading: Reading, known: Known | None, request: Samp
 
 
 def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Writer:
-    from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-    from moses_rnn.translation.sampling import Sampler, SamplingConfig
+    from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 
     if request.beam:
         width, best = request.beam, request.top

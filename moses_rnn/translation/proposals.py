@@ -17,7 +17,7 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.table.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.table_blocks import Pairs, Phrases
-from moses_rnn.translation.hypotheses import Writer
+from moses_rnn.translation.search import Writer
 
 if TYPE_CHECKING:
     from moses_rnn.scorers.open import Model

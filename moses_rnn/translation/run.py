@@ -18,16 +18,17 @@ from moses_rnn.scorers.open import model_files
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.translation import translate
-from moses_rnn.translation.alignments import NO_ALPHA, format_alignment
-from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.request import TranslationRequest
+from moses_rnn.translation.options import TranslationRequest
+from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import (
     FEW_LINE_ENDS,
+    NO_ALPHA,
     Counts,
     Translation,
     Translator,
     Words,
     blocks_of,
+    format_alignment,
     make_translator,
     no_attention,
     rule_of,

@@ -1,35 +1,41 @@
-"""Sentences in, their likeliest translations out, by beam search with any network that writes."""
+"""Sentences in, their likeliest translations out, by beam search with any network that writes.
+
+α, where a network with attention looked, is that of a chosen target by a second, forced pass over it. N source words
+with the end symbol, T target words.
+
+A word that the network cannot write is replaced by what the source has in its place: either attention says which source
+word that is (Jean et al. 2015, section 3.4), or the tokens that the network learned to write in place of rare words do
+(Luong et al. 2015).
+
+Candidate lists are the few target words that a source's translation is chosen from (Jean et al. 2015, section 3.3):
+V_x = {<unk>, </s>} ∪ the K most frequent words ∪ for each word of the source x its K' likeliest translations.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
 from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.steps import Columns, Stepper
-from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
+from moses_rnn.networks.inspection import finite
+from moses_rnn.networks.steps import Columns, Stepper, Terms
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.ensembles import Writer
-from moses_rnn.scorers.rare_words import UNKNOWN, Restored
+from moses_rnn.scorers.rare_words import UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrase_forms import words
-from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, has_attention, links
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.candidates import CandidateLists, Further
-from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis
-from moses_rnn.translation.unknown_words import (
-    COPY,
-    DICTIONARY,
-    NEVER,
-    NO,
-    Finish,
-    by_attention,
-    by_tokens,
-    word_for,
-)
+from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
+from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
 
 LINES = 512  # of a block: sorted by length among themselves, and equal ones searched once
 MOST_WORDS = 1000  # of a line
@@ -38,6 +44,165 @@ PREFIXES_NEAR = 1024  # searched together on a processor: enough for its product
 Words = list[bytes]
 SourceIds = tuple[int, ...]
 FEW_LINE_ENDS = "Does the file lack line ends?"
+Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N
+NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line
+NUMBERS_AT_ONCE = 1 << 22  # of α
+SPECIAL = UNKNOWN_ID, END_ID
+Further = tuple[int, ...]  # ids of candidates behind the most frequent words; ascending
+Places = Sequence[int | None]  # of each word that was written the place of its source word, from 0
+Finish = Callable[[Words, Words, Places | None], Restored]  # of source, what was written, and where the network looked
+
+
+def has_attention(stepper: Stepper[Any, Any]) -> bool:
+    """Whether a network says where it looks."""
+    terms = read_sources(stepper, [[]])
+    return stepper.alignment(terms, stepper.start(terms)) is not None
+
+
+def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
+    """α of each target that was written for the source beside it; sources have no end symbols and may repeat."""
+    if hypotheses:
+        largest = max(map(_rows, hypotheses)) * (max(map(len, sources)) + 1)
+        count = min(max(NUMBERS_AT_ONCE // max(largest, 1), 1), PREFIXES_AT_ONCE)
+        for first in range(0, len(hypotheses), count):
+            yield from _Forced(stepper, sources[first : first + count], hypotheses[first : first + count]).alphas()
+
+
+def _rows(hypothesis: Hypothesis) -> int:
+    """How many words were predicted, the end symbol among them."""
+    return len(hypothesis.words) + hypothesis.ended
+
+
+class _Forced:
+    """A pass over the words of some targets, all together; each distinct source is read once."""
+
+    def __init__(self, stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> None:
+        self._stepper = stepper
+        row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
+        self._sources = list(row_of)
+        self._source_of = [row_of[tuple(source)] for source in sources]
+        self._rows = list(map(_rows, hypotheses))
+        padded = [[*h.words, *[0] * (max(self._rows) - len(h.words))] for h in hypotheses]
+        self._words = torch.tensor(padded, dtype=torch.int64, device=stepper.device)
+
+    @torch.inference_mode()
+    def alphas(self) -> Iterator[Alpha]:
+        """Of each target."""
+        terms = read_sources(self._stepper, self._sources)
+        columns = max(map(len, self._sources)) + 1
+        whole = np.zeros((len(self._rows), max(self._rows), columns), np.float32)
+        for step, (targets, looks) in enumerate(self._steps(terms)):
+            whole[targets.cpu().numpy(), step] = finite(looks).float().cpu().numpy()
+        for alpha, rows, source in zip(whole, self._rows, self._source_of, strict=True):
+            yield alpha[:rows, : len(self._sources[source]) + 1].copy()
+
+    def _steps(self, terms: Terms) -> Iterator[tuple[Tensor, Tensor]]:
+        """The targets that have a word at each step, and α of it: targets × N."""
+        device = self._stepper.device
+        prefixes = self._stepper.start(terms)
+        rows = torch.tensor(self._rows, device=device)
+        at = torch.tensor(self._source_of, device=device)  # the prefix of each target
+        targets = torch.arange(len(rows), device=device)
+        for step in range(max(self._rows)):
+            alpha = self._stepper.alignment(terms, prefixes)
+            assert alpha is not None
+            yield targets, alpha[at]
+            goes_on = rows[targets] > step + 1
+            targets, at = targets[goes_on], at[goes_on]
+            if len(targets):
+                prefixes = self._stepper.step(terms, prefixes, at, self._words[targets, step])
+                at = torch.arange(len(targets), device=device)
+
+
+def links(alpha: Alpha, target_words: int) -> tuple[int, ...]:
+    """For each of T target words the source word that it looks at most, from 0; end symbols are left out."""
+    return tuple(alpha[:target_words, :-1].argmax(1).tolist())
+
+
+def format_alignment(number: int, source: Sequence[bytes], target: Sequence[bytes], alpha: Alpha) -> bytes:
+    """A line of JSON: α with the words that it is of, rounded to four digits; the line's number is from 1.
+
+    Words come without end symbols, which are the last column of α and the last row if there is one row more than words.
+    """
+    record = {
+        "line": number,
+        "source": [word.decode("utf-8", "surrogateescape") for word in source],
+        "target": [word.decode("utf-8", "surrogateescape") for word in target],
+        "alpha": np.round(alpha.astype(np.float64), 4).tolist(),
+    }
+    return json.dumps(record).encode() + b"\n"
+
+
+class CandidateLists:
+    """The candidates of sources.
+
+    Args:
+        target: what is written, by frequency.
+        lexicon: of source words, those outside the network's shortlist among them.
+        frequent: K.
+        of_each: K', translations of a source word.
+        tokens: how many words of `target` stand for others and are candidates always, before the most frequent words.
+    """
+
+    def __init__(self, target: Vocabulary, lexicon: Lexicon, frequent: int, of_each: int, tokens: int = 0) -> None:
+        self._id_of = target.id_of()
+        self._lexicon = lexicon
+        self._always = min(len(SPECIAL) + tokens + frequent, len(target))
+        self._of_each = of_each
+        self._of_word: dict[bytes, Further] = {}
+
+    def of(self, source: Sequence[bytes]) -> Further:
+        """The candidates of a source, but for the most frequent words."""
+        return tuple(sorted({word for of_word in map(self._translations, source) for word in of_word}))
+
+    def _translations(self, word: bytes) -> Further:
+        if word not in self._of_word:
+            ids = (self._id_of.get(target, UNKNOWN_ID) for target in self._lexicon.likeliest(word, self._of_each))
+            self._of_word[word] = tuple(i for i in ids if i >= self._always)
+        return self._of_word[word]
+
+    def columns(self, sources: Sequence[Further], device: torch.device) -> Columns:
+        """The candidates of sources that are searched together, given what `of` gives for each."""
+        further = np.unique(np.fromiter((word for of_source in sources for word in of_source), np.int64))
+        allowed = np.zeros((len(sources), self._always + len(further)), np.bool_)
+        allowed[:, : self._always] = True
+        for row, of_source in zip(allowed, sources, strict=True):
+            row[self._always + np.searchsorted(further, np.array(of_source, np.int64))] = True
+        words = np.concatenate([np.arange(self._always), further])
+        return Columns(torch.from_numpy(words).to(device), torch.from_numpy(allowed).to(device))
+
+
+def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
+    """What is written for a source word.
+
+    "copy": the word itself; "dictionary": its likeliest translation, or else itself; "lowercase": the same for words
+    that begin with a lower-case letter, and others themselves.
+    """
+    if rule == COPY or lexicon is None:
+        return lambda word: word
+    if rule == DICTIONARY:
+        return lambda word: lexicon.best(word) or word
+    return lambda word: (_is_lower(word) and lexicon.best(word)) or word
+
+
+def _is_lower(word: bytes) -> bool:
+    return word.decode("utf-8", "replace")[:1].islower()
+
+
+def replace_by_places(source: Words, written: Words, places: Places | None, chosen: WordFor) -> Restored:
+    """Each ``<unk>`` replaced by what is chosen for the source word in its place; without a place it stays."""
+    both = zip(written, places or [None] * len(written), strict=True)
+    return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
+
+
+def by_attention(chosen: WordFor) -> Finish:
+    """Replace each ``<unk>`` by what is chosen for the source word that it looks at most."""
+    return lambda source, written, places: replace_by_places(source, written, places, chosen)
+
+
+def by_tokens(rare: RareWords, shortlist: frozenset[bytes], chosen: WordFor) -> Finish:
+    """Restore what tokens stand for; `shortlist` has the words that were read."""
+    return lambda source, written, _: rare.restore(written, source, shortlist, chosen)
 
 
 class Query(NamedTuple):

@@ -1,21 +1,31 @@
-"""Tuning the weights of n-best lists: where they start, and who tunes them."""
+"""Tuning the weights of n-best lists: where they start, and by mert or by Moses's kbmira.
+
+kbmira is run through its files (mert/FeatureArray.cpp, ScoreArray.cpp). They are written here, and not by Moses's
+extractor, which would need the lists and references once more; for lists with a hypothesis of every sentence they are
+the same byte for byte (`extractor -d`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.tuning import RESTARTS
-from moses_rnn.tuning.bleu import Floats
-from moses_rnn.tuning.kbmira import run_kbmira
+from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
 from moses_rnn.tuning.lists import TunableList
 from moses_rnn.tuning.mert import TunedWeights, measure_weights, search_weights
 from moses_rnn.tuning.weights import Weights, count_values, select_weights
+
+FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
+ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of several decoder runs
 
 
 def tune(
@@ -70,3 +80,65 @@ def choose_start(points: TunableList, weights: Weights | None) -> Floats:
         return recover_weights(points)
     added = {label: [0.0] * count for label, count in count_values(points.names).items()}
     return select_weights(points.names, replace(weights, dense={**added, **weights.dense}))
+
+
+def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
+    """The weights, in the order of the list's names, that Moses's kbmira finds (batch MIRA; Cherry and Foster, 2012).
+
+    Raises:
+        InputError: there is no such program.
+        MosesRnnError: it failed, or found nothing with a BLEU above 0.
+    """
+    options = ["--dense-init", "init.dense", *FILES, "-o", "mira.out", "-J", str(ROUNDS), "-r", str(seed)]
+    with tempfile.TemporaryDirectory(prefix="moses-rnn-tune-") as name:
+        folder = Path(name)
+        # Names without their number: kbmira numbers those itself that follow each other.
+        weights = zip(points.names, start, strict=True)
+        _write(folder / "init.dense", (f"{label.rpartition('_')[0]}= {weight:.9g}\n" for label, weight in weights))
+        _write(folder / "features.dat", format_features(points))
+        _write(folder / "scores.dat", format_scores(points))
+        moses.run([str(moses.program("kbmira")), *options], b"", folder)
+        written = folder / "mira.out"
+        text = written.read_text(encoding="utf-8", errors="replace") if written.exists() else ""
+    words = text.split()[1::2]  # of lines such as "F0 0.5"
+    found = [_parse_number(word) for word in words]
+    if not any(found):
+        raise MosesRnnError("kbmira: found no weights with a BLEU above 0")
+    if len(found) != len(points.names) or not all(map(math.isfinite, found)):
+        raise MosesRnnError(f"kbmira: expected {len(points.names)} finite weights in mira.out, found {words}")
+    return np.array(found)
+
+
+def format_features(points: TunableList) -> Iterator[str]:
+    """The list as features.dat."""
+    heading = f"{len(points.names)} {' '.join(points.names)} "
+    return _format_sections(points, "FEATURES", heading, points.features, "%.9g " * len(points.names))
+
+
+def format_scores(points: TunableList) -> Iterator[str]:
+    """The list's statistics as scores.dat: matches and totals in turn, then the length of the reference."""
+    order = [column for n in range(4) for column in (MATCHES.start + n, TOTALS.start + n)] + [REFERENCE_LENGTH]
+    return _format_sections(points, "SCORES", f"{len(order)} BLEU", points.statistics[:, :, order], "%d " * len(order))
+
+
+def _format_sections(
+    points: TunableList, kind: str, heading: str, values: Floats | Integers, form: str
+) -> Iterator[str]:
+    """A section for each sentence; one without hypotheses has that of place 0, the empty translation."""
+    for sentence, count in enumerate(points.present.sum(1).tolist()):
+        rows = values[sentence, : max(count, 1)].tolist()
+        yield f"{kind}_TXT_BEGIN_0 {sentence} {len(rows)} {heading}\n"
+        yield from (form % tuple(row) + "\n" for row in rows)
+        yield f"{kind}_TXT_END_0\n"
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        file.writelines(parts)
+
+
+def _parse_number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan

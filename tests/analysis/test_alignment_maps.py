@@ -4,10 +4,8 @@ import numpy as np
 
 from moses_rnn.analysis.alignment_maps import AlignmentMap, map_alignments, map_first
 from moses_rnn.networks.hardware import HERE
-from moses_rnn.translation.alignments import align
-from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.hypotheses import Hypothesis
-from moses_rnn.translation.translate import Translator
+from moses_rnn.translation.search import BeamConfig, Hypothesis
+from moses_rnn.translation.translate import Translator, align
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.scorers.pairs import SOURCE, TARGET
 

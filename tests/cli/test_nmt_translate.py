@@ -14,7 +14,7 @@ from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import open_model, save_model
-from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from tests.commands import run, saved_lines
 from tests.networks.checkpoints import encdec_checkpoint

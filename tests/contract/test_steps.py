@@ -6,8 +6,7 @@ import torch
 
 from moses_rnn.networks.steps import Columns, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
 from tests.networks.id_pairs import flat, random_pairs, score
 from tests.networks.pretended_device import DEVICE, pretended_device

@@ -13,8 +13,7 @@ from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.softmax import WordPartition
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.scorers.open import open_model
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.commands import run, settings
 from tests.conftest import LEARNED, TINY
 from tests.networks.checkpoints import encdec_checkpoint, make_scorer

@@ -5,10 +5,10 @@ import subprocess
 import pytest
 
 from moses_rnn.moses.nbest import format_nbest_line, parse_nbest
-from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
-from moses_rnn.tuning.kbmira import format_features, format_scores
 from moses_rnn.tuning.lists import read_tunable
+from moses_rnn.tuning.tune import format_features, format_scores
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.sentences import sentences, text
 from tests.translation.writers import Attentive

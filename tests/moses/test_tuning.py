@@ -12,9 +12,8 @@ import pytest
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.tuning import RESTARTS
-from moses_rnn.tuning.kbmira import format_features, format_scores
 from moses_rnn.tuning.lists import bleu_of, choose, read_tunable
-from moses_rnn.tuning.tune import recover_weights, tune
+from moses_rnn.tuning.tune import format_features, format_scores, recover_weights, tune
 from moses_rnn.tuning.weights import format_ini, read_weights, select_weights
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.id_pairs import random_pairs
 from tests.networks.networks import encdec_network

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.translation import alignments
-from moses_rnn.translation.alignments import align, format_alignment, links
-from moses_rnn.translation.hypotheses import Hypothesis
+from moses_rnn.translation import translate
+from moses_rnn.translation.search import Hypothesis
+from moses_rnn.translation.translate import align, format_alignment, links
 from tests.networks.id_pairs import flat
 from tests.translation.writers import Attentive
 
@@ -34,7 +34,7 @@ def expected(network, source, hypothesis):
 
 @pytest.mark.parametrize("at_once", [1 << 22, 60, 1])
 def test_alpha_is_that_of_each_pair_alone(monkeypatch, at_once):
-    monkeypatch.setattr(alignments, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(translate, "NUMBERS_AT_ONCE", at_once)
     network = Attentive()
     alphas = list(align(network, SOURCES, WRITTEN))
     assert len(alphas) == len(WRITTEN)

@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
+from moses_rnn.translation.search import BeamConfig, BeamSearch
 from tests.networks import reference
 from tests.networks.networks import weights_of
 from tests.translation.writers import SOURCES, WORDS, flat, search, writer

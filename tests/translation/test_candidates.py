@@ -3,7 +3,7 @@
 import torch
 
 from moses_rnn.moses.lexicon import Lexicon
-from moses_rnn.translation.candidates import CandidateLists
+from moses_rnn.translation.translate import CandidateLists
 from tests.scorers.pairs import TARGET
 
 CPU = torch.device("cpu")

@@ -18,8 +18,8 @@ from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import Shape, parse_table
 from moses_rnn.table.table_blocks import Pairs
-from moses_rnn.translation.extend import extend
-from moses_rnn.translation.extension import LOWEST, NETWORK, ExtensionRequest
+from moses_rnn.translation.extend import LOWEST, NETWORK, extend
+from moses_rnn.translation.options import ExtensionRequest
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.writers import writer

@@ -10,7 +10,7 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.table.phrase_table import Shape, parse_line, parse_table
-from moses_rnn.translation.extension import (
+from moses_rnn.translation.extend import (
     INVERSE,
     INVERSE_LEXICAL,
     LEXICAL,

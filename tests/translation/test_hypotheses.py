@@ -5,7 +5,6 @@ import pytest
 
 from moses_rnn.networks import steps
 from moses_rnn.networks.vocabulary import UNKNOWN_ID
-from moses_rnn.translation import hypotheses
 from tests.networks.networks import SIZES
 from tests.translation.writers import SOURCES, flat, sampler, search, words_of
 
@@ -23,7 +22,7 @@ def test_a_sources_targets_do_not_depend_on_its_company(maker, monkeypatch):
     assert words_of(together) == words_of(alone)
     assert words_of(find(SOURCES[::-1])) == words_of(together[::-1])
     monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 3 * SIZES["target_vocabulary_size"])
-    monkeypatch.setattr(hypotheses, "PREFIXES_AT_ONCE", 60)
+    monkeypatch.setattr("moses_rnn.translation.search.PREFIXES_AT_ONCE", 60)
     assert words_of(find(SOURCES)) == words_of(together)
     np.testing.assert_allclose([h.log_prob for h in flat(together)], [h.log_prob for h in flat(alone)], rtol=1e-12)
 

@@ -7,8 +7,7 @@ import torch
 
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.ranking import best_of_each
+from moses_rnn.translation.search import BeamConfig, BeamSearch, best_of_each
 from tests.networks.id_pairs import flat
 from tests.scorers.bigrams import random_stepper
 

@@ -15,7 +15,7 @@ from moses_rnn.scorers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.scorers.rare_words import KINDS
 from moses_rnn.translation import translate
-from moses_rnn.translation.request import TranslationRequest
+from moses_rnn.translation.options import TranslationRequest
 from moses_rnn.translation.run import translate_text
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.scorers.pairs import SOURCE, TARGET

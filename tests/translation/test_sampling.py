@@ -9,7 +9,7 @@ import torch
 
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
+from moses_rnn.translation.search import Sampler, SamplingConfig, first_above
 from tests.networks import reference
 from tests.networks.id_pairs import score
 from tests.networks.networks import weights_of

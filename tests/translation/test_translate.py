@@ -12,10 +12,16 @@ from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.scorers.open import open_model
 from moses_rnn.translation import translate
-from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.candidates import CandidateLists
-from moses_rnn.translation.translate import Translator, WordHandling, make_translator, rule_of
-from moses_rnn.translation.unknown_words import by_attention, word_for
+from moses_rnn.translation.search import BeamConfig
+from moses_rnn.translation.translate import (
+    CandidateLists,
+    Translator,
+    WordHandling,
+    by_attention,
+    make_translator,
+    rule_of,
+    word_for,
+)
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.scorers.rare import save_rare_model
 from tests.translation.sentences import network, saved_model

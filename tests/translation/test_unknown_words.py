@@ -4,13 +4,8 @@ import pytest
 
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.scorers.rare_words import RareWords
-from moses_rnn.translation.unknown_words import (
-    RULES,
-    by_attention,
-    by_tokens,
-    replace_by_places,
-    word_for,
-)
+from moses_rnn.translation.options import RULES
+from moses_rnn.translation.translate import by_attention, by_tokens, replace_by_places, word_for
 
 LEXICON = Lexicon(
     {b"cat": [(b"chat", 0.5), (b"minou", 0.5)], b"Paris": [(b"Lutece", 1.0)], "été".encode(): [(b"summer", 1.0)]}

@@ -9,8 +9,7 @@ import torch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.networks.networks import SIZES, encdec_network
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]

@@ -5,8 +5,7 @@ import pytest
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
-from moses_rnn.tuning.kbmira import format_features, format_scores
-from moses_rnn.tuning.tune import tune
+from moses_rnn.tuning.tune import format_features, format_scores, tune
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features
 
 

@@ -254,7 +254,7 @@ def _draw_alignments(request: MapRequest) -> None:
     from moses_rnn.analysis.plots import alignment_figure, picture
     from moses_rnn.files.streams import find_input
     from moses_rnn.scorers.open import open_model
-    from moses_rnn.translation.alignments import format_alignment
+    from moses_rnn.translation.translate import format_alignment
 
     otherwise = "a .json, and text without --output, need nothing"
     kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"

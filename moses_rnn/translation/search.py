@@ -1,0 +1,421 @@
+"""The network writes: targets are sampled, or searched by beams, word by word, for many sources together.
+
+Ancestral sampling draws each word from p(y_t | y_<t, e), up to ``</s>`` (section 4.3 of the paper). All samples of all
+sources advance together, and those that begin with the same words share one state and one normalisation.
+
+Beam search finds the targets of the highest log p(f|e), or of the highest log p(f|e) per word. At every step the ends
+of all live prefixes are judged, and the likeliest `width` extensions of each source continue; see the two rankings.
+K words.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from moses_rnn.errors import ScoreError
+from moses_rnn.networks.steps import Columns, Prefixes, SomeTerms, Stepper, Terms, row_blocks
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
+
+MAX_WORDS = 50  # a phrase of a table has seven; what a network writes without end is no phrase
+PREFIXES_AT_ONCE = 8192  # whose states are in memory
+LengthScore = Literal["sum", "mean"]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A target phrase that a network wrote, or as much of it as the length limit allows.
+
+    `log_prob` is the model's own log p(words, ``</s>`` | source), natural. Of a phrase that has not `ended` it is that
+    of the words alone, which no phrase that begins with them exceeds.
+    """
+
+    words: tuple[int, ...]  # ids without </s>
+    log_prob: float
+    ended: bool
+
+
+@torch.inference_mode()
+def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
+    """The terms of each source; equal ones are read once."""
+    ids = np.array([i for source in sources for i in source], dtype=np.int64)
+    terms, term_of = stepper.read(ids, np.array([len(source) for source in sources], dtype=np.int64))
+    return terms.take(torch.from_numpy(term_of).to(stepper.device))
+
+
+class Writer(ABC):
+    """Writes targets of sources with a network, whose type of products decides the precision.
+
+    `prefixes_of_each` is how many prefixes of a source are live at once.
+    """
+
+    def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
+        self._stepper = stepper
+        self._words = stepper.vocabulary_size
+        self._prefixes_of_each = prefixes_of_each
+
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """The targets of each source, which are ids without end symbols.
+
+        Raises:
+            ScoreError: the network gives no log p of the words that may follow.
+        """
+        written: list[list[Hypothesis]] = []
+        count = max(PREFIXES_AT_ONCE // self._prefixes_of_each, 1)
+        for first in range(0, len(sources), count):
+            try:
+                written += self.together(sources[first : first + count])
+            except ScoreError as error:
+                error.row += first
+                raise
+        return written
+
+    @abstractmethod
+    def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """The targets of sources that are few enough to be written together."""
+
+    def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`; some may be minus infinity, which no target has."""
+        log_probs = self._stepper.next_log_probs(terms, prefixes, columns)
+        wrong = log_probs[:, END_ID].isnan()  # as are all words of a prefix if one is: they were normalised together
+        if wrong.any():
+            row = int(prefixes.sources[wrong][0])
+            raise ScoreError("expected a log-probability of every word that may follow, found nan", row)
+        return log_probs
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How to draw; none of it changes the log-probability that a sample is reported with, which is the model's."""
+
+    samples: int = 50  # of each source
+    temperature: float = 1.0  # words are drawn from p^(1/temperature), normalised
+    seed: int = 1
+    max_words: int = MAX_WORDS  # what has more has not ended
+    allow_unknown: bool = True  # <unk> is a word of the model like any other
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ValueError(f"expected a temperature above 0, found {self.temperature}")
+
+
+class Sampler(Writer):
+    """Draws target phrases.
+
+    A source's samples depend on the seed, the source and the configuration, not on what else is sampled with it. Take
+    products in float64 for that: float32 products of other sizes are rounded otherwise, and one of some ten thousand
+    samples then falls on the other side of the border between two words.
+
+    Of each source it gives `config.samples`, in the order in which they were drawn; equal sources get equal samples.
+    Those without ``</s>`` among `max_words` + 1 words have not `ended`.
+    """
+
+    def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:
+        super().__init__(stepper, config.samples)
+        self.config = config
+
+    @torch.inference_mode()
+    def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """See `Writer`."""
+        steps, device = self.config.max_words + 1, self._stepper.device  # one more for </s>
+        random = torch.cat([self._random(source) for source in sources], 1).to(device)  # steps × samples
+        words = torch.full(random.shape, END_ID, device=device)
+        totals = torch.zeros(random.shape[1], dtype=torch.float64, device=device)
+        terms = read_sources(self._stepper, sources)
+        prefixes = self._stepper.start(terms)
+        live = torch.arange(random.shape[1], device=device)  # samples that have not ended
+        at = live // self.config.samples  # the prefix that each has come to
+        for step in range(steps):
+            drawn, log_p = self._draw(terms, prefixes, at, random[step, live])
+            words[step, live] = drawn
+            goes_on = drawn != END_ID
+            if step == self.config.max_words:  # a word too many is not counted
+                log_p = log_p.masked_fill(goes_on, 0.0)
+            totals[live] += log_p
+            live = live[goes_on]
+            distinct, at = torch.unique(at[goes_on] * self._words + drawn[goes_on], return_inverse=True)
+            if step == self.config.max_words or not len(live):
+                break
+            prefixes = self._stepper.step(terms, prefixes, distinct // self._words, distinct % self._words)
+        samples = [self._hypothesis(*sample) for sample in zip(words.T.tolist(), totals.tolist(), strict=True)]
+        return [samples[first : first + self.config.samples] for first in range(0, len(samples), self.config.samples)]
+
+    def _random(self, source: Phrase) -> Tensor:
+        """Numbers from 0 to below 1 that decide a source's samples; steps × samples, float64.
+
+        They are numpy's, the same for every device: a torch generator heeds 32 bits of its seed on a CPU, too few for a
+        seed and a phrase.
+        """
+        random = np.random.default_rng([self.config.seed, *source, END_ID])
+        return torch.from_numpy(random.random((self.config.max_words + 1, self.config.samples)))
+
+    def _draw(self, terms: Terms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
+        """The next word of each sample and its log p after the prefix; samples."""
+        words, log_probs = torch.empty_like(at), torch.empty_like(random)
+        for rows in row_blocks(len(prefixes.sources), self._words, self._stepper.device):
+            log_p = self._next_log_probs(terms, prefixes.take(rows))
+            here = (at >= rows.start) & (at < rows.stop)
+            row = at[here] - rows.start
+            words[here] = first_above(self._weights(log_p).cumsum(1), row, random[here])
+            log_probs[here] = log_p[row, words[here]]
+        return words, log_probs
+
+    def _weights(self, log_p: Tensor) -> Tensor:
+        """What words are drawn by: p^(1/temperature) over that of the likeliest word that may be drawn."""
+        if not self.config.allow_unknown:
+            log_p = log_p.clone()
+            log_p[:, UNKNOWN_ID] = -torch.inf
+        return ((log_p - log_p.amax(1, keepdim=True)) / self.config.temperature).exp()
+
+    def _hypothesis(self, words: list[int], log_prob: float) -> Hypothesis:
+        before_end = tuple(takewhile(lambda word: word != END_ID, words))
+        return Hypothesis(before_end[: self.config.max_words], log_prob, len(before_end) <= self.config.max_words)
+
+
+def first_above(cumulated: Tensor, rows: Tensor, random: Tensor) -> Tensor:
+    """The first word whose cumulated weight exceeds a share of the row's whole weight.
+
+    A binary search: torch.searchsorted would need a row for each sample, or as many samples in each row.
+
+    Args:
+        cumulated: weights, summed up from the first word on; prefixes × K.
+        rows: the prefix of each sample; samples.
+        random: shares, from 0 to below 1; samples.
+    """
+    wanted = random * cumulated[rows, -1]
+    low = torch.zeros_like(rows)
+    high = torch.full_like(rows, cumulated.shape[1] - 1)
+    for _ in range(cumulated.shape[1].bit_length()):
+        middle = (low + high) // 2
+        above = cumulated[rows, middle] > wanted
+        high = torch.where(above, middle, high)
+        low = torch.where(above, low, torch.minimum(middle + 1, high))
+    return high
+
+
+class LivePrefixes(NamedTuple):
+    """Prefixes that have not ended; a row each."""
+
+    prefixes: Prefixes
+    words: Tensor  # rows × step
+    totals: Tensor  # log p of the words
+
+
+class Extensions(NamedTuple):
+    """Prefixes of one word more."""
+
+    rows: Tensor  # of the prefix without the word
+    words: Tensor
+    totals: Tensor
+
+    def take(self, places: Tensor) -> Extensions:
+        """Some of them."""
+        return Extensions(*(tensor[places] for tensor in self))
+
+
+class Ranking(ABC):
+    """Of sources that are searched together: takes the targets that end and says which prefixes continue."""
+
+    @abstractmethod
+    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
+        """Take the targets that end here; of the extensions those that continue, source by source, best first.
+
+        Args:
+            ends: log p of each live prefix with ``</s>``.
+            extensions: of each live prefix the likeliest, as many as could continue; none that is impossible.
+            live: the prefixes.
+        """
+
+    @abstractmethod
+    def in_order(self, source: int) -> list[Hypothesis]:
+        """The targets of a source that have ended, best first; at most as many as are wanted."""
+
+
+class BySum(Ranking):
+    """By log p, the sum over words and ``</s>``.
+
+    Every end of a live prefix is judged. Since no word makes a target likelier, a source is done as soon as none of its
+    live prefixes is above the worst of the targets that are wanted: `best` of each, none below `least_log_prob`.
+    """
+
+    def __init__(self, sources: int, width: int, best: int, least_log_prob: float = -math.inf) -> None:
+        self._width, self._best = width, best
+        self._least = math.nextafter(least_log_prob, -math.inf)
+        self._ended: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in range(sources)]  # the best, best first
+
+    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
+        """See `Ranking`."""
+        good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
+        for source, target, log_prob in _listed(good, ends, live):
+            ended = self._ended[source]
+            ended.append((log_prob, target))
+            ended.sort(reverse=True)
+            del ended[self._best :]
+        sources = live.prefixes.sources[extensions.rows]
+        hopeful = (extensions.totals > self._bounds(ends.device)[sources]).nonzero().flatten()
+        return extensions.take(hopeful[best_of_each(extensions.totals[hopeful], sources[hopeful], self._width)])
+
+    def _bounds(self, device: torch.device) -> Tensor:
+        """What a further target of each source must exceed."""
+        bounds = [ended[-1][0] if len(ended) == self._best else self._least for ended in self._ended]
+        return torch.tensor(bounds, dtype=torch.float64, device=device)
+
+    def in_order(self, source: int) -> list[Hypothesis]:
+        """See `Ranking`."""
+        return [Hypothesis(words, log_prob, ended=True) for log_prob, words in self._ended[source]]
+
+
+class ByMean(Ranking):
+    """By log p / (T + 1) of T words and ``</s>``, searched as RNNsearch's released code does (GroundHog, sample.py).
+
+    ``</s>`` competes with the other words for the places of a beam, and a target that ends keeps its place: the width
+    of its source shrinks by one, and at 0 its search is over. Nothing is proven to be the best. The code's forced
+    minimum length is not taken over.
+    """
+
+    def __init__(self, sources: int, width: int, best: int, device: torch.device) -> None:
+        self._best = best
+        self._widths = torch.full((sources,), width, device=device)
+        self._ended: list[list[Hypothesis]] = [[] for _ in range(sources)]
+
+    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
+        """See `Ranking`."""
+        totals = torch.cat([ends, extensions.totals])
+        sources = torch.cat([live.prefixes.sources, live.prefixes.sources[extensions.rows]])
+        possible = (totals > -torch.inf).nonzero().flatten()
+        chosen = possible[best_of_each(totals[possible], sources[possible], self._widths[sources[possible]])]
+        ending = chosen[chosen < len(ends)]
+        self._widths -= torch.bincount(sources[ending], minlength=len(self._widths))
+        for source, words, log_prob in _listed(ending, ends, live):
+            self._ended[source].append(Hypothesis(words, log_prob, ended=True))
+        return extensions.take(chosen[chosen >= len(ends)] - len(ends))
+
+    def in_order(self, source: int) -> list[Hypothesis]:
+        """See `Ranking`."""
+        by_mean = sorted(self._ended[source], key=lambda h: (h.log_prob / (len(h.words) + 1), h.words), reverse=True)
+        return by_mean[: self._best]
+
+
+def _listed(rows: Tensor, ends: Tensor, live: LivePrefixes) -> list[tuple[int, tuple[int, ...], float]]:
+    """Source, words and log p of the targets that some live prefixes are when they end."""
+    sources, words, log_probs = (tensor[rows].tolist() for tensor in (live.prefixes.sources, live.words, ends))
+    return list(zip(sources, map(tuple, words), log_probs, strict=True))
+
+
+def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor:
+    """The places of each source's highest totals, best first, source by source.
+
+    `count` is how many to take of a source, or beside each total how many to take of its source.
+    """
+    order = totals.argsort(descending=True, stable=True)
+    order = order[sources[order].argsort(stable=True)]
+    grouped = sources[order]
+    rank = torch.arange(len(order), device=order.device) - torch.searchsorted(grouped, grouped)
+    return order[rank < (count[order] if isinstance(count, Tensor) else count)]
+
+
+@dataclass(frozen=True)
+class BeamConfig:
+    """How far to search, and for how many targets."""
+
+    width: int = 50  # live prefixes of a source
+    best: int = 1  # targets wanted
+    max_words: int = MAX_WORDS
+    allow_unknown: bool = True  # <unk> is a word of the model like any other
+    words_per_source_word: int = 0  # at most so many for each word of the source and its </s>; 0: `max_words` for all
+    length_score: LengthScore = "sum"  # or "mean": log p / (T + 1) decides; see `ByMean`
+    unknown_tokens: int = 0  # words behind </s> that stand for unknown ones, as <unk> does; see `scorers.rare_words`
+
+    def most_words(self, source: Phrase) -> int:
+        """The longest target of a source."""
+        return self.words_per_source_word * (len(source) + 1) or self.max_words
+
+
+class BeamSearch(Writer):
+    """Finds likely target phrases.
+
+    What it finds is the best of what it looked at: only a beam that loses no prefix is sure to find the best of all.
+    Of each source it gives at most `config.best` targets, best first. Where the length limit ended a search that might
+    have found better ones, the likeliest of the prefixes it was left with follows, which has not `ended`.
+    Where the sum decides, no prefix below `least_log_prob` is followed.
+    """
+
+    def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
+        super().__init__(stepper, config.width)
+        self.config = config
+        self._least_log_prob = least_log_prob
+
+    @torch.inference_mode()
+    def together(self, sources: Sequence[Phrase], columns: Columns | None = None) -> list[list[Hypothesis]]:
+        """The targets of each source; with columns, of candidate words alone and by their probabilities among these."""
+        terms = read_sources(self._stepper, sources)
+        live = LivePrefixes(
+            self._stepper.start(terms),
+            words=torch.empty(len(sources), 0, dtype=torch.int64, device=self._stepper.device),
+            totals=torch.zeros(len(sources), dtype=torch.float64, device=self._stepper.device),
+        )
+        ranking = self._ranking(len(sources))
+        limits = _Limits([self.config.most_words(source) for source in sources], self._stepper.device)
+        while True:
+            ends, extensions = self._judge(terms, live, columns)
+            extensions = limits.stop(ranking.choose(ends, extensions, live), live)
+            if not len(extensions.rows):
+                return [ranking.in_order(source) + left for source, left in enumerate(limits.left)]
+            prefixes = self._stepper.step(terms, live.prefixes, extensions.rows, extensions.words)
+            words = torch.cat([live.words[extensions.rows], extensions.words[:, None]], 1)
+            live = LivePrefixes(prefixes, words, extensions.totals)
+
+    def _ranking(self, sources: int) -> Ranking:
+        if self.config.length_score == "mean":
+            return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
+        return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
+
+    def _judge(self, terms: Terms, live: LivePrefixes, columns: Columns | None) -> tuple[Tensor, Extensions]:
+        """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.
+
+        Both special words, and what stands for unknown ones, are among all columns, and so have the places there that
+        they have among all words.
+        """
+        ends, parts = [], []
+        count = self._words if columns is None else len(columns.words)
+        for rows in row_blocks(len(live.totals), count, self._stepper.device):
+            log_probs = self._next_log_probs(terms, live.prefixes.take(rows), columns)
+            totals = live.totals[rows, None] + log_probs
+            ends.append(totals[:, END_ID].clone())
+            totals[:, END_ID] = -torch.inf
+            if not self.config.allow_unknown:
+                totals[:, UNKNOWN_ID] = -torch.inf
+                totals[:, END_ID + 1 : END_ID + 1 + self.config.unknown_tokens] = -torch.inf
+            best, words = totals.topk(min(self.config.width, count), dim=1)
+            words = words if columns is None else columns.words[words]
+            row, _ = (best > -torch.inf).nonzero(as_tuple=True)
+            parts.append(Extensions(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
+        return torch.cat(ends), Extensions(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
+
+
+class _Limits:
+    """How many words the targets of each source may have, and the likeliest prefix that its limit stopped, if any."""
+
+    def __init__(self, words: Sequence[int], device: torch.device) -> None:
+        self.left: list[list[Hypothesis]] = [[] for _ in words]
+        self._lengths = frozenset(words)
+        self._words = torch.tensor(words, dtype=torch.int64, device=device)
+
+    def stop(self, extensions: Extensions, live: LivePrefixes) -> Extensions:
+        """The extensions that may continue; they are one word longer than the live prefixes."""
+        if live.words.shape[1] not in self._lengths:
+            return extensions
+        at_limit = self._words[live.prefixes.sources[extensions.rows]] == live.words.shape[1]
+        for row in extensions.rows[at_limit].tolist():
+            left = self.left[int(live.prefixes.sources[row])]
+            if not left:  # they come best first
+                left.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
+        return extensions.take(~at_limit)
