@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parent.parent
-TO_PAGE = re.compile(r"\]\(docs/([\w./-]+\.md)")
-TO_FILE = re.compile(r"\[([^\]]*)\]\((?!https?:)(?:\.\./|(?![\w-]+\.md|#))[\w./-]+\)")
+TO_PAGE = re.compile(r"\]\(docs/([\w./-]+\.(?:md|png))")
+TO_FILE = re.compile(r"\[([^\]]*)\]\((?!https?:)(?:\.\./|(?![\w-]+\.(?:md|png)|#))[\w./-]+\)")
 
 
 def first_page(readme: str) -> str:

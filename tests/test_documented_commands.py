@@ -30,8 +30,8 @@ SMALLER = {
     "moses-rnn cslm train train.fr --network rnnlm": "--hidden-size 6 --max-epochs 1",
     "moses-rnn cslm train train.fr --network bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
     "moses-rnn cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",
-    "moses-rnn nbest dev.nbest": "--allow-misfit",  # the decoder copies words that the small table lacks
-    "moses-rnn nbest test.nbest": "--allow-misfit",
+    "moses-rnn nbest add dev.nbest": "--allow-misfit",  # the decoder copies words that the small table lacks
+    "moses-rnn nbest add test.nbest": "--allow-misfit",
     "moses-rnn analyse targets": "--min-words 2 --top 1",
     "moses-rnn analyse map words": "--method pca",
     "moses-rnn analyse map phrases": "--method pca --min-words 2",
