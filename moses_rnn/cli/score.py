@@ -223,7 +223,7 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
 
 
 def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
-    """The same as JSON, see docs/shell.md."""
+    """The same as JSON, see docs/scoring.md."""
     from moses_rnn.score.checks import shares
 
     counts = result.counts
