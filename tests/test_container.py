@@ -83,7 +83,7 @@ def test_every_script_is_one(script):
 def test_its_commands_are_installed():
     scripts = set(re.findall(r"^(moses-rnn[\w-]*) = ", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?<![\w/.])moses-rnn[\w-]*(?= )", " ".join([*of("RUN"), *of("CMD")])))
-    text = PATH.read_text(encoding="utf-8") + (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    text = PATH.read_text(encoding="utf-8") + (ROOT / "docs" / "first-system.md").read_text(encoding="utf-8")
     named |= set(re.findall(r"run --rm .*? moses-rnn (moses-rnn[\w-]*)", text))
     assert {"moses-rnn", "moses-rnn-train"} <= named
     assert named <= scripts
