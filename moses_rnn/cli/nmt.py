@@ -175,7 +175,7 @@ Examples: bracketed trees of linearised ones; relations as factors of a text to 
   moses-rnn nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
 
 WRITTEN has a line for each of --words: linearised trees for trees, arc-standard actions for conllu and factors. What is
-malformed is repaired, and counted (docs/trees.md says how). Factors are word|relation; a | within either is escaped.
+malformed is repaired, and counted (docs/nbest.md says how). Factors are word|relation; a | within either is escaped.
 Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
 """
 
