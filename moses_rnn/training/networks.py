@@ -25,7 +25,7 @@ CELL_SWITCHES = {  # those of a cell; the others have none
     "lstm-peephole": ("forget_bias",),
 }
 # What --preset small cost on held-out pairs of Multi30k after some passes over the table, on the way through its 30
-# minutes (docs/training.md)
+# minutes (docs/results.md)
 SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 0.11))
 
 
@@ -70,7 +70,7 @@ PHRASES = {
     "paper": Preset(
         {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}, TrainingConfig(), 15_000
     ),
-    # for two CPU cores and half an hour; chosen by the sweep in docs/training.md
+    # for two CPU cores and half an hour; chosen by the sweep in docs/results.md
     "small": Preset(
         {"hidden_size": 256, "embedding_size": 64, "maxout_size": 128, "output_rank": 64},
         TrainingConfig(
@@ -91,7 +91,7 @@ PHRASES = {
 }
 SENTENCES = TrainingConfig(batch_size=80, sort_batches=20, max_minutes=5 * 24 * 60.0)
 # Multi30k, five minutes of one core, rnnsearch; held-out nats per token: 2.17 with rate 0.001 halved on a plateau and
-# neither cooling down nor averaging, 1.23 with rate 0.003, 1.21 with 0.006 (docs/training.md)
+# neither cooling down nor averaging, 1.23 with rate 0.003, 1.21 with 0.006
 SMALL_SENTENCES = TrainingConfig(
     optimiser="adam",
     learning_rate=4e-3,
