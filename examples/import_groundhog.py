@@ -2,7 +2,7 @@
 
     python examples/import_groundhog.py MODEL.npz SOURCE-VOCABULARY TARGET-VOCABULARY FOLDER
 
-Vocabularies are text, one word a line: the line number, from 0, is the row of the embedding. docs/files.md says
+Vocabularies are text, one word a line: the line number, from 0, is the row of the embedding. examples/README.md says
 where each tensor goes. There, a matrix maps a row vector, so all are transposed; embeddings have a bias; and the update
 gate takes the new state, where here it keeps the old one: σ(-x) = 1 - σ(x), so its weights change their signs.
 """
