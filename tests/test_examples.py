@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from moses_rnn.analysis.dependencies import read_conllu
-from moses_rnn.analysis.dependencies import find_actions
+from moses_rnn.analysis.dependencies import find_actions, read_conllu
 from moses_rnn.analysis.trees import count_spans, read_trees
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.table.phrase_table import parse_line, parse_table

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from moses_rnn.analysis.dependencies import Dependencies
+from moses_rnn.analysis.dependencies import Dependencies, Execution, run_actions
 from moses_rnn.analysis.parses import compare_attachments, compare_brackets, score_attachments, score_brackets
-from moses_rnn.analysis.dependencies import Execution, run_actions
 from moses_rnn.analysis.trees import Rebuilt, read_trees, rebuild
 from tests.analysis.random_dependencies import LABELS, random_heads, sentence
 from tests.analysis.random_trees import bracketed, leaves_of, random_tree, spans
