@@ -16,8 +16,8 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES
-from moses_rnn.networks.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.scorers.open import Model, save_model

@@ -144,6 +144,19 @@ def sync_directory(folder: Path) -> None:
         os.close(descriptor)
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
+    part = path.with_name(f".{path.name}.part")
+    with writing(path, len(data)):
+        part.unlink(missing_ok=True)  # of a run that died, or a link to something else
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        sync_directory(path.parent)
+
+
 class Part:
     """A file while it is made, ``.NAME.part`` beside its name; no other run can make it meanwhile.
 

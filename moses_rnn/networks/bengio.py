@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.config import Config, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
 from moses_rnn.networks.network import Drop, keep
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Limits, Rare, Unit
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Limits, Rare, Unit
 from moses_rnn.networks.encdec import (
     INITIAL_DEVIATION,
     Decoder,
@@ -35,7 +35,6 @@ from moses_rnn.networks.encdec import (
     Reset,
     Terms,
 )
-from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.lstm import PEEPHOLES, SUMS, lstm_step
 from moses_rnn.networks.native_learning import NativeKernel, times

@@ -1,9 +1,9 @@
-"""What every network is made of: sizes and switches as config.json has them, checked by their types, and weights."""
+"""What every network is made of: its kind, its sizes and switches as in config.json, checked by type, its weights."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -12,9 +12,17 @@ import torch
 from torch import nn
 
 from moses_rnn.errors import shown_value
+from moses_rnn.networks.learning_curves import NATS, Measure
 
 MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
 SENTENCES, PHRASES = "sentences", "phrases"  # that a network learned from
+FORMAT = 1
+CONFIG, MODEL = "config.json", "model.safetensors"
+PENDING_CONFIG = ".config.json.new"
+FIRST_NETWORK = "encdec"  # whose config.json has no key "network"
+SOURCE_TO_TARGET, TARGET_TO_SOURCE = DIRECTIONS = "source-to-target", "target-to-source"
+
+Json = dict[str, Any]
 
 
 class Limits(NamedTuple):
@@ -82,6 +90,47 @@ def _description(hint: Any) -> str:
         number, limits = get_args(hint)
         return f"a {'whole ' * (number is int)}number from {limits.least} to {limits.most}"
     return {bool: "true or false", NoneType: "null"}.get(hint, 'a "kind" and a "window"')
+
+
+# --- kinds of network -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A kind of network: a row of NETWORKS.
+
+    It has a stepper, from which scoring and search follow, or else what scores pairs, or words of targets alone.
+    """
+
+    key: str  # in config.json
+    title: str  # in messages
+    name: str  # of its score
+    sides: tuple[str, ...]  # that have a vocabulary: "source" and "target", or one of them
+    config: type[Config]
+    module: Callable[..., nn.Module]  # of a config and the seed of its initial weights
+    stepper: Callable[..., Any] | None = None  # a `Stepper` of a module, a device and the type of products
+    pairs: Callable[..., Any] | None = None  # a `PairNetwork` of the same, and of what too long pairs score
+    words: Callable[..., Any] | None = None  # a `WordNetwork` of the same as a stepper
+    native: Callable[..., Any] | None = None  # a `PairNetwork` of a module, the native core and a precision
+    ends: str = "both </s> included"  # which end symbols count in a score of pairs
+    unbounded: bool = False  # whether that is no log-probability
+    format: int = FORMAT  # of config.json
+    measure: Measure = NATS  # what it is judged by
+
+    @property
+    def reads_sources(self) -> bool:
+        """Whether it is a network of pairs, not of targets alone."""
+        return "source" in self.sides
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all files of a folder."""
+        return (CONFIG, MODEL, *map(vocabulary_file, self.sides))
+
+
+def vocabulary_file(side: str) -> str:
+    """The name of a vocabulary's file."""
+    return f"{side}.vocab"
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
-from moses_rnn.networks.config import Config, Size, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Size, unset
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
 from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.vocabulary import Vocabulary

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch
-from moses_rnn.networks.config import Config, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, distinct_rows, in_slots

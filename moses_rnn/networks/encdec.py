@@ -21,8 +21,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, GatedStep, Size, unset
-from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, GatedStep, Size, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.config import Config, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.learning_curves import RANKED_WRONG
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, NetworkOfPairs, keep

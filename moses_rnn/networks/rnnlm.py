@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, Size, Unit, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
 from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.softmax import chosen_log_probs

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, GatedStep, Rare, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, GatedStep, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep

@@ -19,8 +19,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, Limits, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.lstm import Lstm, LstmStack, State, lstm_step
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep

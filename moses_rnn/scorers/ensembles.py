@@ -22,7 +22,6 @@ from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.folders import read_record
 from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
@@ -32,7 +31,7 @@ from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
 from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Values, sums
-from moses_rnn.scorers.open import Model, open_model
+from moses_rnn.scorers.open import Model, open_model, read_record
 from moses_rnn.scorers.phrases import PhraseScorer, meaning_of
 from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.table.table_blocks import Pairs, Phrases

@@ -6,43 +6,45 @@ is a file in `networks` that ends with its `Architecture`, and a place in NETWOR
 
 from __future__ import annotations
 
+import hashlib
+import json
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, MosesRnnError, shown_value
-from moses_rnn.files.streams import check_folder
+from moses_rnn.files.outputs import replace_file, sync_directory
+from moses_rnn.files.streams import check_folder, parse_json
 from moses_rnn.native import native_core
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
-from moses_rnn.networks.config import PHRASES, SENTENCES, Config
-from moses_rnn.networks.cslm import CSLM
-from moses_rnn.networks.cstm import CSTM
-from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.networks.folders import (
+from moses_rnn.networks.config import (
     CONFIG,
     DIRECTIONS,
     FIRST_NETWORK,
     FORMAT,
     MODEL,
     PENDING_CONFIG,
+    PHRASES,
+    SENTENCES,
     SOURCE_TO_TARGET,
     TARGET_TO_SOURCE,
     Architecture,
+    Config,
     Json,
-    check_hashes,
-    find_architecture,
-    read_file,
-    read_json,
-    read_record,
-    read_tensors,
-    read_vocabulary,
-    save_folder,
     vocabulary_file,
 )
+from moses_rnn.networks.cslm import CSLM
+from moses_rnn.networks.cstm import CSTM
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.networks.ranker import RANKER
@@ -61,6 +63,7 @@ from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 
 NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
+MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
 
 
@@ -255,14 +258,27 @@ class Model:
 
 
 def save_model(folder: Path, model: Model) -> None:
-    """Write a model folder, replacing the one there; see `save_folder`."""
+    """Write a model folder, replacing the one there.
+
+    config.json names the hashes of the other files. It is prepared under another name first, so that a death between
+    the two renames is mended by `finish_saving`.
+    """
     kind, record = model.architecture, asdict(model.config)
     if (kind.key, kind.format) != (FIRST_NETWORK, FORMAT):
         record = {"network": kind.key, **record}
     if kind.reads_sources or kind.format > FORMAT:
         record["direction"] = model.direction
-    vocabularies = {side: model.vocabularies[side] for side in kind.sides}
-    save_folder(folder, {"format": kind.format, **record}, model.network, vocabularies, dict(model.provenance))
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {vocabulary_file(side): model.vocabularies[side].to_bytes() for side in kind.sides}
+    weights = model.network.state_dict().items()
+    contents[MODEL] = save_tensors({name: w.detach().to("cpu", torch.float32).contiguous() for name, w in weights})
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    record = {"format": kind.format, **record, "files": hashes, "provenance": dict(model.provenance)}
+    replace_file(folder / PENDING_CONFIG, (json.dumps(record, indent=2) + "\n").encode())
+    for name, data in contents.items():
+        replace_file(folder / name, data)
+    (folder / PENDING_CONFIG).replace(folder / CONFIG)
+    sync_directory(folder)
 
 
 def finish_saving(folder: Path, architecture: Architecture) -> None:
@@ -385,6 +401,123 @@ def _config(record: Json, architecture: Architecture) -> Config:
     if (rare := getattr(config, "rare", None)) is not None:
         RareWords.from_record(rare)
     return config
+
+
+# --- files of a folder ------------------------------------------------------------------------------------------------
+
+
+def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
+    """A regular file's content, of a bounded size.
+
+    Raises:
+        CheckpointError: it is larger, or cannot be read.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            found = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "something else"
+            raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
+        return path.read_bytes()
+    except OSError as error:
+        stopped = "Was training stopped before its first evaluation? The same command continues."
+        raise CheckpointError(
+            f"{path}: expected a file of a model folder, found: {error.strerror}",
+            advice=stopped if path.name == CONFIG else "",
+        ) from error
+
+
+def read_json(path: Path) -> Json:
+    """A config.json, unchecked.
+
+    Raises:
+        CheckpointError: it cannot be read, or is no JSON object.
+    """
+    try:
+        record = parse_json(read_file(path))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: expected JSON, found: {error}") from error
+    if not isinstance(record, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, found {type(record).__name__}")
+    return record
+
+
+def read_record(folder: Path) -> Json:
+    """What a folder's config.json says, unchecked; a save that died before its last rename left another name.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    check_folder(folder)
+    path, pending = folder / CONFIG, folder / PENDING_CONFIG
+    return {"network": FIRST_NETWORK, **read_json(pending if pending.exists() and not path.exists() else path)}
+
+
+def find_architecture(path: Path, record: Json, architectures: Collection[Architecture]) -> Architecture:
+    """The one that a config.json names by its network and format."""
+    network, number = record.get("network", FIRST_NETWORK), record.get("format")
+    formats = {row.format: row for row in architectures if row.key == network}
+    if not formats:
+        known = " or ".join(sorted({row.key for row in architectures}))
+        raise CheckpointError(f"{path}: expected network to be {known}, found {shown_value(network)}")
+    if type(number) is not int or number not in formats:
+        known = f"{' or '.join(map(str, sorted(formats)))}, the format this version reads"
+        raise CheckpointError(f"{path}: expected format to be {known}, found {shown_value(number)}")
+    return formats[number]
+
+
+def check_hashes(path: Path, record: Json, files: Mapping[str, bytes]) -> dict[str, str]:
+    """Of the files, which are those that config.json names; only one of other makers may lack them."""
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    recorded = record.get("files", {})
+    if (recorded or path.name == PENDING_CONFIG) and recorded.keys() != hashes.keys():
+        raise CheckpointError(
+            f"{path}: expected files to have the hashes of {', '.join(sorted(hashes))}, found those of "
+            f"{shown_value(sorted(recorded))}"
+        )
+    for name, expected in recorded.items():
+        if hashes[name] != expected:
+            raise CheckpointError(
+                f"{path.parent / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}",
+                advice="The file was changed or damaged; training again from its state mends it.",
+            )
+    return hashes
+
+
+def read_vocabulary(folder: Path, record: Json, side: str, files: Mapping[str, bytes]) -> Vocabulary:
+    """The words of a side, as many as config.json says."""
+    file = vocabulary_file(side)
+    try:
+        vocabulary = Vocabulary.from_bytes(files[file])
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder / file}: {error.message}", advice=error.advice) from error
+    for key in (f"{side}_vocabulary_size", "vocabulary_size"):  # a CSLM's has no side
+        if (given := record.get(key, len(vocabulary))) != len(vocabulary):
+            expected = f"{key} to be {len(vocabulary)}, the words of {file}"
+            raise CheckpointError(f"{folder / CONFIG}: expected {expected}, found {shown_value(given)}")
+    return vocabulary
+
+
+def read_tensors(path: Path, data: bytes, shapes: Mapping[str, Tensor], title: str) -> dict[str, Tensor]:
+    """The weights of a network of such shapes; finite float32."""
+    try:
+        tensors = load_tensors(data)
+    except (SafetensorError, KeyError) as error:  # KeyError: a number type that torch has none for
+        pickled = data.startswith((b"PK\x03\x04", b"\x80", b"\x93NUMPY"))
+        found = "a pickle-based file, which is not read" if pickled else f"{error}"
+        raise CheckpointError(f"{path}: expected safetensors, found: {found}") from error
+    if tensors.keys() != shapes.keys():
+        wrong = str(sorted(tensors.keys() ^ shapes.keys()))[:200]
+        raise CheckpointError(f"{path}: expected the tensors of a {title}, differing in {wrong}")
+    for name, tensor in tensors.items():
+        shape, given = tuple(shapes[name].shape), tuple(tensor.shape)
+        if given != shape or tensor.dtype != torch.float32:
+            raise CheckpointError(f"{path}: expected {name} to be float32 {shape}, found {tensor.dtype} {given}")
+        if not torch.isfinite(tensor).all():
+            raise CheckpointError(f"{path}: expected finite weights, found NaN or infinity in {name}")
+    return tensors
+
+
+# --- another process --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

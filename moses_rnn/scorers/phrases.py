@@ -12,7 +12,7 @@ from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, shown
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.folders import vocabulary_file
+from moses_rnn.networks.config import vocabulary_file
 from moses_rnn.networks.trie_scoring import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Scores, Tally, Values

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Self
 
 from moses_rnn.errors import CheckpointError, OutputError, shown_value, writing
 from moses_rnn.files.outputs import open_locked
-from moses_rnn.networks.folders import CONFIG, Architecture, read_record, vocabulary_file
-from moses_rnn.scorers.open import Model, finish_saving, save_model
+from moses_rnn.networks.config import CONFIG, Architecture, vocabulary_file
+from moses_rnn.scorers.open import Model, finish_saving, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
 from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 

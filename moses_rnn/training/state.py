@@ -17,7 +17,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value
-from moses_rnn.networks.folders import replace_file
+from moses_rnn.files.outputs import replace_file
 
 RANDOM = "random.torch"
 ADDED = {

@@ -16,10 +16,10 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.networks.bengio import BENGIO, Bengio, BengioConfig
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
+from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.networks.cstm import CSTM, Cstm, CstmConfig
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig, variant_of
-from moses_rnn.networks.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn

@@ -15,7 +15,7 @@ import torch
 
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import NETWORKS, Model
 from tests.networks import (

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.files.outputs import replace_file
 from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.networks.folders import read_record, replace_file
-from moses_rnn.scorers.open import finish_saving, open_model, save_model
+from moses_rnn.scorers.open import finish_saving, open_model, read_record, save_model
 from tests.networks.saved import checkpoint, edit_config
 
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from moses_rnn.networks.config import Config, Size, Unit
-from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.config import Architecture, Config, Size, Unit
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END_ID
 

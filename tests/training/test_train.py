@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError, InputError, Stopped
-from moses_rnn.networks.folders import CONFIG
+from moses_rnn.networks.config import CONFIG
 from moses_rnn.scorers.open import open_model
 from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training import train as trainings
