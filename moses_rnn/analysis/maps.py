@@ -19,9 +19,8 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.networks.encdec import EncDec
 from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.inspection import SIDES, sentence_summaries, summaries, word_embeddings
+from moses_rnn.networks.inspection import summaries, word_embeddings
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
@@ -60,11 +59,9 @@ class Map:
 
 
 def word_points(model: Model, side: str, count: int) -> tuple[list[str], Floats]:
-    """The embeddings of the most frequent "source" or "target" words (Figure 4); labels and points × E."""
-    vocabulary = (model.source_vocabulary, model.target_vocabulary)[SIDES.index(side)]
-    chosen = slice(END_ID + 1, END_ID + 1 + count)  # ids go by frequency
-    labels = [readable(word) for word in vocabulary.words[chosen]]
-    return labels, word_embeddings(model.network, side)[chosen].astype(np.float64)
+    """The embeddings of the most frequent words (Figure 4), labels and points × E; see `all_embeddings`."""
+    names, embeddings = all_embeddings(model, side)
+    return [readable(word) for word in names[:count]], embeddings[:count].astype(np.float64)  # ids go by frequency
 
 
 def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
@@ -91,14 +88,12 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
     Raises:
         CheckpointError: the network has no such vector.
     """
-    ids_of, network = model.source_vocabulary.ids, model.network
+    ids_of = model.source_vocabulary.ids
     distinct: dict[tuple[int, ...], bytes] = {}
     for phrase in phrases:
         distinct.setdefault(tuple(ids_of(words(phrase))), phrase)
     ids, labels = list(distinct), [readable(phrase) for phrase in distinct.values()]
-    vectors = (
-        summaries(network, ids) if isinstance(network, EncDec) else sentence_summaries(model.make_stepper(HERE), ids)
-    )
+    vectors = summaries(model.make_stepper(HERE), ids)
     if vectors is None:
         expected = "a network that sums up a sentence as one vector"
         raise CheckpointError(f"{model.folder}: expected {expected}, found {model.network_title}")

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.config import Architecture, Config, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
+from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
 from moses_rnn.networks.network import Drop, keep
 
 
@@ -94,5 +94,13 @@ class Bengio(NGramNetwork):
 
 
 BENGIO = Architecture(
-    "bengio", "NPLM of Bengio et al.", "NPLM", ("target",), BengioConfig, Bengio, words=NGramScores, format=2
+    "bengio",
+    "NPLM of Bengio et al.",
+    "NPLM",
+    ("target",),
+    BengioConfig,
+    Bengio,
+    stepper=NGramStepper,
+    words=NGramScores,
+    format=2,
 )

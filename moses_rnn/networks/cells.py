@@ -40,7 +40,7 @@ from moses_rnn.networks.lstm import PEEPHOLES, SUMS, lstm_step
 from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import Drop, NetworkStepper
 from moses_rnn.networks.steps import Stepper
-from moses_rnn.networks.tries import build_trie, copy_levels
+from moses_rnn.networks.tries import Trie, build_trie, copy_levels
 from moses_rnn.networks.vocabulary import Ids
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
@@ -323,12 +323,23 @@ class CellStepper(NetworkStepper[Terms, CellPrefixes]):
         self._decoder = decoder
         self._read, self._written = (SteppedCell(part, self._product_dtype) for part in (encoder, decoder))
         self._b = encoder.stacked("b")
-        self._output = self._make_output(decoder.G_l, decoder.b_G)
+        self._make_output(decoder.G_l, decoder.b_G)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
-        sources, side = build_trie(ids, lengths), self._read
+        sources = build_trie(ids, lengths)
+        return self._decoder.terms(self._summaries(sources), self._product_dtype), sources.leaf_of
+
+    def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
+        """c of each source; sources × H."""
+        sources = build_trie(ids, lengths)
+        return self._summaries(sources)[sources.leaf_of]
+
+    @torch.inference_mode()
+    def _summaries(self, sources: Trie) -> Tensor:
+        """c of every distinct source, in the order of the trie's leaves."""
+        side = self._read
         state = side.begin(self._b.new_zeros(sources.roots, self._model.config.hidden_size))
         last: list[Tensor] = []
         for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
@@ -336,8 +347,7 @@ class CellStepper(NetworkStepper[Terms, CellPrefixes]):
             state = side.step(e, state.index_select(0, parents), self._b)
             last.append(side.shown(state).index_select(0, leaves))
             state = state.index_select(0, alive)
-        c = self._model.encoder.summary(torch.cat(last), self._product_dtype)
-        return self._decoder.terms(c, self._product_dtype), sources.leaf_of
+        return self._model.encoder.summary(torch.cat(last), self._product_dtype)
 
     @torch.inference_mode()
     def start(self, terms: Terms) -> CellPrefixes:

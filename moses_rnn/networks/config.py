@@ -99,7 +99,8 @@ def _description(hint: Any) -> str:
 class Architecture:
     """A kind of network: a row of NETWORKS.
 
-    It has a stepper, from which scoring and search follow, or else what scores pairs, or words of targets alone.
+    It has a stepper, from which scoring and search follow; pairs, or words of targets alone, may be scored by something
+    else.
     """
 
     key: str  # in config.json

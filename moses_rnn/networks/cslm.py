@@ -18,7 +18,7 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
 from moses_rnn.networks.config import Architecture, Config, Size, unset
-from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
+from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
 from moses_rnn.networks.network import Drop, keep
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.table.table_blocks import PhraseIds
@@ -84,7 +84,7 @@ class Cslm(NGramNetwork):
         return x
 
 
-CSLM = Architecture("cslm", "CSLM", "CSLM", ("target",), CslmConfig, Cslm, words=NGramScores)
+CSLM = Architecture("cslm", "CSLM", "CSLM", ("target",), CslmConfig, Cslm, stepper=NGramStepper, words=NGramScores)
 
 
 # -- for Moses's NeuralLM, which does not normalise: how far sums are from 1; the mean of that is taken off

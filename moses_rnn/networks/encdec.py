@@ -361,23 +361,36 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         self._y_e, self._W, self._U = map(self._weight, (decoder.embedding, decoder.W, decoder.U))
         self._y_gates = self._weight(_beside([decoder.W_z, decoder.U_z], [decoder.W_r, decoder.U_r]))
         self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
-        self._output = self._make_output(decoder.G_l, decoder.b_G)
+        self._make_output(decoder.G_l, decoder.b_G)
 
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
         sources = build_trie(ids, lengths)
         return self.encode(sources), sources.leaf_of
 
+    def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
+        """c of each source; sources × H."""
+        sources = build_trie(ids, lengths)
+        return self._summaries(sources)[sources.leaf_of]
+
     @torch.inference_mode()
     def encode(self, sources: Trie) -> Terms:
         """The terms of every distinct source, in the order of the trie's leaves."""
+        H = self._model.config.hidden_size
+        Wc = self._times(self._summaries(sources), self._terms_W) + self._terms_b
+        h_0, gates, Cc, O_cc = torch.split(Wc, [H, 2 * H, H, Wc.shape[1] - 4 * H], 1)
+        return Terms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
+
+    @torch.inference_mode()
+    def _summaries(self, sources: Trie) -> Tensor:
+        """c of every distinct source, likewise."""
         h = torch.zeros(sources.roots, self._model.config.hidden_size, dtype=self._dtype, device=self.device)
         last: list[Tensor] = []
         for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
             h = self._encoder_step(words, h, parents)
             last.append(h.index_select(0, leaves))
             h = h.index_select(0, alive)
-        return self._terms(torch.cat(last))
+        return self._model.encoder.summary(torch.cat(last), self._product_dtype)
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
         """One step of the encoder for each node, from its word and the row of the state above it."""
@@ -394,12 +407,6 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         """[e h] of each node, e of its word and h the state above it, in the type of products; and h."""
         h = states.index_select(0, rows)
         return torch.cat([embeddings.index_select(0, words), h.to(embeddings.dtype)], 1), h
-
-    def _terms(self, h_N: Tensor) -> Terms:
-        H = self._model.config.hidden_size
-        Wc = self._times(self._model.encoder.summary(h_N, self._product_dtype), self._terms_W) + self._terms_b
-        h_0, gates, Cc, O_cc = torch.split(Wc, [H, 2 * H, H, Wc.shape[1] - 4 * H], 1)
-        return Terms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
 
     @torch.inference_mode()
     def start(self, terms: Terms) -> EncDecPrefixes:

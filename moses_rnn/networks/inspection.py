@@ -27,7 +27,6 @@ Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 
 PHRASES = 512  # run together
-SIDES = ("source", "target")
 
 
 class Gates(NamedTuple):
@@ -44,31 +43,21 @@ def word_embeddings(model: Any, side: str) -> Floats:
     return _array(model.embeddings[side])
 
 
-@torch.no_grad()
-def summaries(model: EncDec, phrases: Sequence[Phrase]) -> Floats:
-    """The summary c of each source phrase (section 2.2, equation 3); phrases × H."""
-    dtype = model.encoder.embedding.dtype
-    c = np.zeros((len(phrases), model.config.hidden_size), _array(model.encoder.embedding).dtype)
-    for rows in _blocks(phrases):
-        c[rows] = _array(model.encoder(_batch(model, phrases, rows), dtype))
-    return c
-
-
 @torch.inference_mode()
-def sentence_summaries(stepper: Stepper[Any, Any], sentences: Sequence[Phrase]) -> Floats | None:
-    """The one vector of each sentence that any network's decoder begins with; sentences × numbers.
+def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats | None:
+    """The one vector of each phrase or sentence that a network's decoder begins with; phrases × numbers.
 
-    None of a network that has none; see `Stepper.summaries`.
+    It is c of an RNN Encoder-Decoder (section 2.2, equation 3). None of a network that has none; see
+    `Stepper.summaries`.
     """
     blocks = []
-    for first in range(0, len(sentences), PHRASES):
-        block = sentences[first : first + PHRASES]
-        ids = np.array([word for sentence in block for word in sentence], np.int64)
-        terms, term_of = stepper.read(ids, np.array([len(sentence) for sentence in block], np.int64))
-        distinct = stepper.summaries(terms)
-        if distinct is None:
+    for first in range(0, len(phrases), PHRASES):
+        block = phrases[first : first + PHRASES]
+        ids = np.array([word for phrase in block for word in phrase], np.int64)
+        vectors = stepper.summaries(ids, np.array([len(phrase) for phrase in block], np.int64))
+        if vectors is None:
             return None
-        blocks.append(_array(distinct)[term_of])
+        blocks.append(_array(vectors))
     return np.concatenate(blocks) if blocks else None
 
 
@@ -99,7 +88,7 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     skipped = 0 if model.config.first_step == "zero-embedding" else 1
     for rows in _blocks(targets):
         batch = _batch(model, targets, rows)
-        c = torch.from_numpy(summaries(model, [sources[i] for i in rows])).to(batch.ids.device)
+        c = _summaries(model, [sources[i] for i in rows])
         z, r = model.decoder.gates(model.decoder.terms(c, c.dtype), batch)
         first = batch.active[0] * skipped
         phrases, words = rows[_array(batch.rows())[first:]], _previous(batch)[first:]
@@ -153,6 +142,13 @@ def _blocks(phrases: Sequence[Phrase]) -> Iterator[Ints]:
 
 def _batch(model: EncDec, phrases: Sequence[Phrase], rows: Ints) -> Batch:
     return Batch.from_lists([phrases[i] for i in rows], model.decoder.b_V.device)
+
+
+def _summaries(model: EncDec, phrases: Sequence[Phrase]) -> Tensor:
+    """c of each phrase, in any order; phrases × H."""
+    order = np.argsort([-len(phrase) for phrase in phrases], kind="stable")
+    c = model.encoder(_batch(model, phrases, order), model.encoder.embedding.dtype)
+    return finite(c[np.argsort(order)])
 
 
 def _previous(batch: Batch) -> Ints:

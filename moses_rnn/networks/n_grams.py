@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch.nn.functional import linear
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.config import Limits, draw_uniformly
 from moses_rnn.networks.hardware import EAGER
-from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.network import Drop, Unread, WordPrefixes, WordStepper, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -35,6 +36,11 @@ class NGramNetwork(nn.Module):
     def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
         """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
         draw_uniformly(self, seed, deviation)
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`; the last row is that of ``<s>``."""
+        return {"target": self.get_parameter("embedding")}
 
     @property
     @abstractmethod
@@ -172,3 +178,24 @@ def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -
     """
     n_grams: Ids = flat[positions[:, None] + np.arange(1 - order, 1)].astype(np.int64)
     return n_grams
+
+
+# -- sampling
+
+
+class NGramStepper(WordStepper):
+    """A feed-forward language model, stepped word by word; a state is the n - 1 words before, oldest first."""
+
+    _model: NGramNetwork
+
+    def _prepare(self) -> None:
+        self._make_output(self._model.output, self._model.bias)
+
+    def _begin(self) -> Tensor:
+        return torch.full((1, self._model.config.order - 1), self.vocabulary_size, device=self.device)
+
+    def _next(self, states: Tensor, words: Tensor) -> Tensor:
+        return torch.cat([states[:, 1:], words[:, None]], 1)
+
+    def _read_out(self, terms: Unread, prefixes: WordPrefixes) -> Tensor:
+        return self._model.summary(prefixes.state, self._product_dtype)

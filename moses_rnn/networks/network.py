@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.softmax import Estimate, OutputLayer
 from moses_rnn.networks.steps import Columns, NodeBlock, SomePrefixes, SomeTerms, Stepper
+from moses_rnn.networks.tries import build_trie
+from moses_rnn.networks.vocabulary import Ids
 
 Drop = Callable[[Tensor], Tensor]
 
@@ -139,14 +143,13 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
 
     def __init__(self, model: Any, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.device = torch.device(device)
-        self.vocabulary_size = model.config.target_vocabulary_size
         self._product_dtype = dtype
         self._model, self._dtype = for_scoring(model, self.device, dtype)
         self._prepare()
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Arrange the weights, and make the `_output` layer."""
+        """Arrange the weights, and call `_make_output`."""
 
     @abstractmethod
     def _read_out(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
@@ -164,8 +167,9 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
         return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
 
-    def _make_output(self, G: Tensor, b_G: Tensor) -> OutputLayer:
-        return OutputLayer(G, b_G, self._product_dtype, self._dtype)
+    def _make_output(self, G: Tensor, b_G: Tensor) -> None:
+        self.vocabulary_size = len(b_G)
+        self._output = OutputLayer(G, b_G, self._product_dtype, self._dtype)
 
     def _weight(self, matrix: Tensor) -> Tensor:
         """In the type of products."""
@@ -174,3 +178,52 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
     def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
         """A product, given back in the type of states."""
         return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
+
+
+class Unread(NamedTuple):
+    """What a network that reads no sources knows of them; a row each."""
+
+    rows: Tensor  # sources × 0
+
+    def take(self, rows: Tensor) -> Unread:
+        """The same for chosen rows, repeated at will."""
+        return Unread(self.rows.index_select(0, rows))
+
+
+class WordPrefixes(NamedTuple):
+    """Beginnings of sentences; a row each."""
+
+    sources: Tensor  # row of each one's source, of which nothing is read
+    state: Tensor  # that predicts the word after each; numbers of the network's own choice
+
+    def take(self, rows: slice) -> WordPrefixes:
+        """Some of them."""
+        return WordPrefixes(*(tensor[rows] for tensor in self))
+
+
+class WordStepper(NetworkStepper[Unread, WordPrefixes]):
+    """A language model, which writes targets whatever the source."""
+
+    def read(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
+        """See `Stepper`."""
+        sources = build_trie(ids, lengths)
+        return Unread(torch.empty(sources.leaves, 0, device=self.device)), sources.leaf_of
+
+    @torch.inference_mode()
+    def start(self, terms: Unread) -> WordPrefixes:
+        """See `Stepper`."""
+        rows = torch.arange(len(terms.rows), device=self.device)
+        return WordPrefixes(rows, self._begin().expand(len(rows), -1))
+
+    @torch.inference_mode()
+    def step(self, terms: Unread, prefixes: WordPrefixes, rows: Tensor, words: Tensor) -> WordPrefixes:
+        """See `Stepper`."""
+        return WordPrefixes(prefixes.sources[rows], self._next(prefixes.state.index_select(0, rows), words))
+
+    @abstractmethod
+    def _begin(self) -> Tensor:
+        """The state that predicts the first word; 1 × numbers."""
+
+    @abstractmethod
+    def _next(self, states: Tensor, words: Tensor) -> Tensor:
+        """The states after one word more each."""

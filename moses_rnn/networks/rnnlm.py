@@ -11,8 +11,7 @@ sentence's state to the next.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from torch.nn.functional import embedding, linear, pad
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
 from moses_rnn.networks.hardware import EAGER
-from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.network import Drop, Unread, WordPrefixes, WordStepper, for_scoring, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.networks.vocabulary import Ids
@@ -74,6 +73,11 @@ class Rnnlm(nn.Module):
         random = torch.Generator().manual_seed(seed)
         for tensor in self.parameters():
             tensor.copy_(deviation * torch.randn(tensor.shape, generator=random))
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`; the last row is that of ``<s>``."""
+        return {"target": self.embedding}
 
     @property
     def vocabulary_size(self) -> int:
@@ -182,14 +186,15 @@ class SentenceScores:
     """Scores sentences of ids, by the weights that the model has at the time.
 
     Args:
-        model: a network on its device.
-        precision: of the matrix products.
+        model: a network, of which a copy is made.
+        device: where to compute.
+        dtype: of matrix products.
     """
 
-    def __init__(self, model: Rnnlm, precision: torch.dtype = torch.float32) -> None:
-        self.model = model
-        self._precision = precision
-        self._device = model.G.device
+    def __init__(self, model: Rnnlm, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+        self.model, _ = for_scoring(model, device, dtype)
+        self._precision = dtype
+        self._device = self.model.G.device
 
     def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
         """See `WordNetwork`."""
@@ -298,16 +303,37 @@ def _paths(levels: Sequence[_Level], leaves: int) -> Values:
     return values
 
 
-def scores_on_device(model: Rnnlm, device: torch.device | str, dtype: torch.dtype) -> SentenceScores:
-    """A network's scores where it is to compute."""
-    return SentenceScores(on_device(model, device, dtype), dtype)
+# -- sampling
 
 
-def on_device(model: Rnnlm, device: torch.device | str, dtype: torch.dtype) -> Rnnlm:
-    """The network on a device; of float64 if its products are, which the one given does not become."""
-    if dtype == torch.float64:
-        return copy.deepcopy(model).to(device, torch.float64)
-    return model.to(device)
+class RnnlmStepper(WordStepper):
+    """The network, stepped word by word; a state is s_t."""
+
+    _model: Rnnlm
+
+    def _prepare(self) -> None:
+        self._U = self._weight(self._model.U)
+        self._make_output(self._model.G, self._model.G.new_zeros(len(self._model.G)))
+
+    def _begin(self) -> Tensor:
+        s_0 = self._model.U.new_full((1, len(self._model.U)), FIRST_STATE)
+        return self._next(s_0, torch.full((1,), self.vocabulary_size, device=self.device))  # <s>
+
+    def _next(self, states: Tensor, words: Tensor) -> Tensor:
+        return torch.sigmoid(self._model.embedding[words] + self._times(states, self._U))
+
+    def _read_out(self, terms: Unread, prefixes: WordPrefixes) -> Tensor:
+        return prefixes.state
 
 
-RNNLM = Architecture("rnnlm", "RNNLM", "RNNLM", ("target",), RnnlmConfig, Rnnlm, words=scores_on_device, format=2)
+RNNLM = Architecture(
+    "rnnlm",
+    "RNNLM",
+    "RNNLM",
+    ("target",),
+    RnnlmConfig,
+    Rnnlm,
+    stepper=RnnlmStepper,
+    words=SentenceScores,
+    format=2,
+)

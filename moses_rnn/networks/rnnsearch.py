@@ -426,7 +426,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         self._C = self._weight(torch.cat([decoder.C_z, decoder.C_r, decoder.C]))
         self._U = self._weight(decoder.U)
         self._updates_first = decoder.updates_first
-        self._output = self._make_output(decoder.output, decoder.b_G)
+        self._make_output(decoder.output, decoder.b_G)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
@@ -463,9 +463,10 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         """α of the word that follows each prefix; prefixes × longest N, zeros where a source has no word."""
         return prefixes.alpha
 
-    def summaries(self, terms: SearchTerms) -> Tensor:
-        """s_0 of each source: tanh(W_s ←h_1), all that the decoder knows before it looks; sources × H."""
-        return terms.s_0
+    def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
+        """s_0 of each source: tanh(V ←h_1 + b_V), all that the decoder knows before it looks; sources × H."""
+        terms, row_of = self.read(ids, lengths)
+        return terms.s_0[row_of]
 
     def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """c and α of some states of some sources; rows × 2H and rows × longest N.

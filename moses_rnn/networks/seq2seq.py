@@ -182,7 +182,7 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
     def _prepare(self) -> None:
         encoder, decoder = self._model.encoder, self._model.decoder
         self._encoder, self._decoder = (SteppedStack(stack, self._product_dtype) for stack in (encoder, decoder))
-        self._output = self._make_output(decoder.G, decoder.b_G)
+        self._make_output(decoder.G, decoder.b_G)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
@@ -213,12 +213,13 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         """h'^L of each prefix; prefixes × H."""
         return prefixes.layers[-1].h
 
-    def summaries(self, terms: Seq2SeqTerms) -> Tensor:
+    def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """h of all layers after each source's last word, the lowest layer's first; sources × LH.
 
         The memory m is left out: it has no bounds, and would outweigh h.
         """
-        return torch.cat([state.h for state in terms.layers], 1)
+        terms, row_of = self.read(ids, lengths)
+        return torch.cat([state.h for state in terms.layers], 1)[row_of]
 
 
 class SteppedLayer(NamedTuple):

@@ -101,10 +101,10 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         """
         return None
 
-    def summaries(self, terms: SomeTerms) -> Tensor | None:
+    def summaries(self, ids: Ids, lengths: Lengths) -> Tensor | None:
         """Each source as the one vector that the decoder begins with; sources × numbers of the network's own choice.
 
-        None of a network that has no such vector.
+        None of a network that has no such vector. Arguments as of `read`.
         """
         return None
 

@@ -7,7 +7,6 @@ of its words; learning by words, the states that a sentence has gone through sta
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from torch import Tensor
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import HERE, Compute
-from moses_rnn.networks.rnnlm import Rnnlm, SentenceScores, Values, on_device
+from moses_rnn.networks.rnnlm import Rnnlm, SentenceScores, Values
 from moses_rnn.networks.vocabulary import END_ID, Ids
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.scorers.open import Model
@@ -30,14 +29,14 @@ class Learner:
     """A copy of a model that learns; scores are by what it has learned so far.
 
     Args:
-        model: a network on its device, which stays as it is.
-        precision: of the matrix products while scoring.
+        model: a network, which stays as it is.
+        compute: where, and the precision of matrix products while scoring.
         rate: of learning.
     """
 
-    def __init__(self, model: Rnnlm, precision: torch.dtype = torch.float32, rate: float = RATE) -> None:
-        self.model = copy.deepcopy(model).requires_grad_(True)
-        self.scores = SentenceScores(self.model, precision)
+    def __init__(self, model: Rnnlm, compute: Compute = HERE, rate: float = RATE) -> None:
+        self.scores = SentenceScores(model, compute.device, compute.dtype)
+        self.model = self.scores.model.requires_grad_(True)
         self._rate = rate
 
     def learn(self, ids: Sequence[int]) -> None:
@@ -119,8 +118,7 @@ class DynamicRnnlm(NetworkLanguageModel):
         *,
         rate: float = RATE,
     ) -> None:
-        network = on_device(model.network, compute.device, compute.dtype)
-        self._learner = Learner(network, compute.dtype, rate)
+        self._learner = Learner(model.network, compute, rate)
         title = f"{model.architecture.title} that learns from the text"
         super().__init__(self._learner.scores, model.target_vocabulary, model.name, title, shares)
         self._mode, self._rate = mode, rate

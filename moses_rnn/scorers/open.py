@@ -53,7 +53,7 @@ from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
-from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
 from moses_rnn.scorers.base import Description, Scorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
@@ -112,8 +112,8 @@ class Model:
 
     @property
     def source_vocabulary(self) -> Vocabulary:
-        """Words that the network reads."""
-        return self.vocabularies["source"]
+        """Words that the network reads; of a language model none."""
+        return self.vocabularies.get("source", Vocabulary([UNKNOWN, END]))
 
     @property
     def target_vocabulary(self) -> Vocabulary:

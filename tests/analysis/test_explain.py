@@ -7,6 +7,7 @@ import pytest
 
 from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, column_names, look_up, parse_pair
 from moses_rnn.errors import InputError
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import summaries
 from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
@@ -214,7 +215,8 @@ def test_a_source_that_is_not_in_the_table():
 def test_the_nearest_phrases_are_others():
     model = checkpoint()
     found = explain(b"a b ||| u")
-    c = {phrase: summaries(model.network, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
+    stepper = model.make_stepper(HERE)
+    c = {phrase: summaries(stepper, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
     cosines = {
         phrase.decode(): c[phrase] @ c[b"a b"] / np.linalg.norm(c[phrase]) / np.linalg.norm(c[b"a b"])
         for phrase in (b"a", b"a c")

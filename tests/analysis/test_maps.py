@@ -9,6 +9,7 @@ import pytest
 from moses_rnn.analysis import maps
 from moses_rnn.analysis.maps import (
     agreement,
+    all_embeddings,
     check_method,
     choose_zooms,
     draw_map,
@@ -21,13 +22,14 @@ from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.inspection import sentence_summaries, summaries
+from moses_rnn.networks.inspection import summaries
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from tests.analysis.attentive import lstm, search
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 from tests.networks import reference_cells
-from tests.networks.networks import PAPERS, cell_network, weights_of
+from tests.networks.checkpoints import cslm_checkpoint
+from tests.networks.networks import CSLM_VOCABULARY, PAPERS, cell_network, cslm_network, weights_of
 from tests.scorers.bigrams import random_stepper
 from tests.scorers.pairs import SOURCE, TARGET
 
@@ -51,6 +53,16 @@ def test_words_are_the_most_frequent_without_special_ones():
     assert word_points(model, "target", 99)[0] == ["u", "v", "w", "x", "y", "z"]
 
 
+def test_words_of_a_language_model_are_those_that_it_predicts():
+    model = cslm_checkpoint(cslm_network(), CSLM_VOCABULARY)
+    found, vectors = word_points(model, "target", 3)
+    assert found == ["le", "chat", "dort"]
+    assert vectors.tolist() == model.network.embedding[2:5].tolist()
+    assert all_embeddings(model, "target")[1].tolist() == model.network.embedding[2:6].tolist()  # without that of <s>
+    with pytest.raises(CheckpointError, match="expected a network with embeddings of source words, found: CSLM"):
+        word_points(model, "source", 3)
+
+
 @pytest.mark.parametrize("cell", ["tanh", "lstm"])
 def test_phrases_of_other_cells_are_their_summaries(cell):
     of_cells = Model(ENCDEC_OF_CELLS, cell_network(PAPERS[cell]), {"source": SOURCE, "target": TARGET})
@@ -58,14 +70,14 @@ def test_phrases_of_other_cells_are_their_summaries(cell):
     assert found == ["s2 s3", "s4"]
     network, ids = of_cells.network, [[*SOURCE.ids([b"s2", b"s3"]), END_ID], [*SOURCE.ids([b"s4"]), END_ID]]
     expected = [reference_cells.summary(weights_of(network), one, PAPERS[cell]) for one in ids]
-    np.testing.assert_allclose(vectors, expected, atol=1e-10)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
     model = checkpoint()
     found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
     assert found == ["a qq", "b \\xff"]
-    np.testing.assert_allclose(vectors, summaries(model.network, [[2, 0], [3, 0]]))
+    np.testing.assert_allclose(vectors, summaries(model.make_stepper(HERE), [[2, 0], [3, 0]]))
 
 
 @pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])
@@ -73,7 +85,7 @@ def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
     found, vectors = phrase_points(model, [b"s2 s9", b"s2 s99", b"s3", b"s2 s3"])
     assert found == ["s2 s9", "s3", "s2 s3"]
     assert (vectors.shape, vectors.dtype) == ((3, dimensions), np.float64)
-    np.testing.assert_allclose(vectors, sentence_summaries(model.make_stepper(HERE), [[2, 0], [3], [2, 3]]), atol=1e-7)
+    np.testing.assert_allclose(vectors, summaries(model.make_stepper(HERE), [[2, 0], [3], [2, 3]]), atol=1e-7)
 
 
 def test_a_network_without_summaries_is_refused_by_name():

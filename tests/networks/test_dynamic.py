@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.dynamic import Learner
 from tests.networks import reference_rnnlm
@@ -29,7 +30,7 @@ WAYS = [(by_sentences, reference_rnnlm.dynamic_by_sentences), (by_words, referen
 @pytest.mark.parametrize(("way", "reference"), WAYS, ids=["sentence", "word"])
 def test_values_and_weights_are_those_of_the_equations(way, reference):
     sentences = some_sentences(12, longest=6)
-    learner = Learner(rnnlm_network(), torch.float64, 0.1)
+    learner = Learner(rnnlm_network(), Compute(precision="fp64"), 0.1)
     values = way(learner, sentences)
     expected, weights = reference(weights_of(rnnlm_network()), [[*ids, END_ID] for ids in sentences], rate=0.1)
     for one, other in zip(values, expected, strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks import inspection
+from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.inspection import (
     PHRASES,
     decoder_gates,
@@ -13,11 +13,10 @@ from moses_rnn.networks.inspection import (
     word_embeddings,
     word_log_probs,
 )
-from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID
 from tests.networks import reference
-from tests.networks.networks import CUSTOM, encdec_network, search_network, weights_of
+from tests.networks.networks import CUSTOM, encdec_network, weights_of
 from tests.scorers.bigrams import random_stepper
 
 every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
@@ -63,7 +62,8 @@ def assert_equal(gates, expected):
 def test_summaries_equal_the_scalar_equations(switches):
     model = encdec_network(switches)
     expected = [reference.summary(weights_of(model), [*source, END_ID], switches) for source in SOURCES]
-    np.testing.assert_allclose(summaries(model, SOURCES), expected, atol=1e-12)
+    stepper = EncDecStepper(model, dtype=torch.float64)
+    np.testing.assert_allclose(summaries(stepper, SOURCES), expected, atol=1e-12)
 
 
 @every_switch
@@ -95,8 +95,9 @@ def test_a_phrase_depends_on_no_other():
     model = encdec_network(CUSTOM[0], dtype=torch.float32)
     random = np.random.default_rng(1)
     phrases = [random.integers(2, 9, size=length).tolist() for length in random.integers(0, 6, size=PHRASES + 3)]
-    alone = np.concatenate([summaries(model, [phrase]) for phrase in phrases[-9:]])
-    np.testing.assert_allclose(summaries(model, phrases)[-9:], alone, atol=1e-6)
+    stepper = EncDecStepper(model)
+    alone = np.concatenate([summaries(stepper, [phrase]) for phrase in phrases[-9:]])
+    np.testing.assert_allclose(summaries(stepper, phrases)[-9:], alone, atol=1e-6)
     together = encoder_gates(model, phrases)
     assert np.bincount(together.phrases).tolist() == [len(phrase) + 1 for phrase in phrases]
     np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
@@ -108,15 +109,5 @@ def test_embeddings_are_those_of_a_side():
         assert word_embeddings(model, side).tolist() == part.embedding.tolist()
 
 
-def test_sentences_are_summed_up_in_their_order(monkeypatch):
-    monkeypatch.setattr(inspection, "PHRASES", 3)
-    stepper = RnnSearchStepper(search_network(), dtype=torch.float64)
-    of_all = inspection.sentence_summaries(stepper, SOURCES)
-    assert of_all.shape == (5, 5)
-    for source, summary in zip(SOURCES, of_all, strict=True):
-        alone = inspection.sentence_summaries(stepper, [source])
-        np.testing.assert_allclose(alone, summary[None], rtol=0, atol=1e-12)
-
-
 def test_a_network_may_have_no_summary():
-    assert inspection.sentence_summaries(random_stepper(9, 8), SOURCES) is None
+    assert summaries(random_stepper(9, 8), SOURCES) is None

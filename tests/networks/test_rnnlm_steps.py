@@ -19,7 +19,7 @@ def each(scores, sentences):
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_a_score_does_not_depend_on_its_company(hidden_size, precision):
     model = rnnlm_network(hidden_size, 301, scale=0.3, dtype=torch.float32)
-    scores, sentences = SentenceScores(model, precision), some_sentences(3 * ROWS, 301)
+    scores, sentences = SentenceScores(model, dtype=precision), some_sentences(3 * ROWS, 301)
     together = each(scores, sentences)
     order = np.random.default_rng(1).permutation(len(sentences))
     for i, values in zip(order, each(scores, [sentences[i] for i in order]), strict=True):
@@ -29,9 +29,8 @@ def test_a_score_does_not_depend_on_its_company(hidden_size, precision):
 
 
 def test_what_the_model_has_learned_meanwhile_counts():
-    model = rnnlm_network(dtype=torch.float32)
-    scores = SentenceScores(model)
+    scores = SentenceScores(rnnlm_network(dtype=torch.float32))
     before = each(scores, [[2, 3]])[0]
     with torch.no_grad():
-        model.G[3] += 1
+        scores.model.G[3] += 1
     assert not np.array_equal(each(scores, [[2, 3]])[0], before)

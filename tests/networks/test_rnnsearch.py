@@ -46,8 +46,6 @@ def last_states(weights, source, config):
 )
 def test_a_summary_is_what_the_decoder_begins_with(model, stepper, expected):
     """The state before the first look; or h of all layers after the source."""
-    side, sources = stepper(model, dtype=torch.float64), [[2, 3, 4], [5], [], [6, 0]]
-    terms, row_of = side.read(*flat(sources))
-    for source, row in zip(sources, row_of, strict=True):
-        of_source = expected(weights_of(model), source, model.config)
-        assert side.summaries(terms)[row].tolist() == pytest.approx(of_source, abs=1e-12)
+    sources = [[2, 3, 4], [5], [], [6, 0], [5]]
+    for source, found in zip(sources, stepper(model, dtype=torch.float64).summaries(*flat(sources)), strict=True):
+        assert found.tolist() == pytest.approx(expected(weights_of(model), source, model.config), abs=1e-12)
