@@ -24,6 +24,7 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
+from moses_rnn.errors import CheckpointError
 
 if TYPE_CHECKING:
     from moses_rnn.networks.steps import Stepper
@@ -41,6 +42,8 @@ Example: the best of 50 samples and which are not in the table; the likeliest ta
   moses-rnn sample --model phrase-table.rnn-model --source "far from the" --beam 50
   zcat phrase-table.gz | sed 's/ *|||.*//' | uniq \\
     | moses-rnn sample - --model phrase-table.rnn-model --format tsv > samples.tsv
+Sentences of a language model:
+  moses-rnn sample --model cslm --samples 20
 
 Samples are drawn word by word from p(word | words before, source) up to the end symbol, then ranked by the model's
 log p(target | source): natural, with the end symbols of both sides. ×3: drawn three times. A source's samples depend on
@@ -84,7 +87,7 @@ class Sampling:
 def main(request: Sampling) -> None:
     """Propose target phrases for source phrases by a network alone (the paper's Table 3).
 
-    Source phrases are those of --source, then the lines of the file SOURCES; - is stdin.
+    Source phrases are those of --source, then the lines of the file SOURCES; - is stdin. A language model needs none.
     """
     _check_options(request)
     check_inputs(request.model, request.file, request.table)
@@ -93,10 +96,10 @@ def main(request: Sampling) -> None:
     from moses_rnn.translation.proposals import Reading, Totals, refuse_annotated
 
     request = replace(request, device=choose_device(request.device))
-    model = open_model(request.model)
+    model = open_model(request.model, of_pairs=False)
     refuse_annotated(model)
     reading = Reading(model)
-    sources = _sources(request, reading)
+    sources = _sources(request, reading) if _reads_sources(model, request) else [b""]
     proposer = _proposer(model, reading, _known(request.table, sources, reading), request)
     totals, unit = Totals(), "targets" if request.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
@@ -114,14 +117,24 @@ def main(request: Sampling) -> None:
 
 def _check_options(request: Sampling) -> None:
     """Refuse what contradicts itself or would do nothing."""
-    if not request.file and not request.sources:
-        raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")
     options = {"samples": request.samples, "seed": request.seed}
     idle = [name for name, value in options.items() if value is not None]
     if request.beam and idle:
         raise click.UsageError(f"--{idle[0]} is about samples, and --beam searches instead")
     if request.file == request.table == "-":
         raise click.UsageError("SOURCES and --table cannot both be stdin")
+
+
+def _reads_sources(model: Model, request: Sampling) -> bool:
+    """Whether the network reads sources; refuse it without any, and a language model with some."""
+    reads = model.architecture.reads_sources
+    given = request.file or request.sources
+    if reads and not given:
+        raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")
+    if not reads and (given or request.table):
+        expected = f"{model.folder}: expected a network of sources and targets, found: {model.network_title}"
+        raise CheckpointError(expected, advice="A language model writes without SOURCES, --source and --table.")
+    return reads
 
 
 def _sources(request: Sampling, reading: Reading) -> list[bytes]:
