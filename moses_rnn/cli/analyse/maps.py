@@ -19,7 +19,6 @@ from moses_rnn.cli.analyse.options import (
     force_option,
     kind_of,
     open_phrase_network,
-    open_writer,
     progress,
     suffix_of,
 )
@@ -80,7 +79,7 @@ class MapRequest:
     model: Path | None
     outputs: tuple[str, ...]
     method: str | None
-    side: str
+    side: str | None
     min_words: int
     export: str | None
     lines: tuple[int, ...]
@@ -109,7 +108,9 @@ class MapRequest:
 )
 @click.option("--method", type=click.Choice(METHODS), help="Of the layout [default: pca of sentences, else tsne]")
 @click.option(
-    "--side", type=click.Choice(["source", "target"]), default="source", help="Whose words or gates [default: source]"
+    "--side",
+    type=click.Choice(["source", "target"]),
+    help="Whose words or gates [default: source; of a language model target]",
 )
 @click.option("--min-words", type=click.IntRange(1), default=4, help="The least length of a phrase [default: 4]")
 @click.option("--export", metavar="FILE", help="Write the embeddings of all words in word2vec's text")
@@ -162,10 +163,9 @@ def _check_files(request: MapRequest) -> None:
 
 def _export(request: MapRequest, output: str) -> None:
     from moses_rnn.analysis.maps import all_embeddings
-    from moses_rnn.scorers.open import open_model
     from moses_rnn.training.embeddings_text import embedding_lines
 
-    names, rows = all_embeddings(open_model(request.folder), request.side)
+    names, rows = all_embeddings(*_model_and_side(request))
     with output_to(output, request.force, ()) as file:
         file.append(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
         file.commit()
@@ -209,10 +209,11 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
     from moses_rnn.scorers.open import open_model
 
     if request.what == "words":
-        labels, vectors = word_points(open_writer(request.folder), request.side, MAX_POINTS)
+        model, side = _model_and_side(request)
+        labels, vectors = word_points(model, side, MAX_POINTS)
         if not labels:
-            raise InputError(f"{request.folder}: expected a {request.side} shortlist with words, found none")
-        return f"{request.side} words", labels, vectors
+            raise InputError(f"{request.folder}: expected a {side} shortlist with words, found none")
+        return f"{side} words", labels, vectors
     if request.what == "phrases":
         model = open_phrase_network(request.folder)
         phrases = [pair.read for pair in _sample(model, request, min_words=request.min_words)]
@@ -224,6 +225,14 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
         expected = "expected two sentences that the network can tell apart"
         raise InputError(f"{request.file}: {expected}, found {len(labels)}")
     return "sentences", labels, vectors
+
+
+def _model_and_side(request: MapRequest) -> tuple[Model, str]:
+    """Of the words: of a language model, those that it predicts."""
+    from moses_rnn.scorers.open import open_model
+
+    model = open_model(request.folder, of_pairs=False)
+    return model, request.side or model.architecture.sides[0]
 
 
 def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words: int = 1) -> list[Pair]:
@@ -299,7 +308,7 @@ def _report_gates(request: MapRequest) -> None:
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
     from moses_rnn.analysis.grids import as_csv
 
-    network = "encoder" if request.side == "source" else "decoder"
+    network = "decoder" if request.side == "target" else "encoder"
     with _outputs(request, request.outputs) as files:
         model = open_phrase_network(request.folder)
         pairs = _sample(model, request, whole=network == "decoder")
