@@ -18,8 +18,7 @@ from moses_rnn.analysis.phrase_samples import PhraseSample, read_for_network
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
-from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.inspection import summaries, word_log_probs
+from moses_rnn.networks.inspection import word_log_probs
 from moses_rnn.networks.vocabulary import END, Vocabulary
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
@@ -317,8 +316,7 @@ class Explainer:
     def _directions(self, phrases: Sequence[bytes]) -> Directions:
         """c of each phrase, of length 1; phrases × H."""
         ids = self.model.source_vocabulary.ids
-        c = summaries(self.model.make_stepper(HERE), [ids(words(phrase)) for phrase in phrases])
-        assert c is not None
+        c = self.model.summaries([ids(words(phrase)) for phrase in phrases])
         directions: Directions = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
         return directions
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.inspection import summaries, word_embeddings
+from moses_rnn.networks.inspection import word_embeddings
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
@@ -81,9 +80,8 @@ def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
 def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
     """Phrases or sentences as the one vector that the decoder begins with (Figure 5); labels and points × dimensions.
 
-    That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
-    RNNsearch. Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the first one is
-    kept.
+    See `Model.summaries`. Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the
+    first one is kept.
 
     Raises:
         CheckpointError: the network has no such vector.
@@ -93,11 +91,7 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
     for phrase in phrases:
         distinct.setdefault(tuple(ids_of(words(phrase))), phrase)
     ids, labels = list(distinct), [readable(phrase) for phrase in distinct.values()]
-    vectors = summaries(model.make_stepper(HERE), ids)
-    if vectors is None:
-        expected = "a network that sums up a sentence as one vector"
-        raise CheckpointError(f"{model.folder}: expected {expected}, found {model.network_title}")
-    return labels, vectors.astype(np.float64)
+    return labels, model.summaries(ids).astype(np.float64)
 
 
 def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne", seed: int = 1) -> Map:

@@ -29,11 +29,12 @@ from moses_rnn.api.pairs import (
     pairs_of,
     texts_of,
 )
-from moses_rnn.errors import ArgumentError
+from moses_rnn.errors import ArgumentError, CheckpointError
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
+from moses_rnn.table.phrase_forms import words
 from moses_rnn.translation.options import COPY, NEVER, NO
 from moses_rnn.translation.proposals import Proposer
 from moses_rnn.translation.search import BeamConfig, Sampler, SamplingConfig
@@ -252,6 +253,25 @@ class Model:
         for text in chain.from_iterable(unit_warnings(model, on_sentences=True) for model in self._writer.models):
             warnings.warn(text, stacklevel=2)
         return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))
+
+    def summaries(self, phrases: Iterable[Text]) -> Floats:
+        """The one vector of each phrase or sentence that the decoder begins with; phrases × numbers, float64.
+
+        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch.
+
+        Args:
+            phrases: any number, which the network reads.
+
+        Raises:
+            ArgumentError: something is no text.
+            CheckpointError: the network has no such vector, or there are several networks.
+        """
+        model, *others = self._writer.models
+        if others:
+            raise CheckpointError(f"{model.folder}: expected a single network to sum phrases up, found {self.network}")
+        read = self._reading.sources(texts_of("phrases", phrases), "phrases")
+        ids = [model.source_vocabulary.ids(words(phrase)) for phrase in read]
+        return model.summaries(ids, Compute(self._options.device)).astype(np.float64)
 
     @cached_property
     def _scorer(self) -> Scorer:

@@ -140,10 +140,10 @@ class PairReading:
         alignments = [pair.alignment or b"" for pair in pairs] if self._needs_links else None
         return Pairs([pair.source for pair in pairs], [pair.target for pair in pairs], alignments)
 
-    def sources(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+    def sources(self, texts: Iterable[bytes], argument: str = "sources") -> Iterator[bytes]:
         """Sources alone, in the network's words; refuses one that is blank or cannot be read."""
         for number, text in enumerate(texts):
-            name = f"sources[{number}]"
+            name = f"{argument}[{number}]"
             try:
                 yield from parse_sources([text], name, self.reading)
             except FormatError as error:

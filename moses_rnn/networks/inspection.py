@@ -47,8 +47,7 @@ def word_embeddings(model: Any, side: str) -> Floats:
 def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats | None:
     """The one vector of each phrase or sentence that a network's decoder begins with; phrases × numbers.
 
-    It is c of an RNN Encoder-Decoder (section 2.2, equation 3). None of a network that has none; see
-    `Stepper.summaries`.
+    There is at least one. None of a network that has no such vector; see `Stepper.summaries`.
     """
     blocks = []
     for first in range(0, len(phrases), PHRASES):
@@ -58,7 +57,7 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
         if vectors is None:
             return None
         blocks.append(_array(vectors))
-    return np.concatenate(blocks) if blocks else None
+    return np.concatenate(blocks)
 
 
 @torch.no_grad()

@@ -46,6 +46,7 @@ from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
+from moses_rnn.networks.inspection import Floats, summaries
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnlm import RNNLM
@@ -53,7 +54,7 @@ from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
-from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
 from moses_rnn.scorers.base import Description, Scorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
@@ -206,6 +207,21 @@ class Model:
             raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
         stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
+
+    def summaries(self, phrases: Sequence[Phrase], compute: Compute = HERE) -> Floats:
+        """Each phrase or sentence, in ids, as the one vector that the decoder begins with; phrases × numbers.
+
+        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
+        RNNsearch.
+
+        Raises:
+            CheckpointError: the network has no such vector.
+        """
+        vectors = summaries(self.make_stepper(compute), phrases or [[]])
+        if vectors is None:
+            expected = "a network that sums up a sentence as one vector"
+            raise CheckpointError(f"{self.folder}: expected {expected}, found {self.network_title}")
+        return vectors[: len(phrases)]
 
     def make_scorer(self, compute: Compute = HERE) -> Scorer:
         """The scorer of its score."""

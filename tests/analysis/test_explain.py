@@ -7,8 +7,6 @@ import pytest
 
 from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, column_names, look_up, parse_pair
 from moses_rnn.errors import InputError
-from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.inspection import summaries
 from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
 from tests.analysis.tiny import checkpoint
@@ -215,8 +213,7 @@ def test_a_source_that_is_not_in_the_table():
 def test_the_nearest_phrases_are_others():
     model = checkpoint()
     found = explain(b"a b ||| u")
-    stepper = model.make_stepper(HERE)
-    c = {phrase: summaries(stepper, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
+    c = {phrase: model.summaries([model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
     cosines = {
         phrase.decode(): c[phrase] @ c[b"a b"] / np.linalg.norm(c[phrase]) / np.linalg.norm(c[b"a b"])
         for phrase in (b"a", b"a c")

@@ -21,8 +21,6 @@ from moses_rnn.analysis.maps import (
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
-from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.inspection import summaries
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from tests.analysis.attentive import lstm, search
@@ -77,7 +75,7 @@ def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
     model = checkpoint()
     found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
     assert found == ["a qq", "b \\xff"]
-    np.testing.assert_allclose(vectors, summaries(model.make_stepper(HERE), [[2, 0], [3, 0]]))
+    np.testing.assert_allclose(vectors, model.summaries([[2, 0], [3, 0]]))
 
 
 @pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])
@@ -85,7 +83,7 @@ def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
     found, vectors = phrase_points(model, [b"s2 s9", b"s2 s99", b"s3", b"s2 s3"])
     assert found == ["s2 s9", "s3", "s2 s3"]
     assert (vectors.shape, vectors.dtype) == ((3, dimensions), np.float64)
-    np.testing.assert_allclose(vectors, summaries(model.make_stepper(HERE), [[2, 0], [3], [2, 3]]), atol=1e-7)
+    np.testing.assert_allclose(vectors, model.summaries([[2, 0], [3], [2, 3]]), atol=1e-7)
 
 
 def test_a_network_without_summaries_is_refused_by_name():

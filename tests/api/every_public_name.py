@@ -41,6 +41,7 @@ def use_a_model(folder: Path) -> None:
     assert_type(model.score_iter(pairs(), chunk=100), Iterator[float])
     assert_type(model.score_iter(["a"], [b"b"]), Iterator[float])
     assert_type(model.score(read_table("phrase-table.gz")), Floats)
+    assert_type(model.summaries(["a", b"b"]), Floats)
     assert_type(model.meaning, str)
     assert_type((model.name, model.network), tuple[str, str])
     assert_type((model.inverse, model.learned_sentences), tuple[bool, bool])

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import moses_rnn
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
+from tests.networks import reference
+from tests.networks.networks import weights_of
 from tests.scorers.pairs import random_pairs
 
 PAIRS = [(source.decode(), target) for source, target in random_pairs(60)]
@@ -60,6 +63,20 @@ def test_pairs_that_need_an_alignment_are_scored_with_it(models):
     assert rules.score([("s2 [X][X] [X]", b"[X][X] t2 [X]", "1-0")]).shape == (1,)
     factored = moses_rnn.load(models / "factored", device="cpu")
     assert factored.score([("a|s2", "t2")]) == pytest.approx(moses_rnn.load(models / "rnn").score([("s2", "t2")]))
+
+
+def test_phrases_are_summed_up(models, encdec, search):
+    """c of an RNN Encoder-Decoder by its equations; a vector of any network that has one."""
+    network = open_model(models / "rnn").network
+    ids = [[*encdec._writer.source_vocabulary.ids(phrase), END_ID] for phrase in ([b"s2", b"s3"], [b"?"])]
+    expected = [reference.summary(weights_of(network), one, vars(network.config)) for one in ids]
+    np.testing.assert_allclose(encdec.summaries(iter(["s2  s3", b"?"])), expected, rtol=1e-4, atol=1e-6)
+    width = network.config.hidden_size
+    assert (encdec.summaries([]).shape, search.summaries(["s2"]).shape[0]) == ((0, width), 1)
+    with pytest.raises(moses_rnn.ArgumentError, match=r"phrases\[1\]: expected"):
+        encdec.summaries(["s2", " "])
+    with pytest.raises(moses_rnn.CheckpointError, match="expected a single network"):
+        moses_rnn.load([models / "rnn"] * 2).summaries(["s2"])
 
 
 def test_it_says_what_it_is(models, encdec, search):
