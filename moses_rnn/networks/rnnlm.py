@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,7 @@ from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
 from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.network import Drop, Unread, WordPrefixes, WordStepper, for_scoring, keep
 from moses_rnn.networks.softmax import chosen_log_probs
-from moses_rnn.networks.tries import Trie, build_trie
-from moses_rnn.networks.vocabulary import Ids
+from moses_rnn.networks.vocabulary import END_ID, Ids
 
 FIRST_STATE = 0.1  # of every unit
 INITIAL_DEVIATION = 0.1
@@ -160,7 +159,7 @@ def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[i
     return torch.cat(sums[::-1])
 
 
-# -- scoring: sentences as a trie, each distinct prefix once
+# -- scoring: each distinct prefix of sentences once
 
 # Products always have as many rows, and so has the work between them. What is summed up is filled with zeros to whole
 # vectors, for else libraries treat the last rows in another way. So a value does not depend on its company, to the last
@@ -168,18 +167,10 @@ def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[i
 
 ROWS = 32  # prefixes computed together; a multiple of what the processor's vectors hold
 DEPTH = 8  # of the numbers of units in products, a divisor
-TRIE_CELLS = 1 << 17  # sentences × longest of them that a trie is built of
+CELLS = 1 << 17  # sentences × longest of them that are scored together
 
 Values = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
-
-
-class _Level(NamedTuple):
-    """Nodes of a trie: what they cost, and which of them are where in the levels around."""
-
-    log_p: Values  # of each node's last word
-    above: Places  # of each node the one that it follows
-    leaves: Places
 
 
 class SentenceScores:
@@ -230,46 +221,41 @@ class SentenceScores:
         return pad(matrix.to(self._precision), (0, -matrix.shape[1] % DEPTH))
 
     def _score_group(self, ids: Ids, lengths: Lengths) -> Values:
-        trie = build_trie(ids, lengths)
-        paths = _paths(self._levels(trie), trie.leaves)
-        return paths[trie.leaf_of][np.arange(paths.shape[1]) <= lengths[:, None]]
+        """Each distinct prefix has one state, and each state is normalised once."""
+        K = self.model.vocabulary_size
+        words = np.insert(ids.astype(np.int64), np.cumsum(lengths), END_ID)
+        begins = np.cumsum(lengths + 1) - lengths - 1  # of sentences among the words
+        states = [self.next_states(torch.tensor([K], device=self._device), self.first_states())]  # after <s>
+        prefixes = np.zeros(len(lengths), np.int64)  # of sentences that have so many words, among the last states
+        rows, first = np.arange(len(lengths)), 0
+        state_of = np.empty_like(words)
+        for t in range(int(lengths.max()) + 1):
+            state_of[begins[rows] + t] = first + prefixes
+            first += len(states[-1])
+            live = lengths[rows] > t
+            rows = rows[live]
+            distinct, prefixes = np.unique(prefixes[live] * K + words[begins[rows] + t], return_inverse=True)
+            above, read = (torch.from_numpy(part).to(self._device) for part in (distinct // K, distinct % K))
+            states.append(self.next_states(read, states[-1][above]))
+        return self._chosen(torch.cat(states), state_of, words)
 
-    def _levels(self, trie: Trie) -> list[_Level]:
-        """All nodes; each state is normalised once, for all words that follow it."""
-        begin = torch.tensor([self.model.vocabulary_size], device=self._device)  # <s>
-        states = [self.next_states(begin, self.first_states())]
-        above = [np.zeros(1, np.int64)]  # the nodes that have a state
-        for level in trie.levels:
-            words, parents = (torch.from_numpy(part[level.alive]) for part in (level.words, level.parents))
-            states.append(self.next_states(words.to(self._device), states[-1][parents.to(self._device)]))
-            above.append(level.alive)
-        begins = np.cumsum([0, *map(len, states)])
-        parents_of_all = [level.parents + begin for level, begin in zip(trie.levels, begins, strict=False)]
-        log_p = self._chosen(torch.cat(states), parents_of_all, [level.words for level in trie.levels])
-        cut = np.split(log_p, np.cumsum([len(level.words) for level in trie.levels])[:-1])
-        return [
-            _Level(values, alive[level.parents], level.leaves)
-            for level, values, alive in zip(trie.levels, cut, above, strict=False)
-        ]
-
-    def _chosen(self, states: Tensor, parents: Sequence[Places], words: Sequence[Places]) -> Values:
-        """log p of words, each after one of the states, in their order; as many as words."""
-        rows_of, chosen = np.concatenate(parents), np.concatenate(words)
-        values = np.empty(len(chosen))
+    def _chosen(self, states: Tensor, state_of: Places, words: Places) -> Values:
+        """log p of words, each after one of the states; as many as words."""
+        order = np.argsort(state_of, kind="stable")
+        ordered, values = state_of[order], np.empty(len(words))
         for rows, log_p in self.next_log_probs(states):
-            first, last = np.searchsorted(rows_of, [rows.start, rows.stop])
-            if first < last:
-                places = torch.from_numpy(rows_of[first:last] - rows.start), torch.from_numpy(chosen[first:last])
-                values[first:last] = log_p[tuple(part.to(self._device) for part in places)].double().cpu().numpy()
+            here = order[slice(*np.searchsorted(ordered, [rows.start, rows.stop]))]
+            places = (torch.from_numpy(part).to(self._device) for part in (state_of[here] - rows.start, words[here]))
+            values[here] = log_p[tuple(places)].double().cpu().numpy()
         return values
 
 
 def _groups(lengths: Lengths) -> Iterator[slice]:
-    """Sentences whose trie is in memory at once, at least one."""
+    """Sentences whose states are in memory at once, at least one."""
     first, longest = 0, 0
     for i, length in enumerate(lengths.tolist()):
         longest = max(longest, length + 1)
-        if i > first and (i + 1 - first) * longest > TRIE_CELLS:
+        if i > first and (i + 1 - first) * longest > CELLS:
             yield slice(first, i)
             first, longest = i, length + 1
     if first < len(lengths):
@@ -288,19 +274,6 @@ def _filled(rows: Tensor) -> Tensor:
     whole = rows.new_zeros(ROWS, rows.shape[1])
     whole[: len(rows)] = rows
     return whole
-
-
-def _paths(levels: Sequence[_Level], leaves: int) -> Values:
-    """log p of every word on the way to each leaf; leaves × levels, zero behind its end."""
-    values = np.zeros((leaves, len(levels)))
-    first = leaves  # leaves are numbered level by level
-    nodes = np.zeros(0, np.int64)  # that lead to the leaves from `first` on
-    for depth, level in reversed(list(enumerate(levels))):
-        first -= len(level.leaves)
-        nodes = np.concatenate([level.leaves, nodes])
-        values[first:, depth] = level.log_p[nodes]
-        nodes = level.above[nodes]
-    return values
 
 
 # -- sampling
