@@ -12,8 +12,15 @@ import importlib
 TYPE_CHECKING = False  # the commands heed Ctrl-C once this module is imported, and typing takes most of that
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation
-    from moses_rnn.api.language_models import LanguageModel, load_language_model
-    from moses_rnn.api.models import Hypothesis, Model, Sample, Translated, load
+    from moses_rnn.api.models import (
+        Hypothesis,
+        LanguageModel,
+        Model,
+        Sample,
+        Translated,
+        load,
+        load_language_model,
+    )
     from moses_rnn.api.pairs import Row
     from moses_rnn.api.tables import Table, read_table
     from moses_rnn.errors import (
@@ -46,8 +53,7 @@ __all__ = [
 
 _MODULES = {
     "analysis.explain": ("Explanation",),
-    "api.language_models": ("LanguageModel", "load_language_model"),
-    "api.models": ("Hypothesis", "Model", "Sample", "Translated", "load"),
+    "api.models": ("Hypothesis", "LanguageModel", "Model", "Sample", "Translated", "load", "load_language_model"),
     "api.pairs": ("Row",),
     "api.tables": ("Table", "read_table"),
     "errors": (

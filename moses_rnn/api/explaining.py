@@ -24,16 +24,16 @@ def explain_pair(
     """Explain a pair as a table has it, compared with what a table has if there is one.
 
     Raises:
-        ArgumentError: the network cannot read the pair.
         CheckpointError: its rare words are annotated; or it is no RNN Encoder-Decoder, and there is a table.
-        InputError: the table cannot be read, has other phrases, or is not the one that its signature is of.
+        InputError: the network cannot read the pair; or the table cannot be read, has other phrases, or is not the one
+            that its signature is of.
     """
     model, *others = writer.models
     if writer.rare:
         raise CheckpointError(
             f"{model.folder}: expected a model without annotated words to explain, found one with {writer.rare.kind}"
         )
-    (read,) = reading.checked([pair])
+    read = reading.check(pair)
     lookup = Lookup(pair.source, pair.target, (read.source, read.target))
     if others or model.architecture is not ENCDEC:
         if table is not None:

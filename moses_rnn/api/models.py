@@ -1,4 +1,4 @@
-"""A loaded network of pairs, or several as one: what Python code scores, samples, translates and explains with."""
+"""Loaded networks: what Python code scores, samples, translates and explains with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from moses_rnn.analysis.explain import Explanation
-from moses_rnn.api.computing import PAIRS, Floats, Options, scored
+from moses_rnn.api.chunks import CHUNK, Floats, score_chunks
 from moses_rnn.api.explaining import explain_pair
 from moses_rnn.api.pairs import (
     BytesPair,
@@ -30,14 +30,18 @@ from moses_rnn.api.pairs import (
     texts_of,
 )
 from moses_rnn.errors import ArgumentError, CheckpointError
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.native import MOST_THREADS
+from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
+from moses_rnn.scorers.open import Model as Opened
+from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.options import COPY, NEVER, NO
-from moses_rnn.translation.proposals import Proposer
-from moses_rnn.translation.search import BeamConfig, Sampler, SamplingConfig
+from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources, refuse_annotated
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, make_translator
 
 DRAWING = "fp64"  # in float32, one of some ten thousand samples would depend on what else is sampled
@@ -93,10 +97,10 @@ class Model:
     shortlists count as ``<unk>``.
     """
 
-    def __init__(self, writer: Writer, options: Options) -> None:
+    def __init__(self, writer: Writer, device: str, precision: str, threads: int | None) -> None:
         self._writer = writer
-        self._options = options
-        self._compute = options.scoring(writer.models)
+        self._compute = writer.choose_compute(device, precision)
+        self._threads = threads
 
     def __repr__(self) -> str:
         known = len(self._writer.source_vocabulary), len(self._writer.target_vocabulary)
@@ -143,12 +147,14 @@ class Model:
             targets: as many.
 
         Raises:
-            ArgumentError: there are not as many targets as sources, or something is no pair of texts.
+            ArgumentError: something is no pair of texts.
+            InputError: the network cannot read a pair.
+            ValueError: there are not as many targets as sources.
         """
-        return np.concatenate([np.zeros(0), *self._chunks(pairs_of(pairs, targets), PAIRS)])
+        return np.concatenate([np.zeros(0), *score_pairs(self, pairs_of(pairs, targets))])
 
     def score_iter(
-        self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = PAIRS
+        self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = CHUNK
     ) -> Iterator[float]:
         """log p of each pair of a stream of any length, one after the other; raises as `score`.
 
@@ -157,7 +163,7 @@ class Model:
             targets: see `score`.
             chunk: pairs that are scored together.
         """
-        scores = self._chunks(pairs_of(pairs, targets), check_range("chunk", chunk))
+        scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
     def explain(
@@ -173,7 +179,7 @@ class Model:
 
         Raises:
             ArgumentError: see `score`.
-            InputError: the table cannot be read, or its phrases are not of the form that the model knows.
+            InputError: see `score`; or the table cannot be read, or its phrases are of another form.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
         return explain_pair(self._writer, self._scorer, self._reading, pair, table)
@@ -202,6 +208,7 @@ class Model:
 
         Raises:
             ArgumentError: an option is not possible, or something is no text.
+            InputError: a source is blank, or the network cannot read it.
         """
         if not 0 < temperature < math.inf:
             raise ArgumentError("temperature", "a number above 0", str(temperature))
@@ -212,10 +219,10 @@ class Model:
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
-        read = list(self._reading.sources(texts_of("sources", sources)))
-        sampler = Sampler(self._writer.make_stepper(Compute(self._options.device, DRAWING)), config)
-        proposer = Proposer(self._reading.reading, sampler, self._scorer)
-        return [[Sample(as_str(p.target), p.log_prob, p.times) for p in drawn.best] for drawn in proposer(read)]
+        reading = self._reading.reading
+        read = list(parse_sources(texts_of("sources", sources), "sources", reading))
+        drawn = make_proposer(self._writer, reading, config, self._scorer, self._compute.device)(read)
+        return [[Sample(as_str(p.target), p.log_prob, p.times) for p in proposals.best] for proposals in drawn]
 
     def translate(
         self,
@@ -248,7 +255,7 @@ class Model:
             length_score="mean" if check_choice("length_score", length_score, ("sum", "mean")) == "mean" else "sum",
         )
         rule = None if unknown is None else check_choice("unknown", unknown, (NO, COPY, NEVER))
-        compute = self._options.writing(self._writer.models)
+        compute = replace(self._compute, native=False)
         translator = make_translator(self._writer, compute, config, unknown=rule, aligned=config.best)
         for text in chain.from_iterable(unit_warnings(model, on_sentences=True) for model in self._writer.models):
             warnings.warn(text, stacklevel=2)
@@ -264,14 +271,15 @@ class Model:
 
         Raises:
             ArgumentError: something is no text.
+            InputError: a phrase is blank, or the network cannot read it.
             CheckpointError: the network has no such vector, or there are several networks.
         """
         model, *others = self._writer.models
         if others:
             raise CheckpointError(f"{model.folder}: expected a single network to sum phrases up, found {self.network}")
-        read = self._reading.sources(texts_of("phrases", phrases), "phrases")
+        read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading.reading)
         ids = [model.source_vocabulary.ids(words(phrase)) for phrase in read]
-        return model.summaries(ids, Compute(self._options.device)).astype(np.float64)
+        return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -281,15 +289,46 @@ class Model:
     def _reading(self) -> PairReading:
         return PairReading(self._writer)
 
-    def _chunks(self, pairs: Iterator[BytesPair], size: int) -> Iterator[Floats]:
-        threads = 1  # torch has threads of its own
-        if self._compute.native:
-            threads = self._options.threads or torch.get_num_threads()
-        checked = self._reading.checked(pairs)
-        return scored(checked, self._log_probs, threads, size, unbounded=self._writer.unbounded)
 
-    def _log_probs(self, pairs: list[BytesPair]) -> Floats:
-        return self._scorer.log_probs(self._reading.pairs(pairs))[:, 0]
+def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
+    """The scores of so many pairs at once, in order, each called by its name in messages; raises as `Model.score`."""
+    reading, scorer, threads = model._reading, model._scorer, 1  # torch has threads of its own
+    if model._compute.native:
+        threads = model._threads or torch.get_num_threads()
+    most = math.inf if scorer.unbounded else 0.0  # a log p may be rounded to above 0
+
+    def score(chunk: list[BytesPair]) -> Floats:
+        return np.minimum(scorer.log_probs(reading.pairs(chunk))[:, 0], most)
+
+    return score_chunks(map(reading.check, pairs), score, lambda pair: pair.name, size, threads)
+
+
+def make_proposer(
+    writer: Writer,
+    reading: Reading,
+    config: SamplingConfig | BeamConfig,
+    scorer: Scorer,
+    device: str,
+    known: Known | None = None,
+) -> Proposer:
+    """What draws targets of sources, or searches for them, and scores them.
+
+    Args:
+        writer: what writes them.
+        reading: sources and targets in its words.
+        config: how.
+        scorer: of what was written.
+        device: of torch.
+        known: the targets that a table has, to be told from others.
+
+    Raises:
+        InputError: the network needs word alignments to score what it wrote.
+    """
+    for member in writer.models:
+        refuse_annotated(member)
+    stepper = writer.make_stepper(Compute(device, DRAWING))
+    search = BeamSearch(stepper, config) if isinstance(config, BeamConfig) else Sampler(stepper, config)
+    return Proposer(reading, search, scorer, known)
 
 
 def _translated(translation: Translation) -> Translated:
@@ -323,7 +362,6 @@ def load(
         ArgumentError: an option is not possible; it is named.
         CheckpointError: a folder cannot be read, is of a language model, or does not go with the first one.
     """
-    options = Options.checked(device, precision, threads)
     folders = [Path(path) for path in ([folder] if isinstance(folder, str | os.PathLike) else folder)]
     if not folders:
         raise ArgumentError("folder", "a folder, or a list of at least one", "an empty list")
@@ -331,6 +369,103 @@ def load(
         check_choice("combine", combine, COMBINATIONS)
         if len(folders) == 1:
             raise ArgumentError("combine", "several folders, of which it makes one network", f"{folders[0]} alone")
-    model = Model(open_writer(folders, combine or GEOMETRIC), options)
-    options.set_threads()
-    return model
+    device, precision, threads = _choose(device, precision, threads)
+    return Model(open_writer(folders, combine or GEOMETRIC), device, precision, threads)
+
+
+def _choose(device: str | torch.device, precision: str, threads: int | None) -> tuple[str, str, int | None]:
+    """Where and how to compute, as it was asked for; torch takes so many threads."""
+    device = choose_device(str(device), "device")
+    check_choice("precision", precision, ("auto", *PRECISIONS))
+    if threads is not None:
+        torch.set_num_threads(check_range("threads", threads, most=MOST_THREADS))
+    return device, precision, threads
+
+
+class LanguageModel:
+    """A network that gives log p of sentences, as `moses_rnn.load_language_model` returns it.
+
+    Sentences are str, which counts as UTF-8, or bytes: words with blanks between. Log-probabilities are natural, with
+    the end symbol; words outside the shortlist count as ``<unk>``.
+    """
+
+    def __init__(self, model: Opened, device: str, precision: str) -> None:
+        self._model = model
+        self._compute = model.choose_compute(device, precision)
+        self._scorer = model.make_language_model(self._compute)
+
+    def __repr__(self) -> str:
+        words, how = len(self._model.target_vocabulary), f"{self._compute.device}, {self._compute.precision}"
+        return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {self.meaning}; {words:,} words; {how}>"
+
+    @property
+    def folder(self) -> Path:
+        """Where it was read from."""
+        return self._model.folder
+
+    @property
+    def network(self) -> str:
+        """What it is, such as ``CSLM``."""
+        return self._model.title
+
+    @property
+    def name(self) -> str:
+        """Of its score, as n-best lists have it."""
+        return self._model.name
+
+    @property
+    def meaning(self) -> str:
+        """What its score is, in words."""
+        return self._scorer.meaning
+
+    def score(self, sentences: Iterable[Text]) -> Floats:
+        """log p of each sentence; as many, float64.
+
+        Raises:
+            ArgumentError: something is no text.
+        """
+        return np.concatenate([np.zeros(0), *self._chunks(sentences, CHUNK)])
+
+    def score_iter(self, sentences: Iterable[Text], *, chunk: int = CHUNK) -> Iterator[float]:
+        """log p of each sentence of a stream of any length, one after the other; raises as `score`.
+
+        Args:
+            sentences: read a few chunks ahead.
+            chunk: sentences that are scored together.
+        """
+        return chain.from_iterable(map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk))))
+
+    def word_scores(self, sentence: Text) -> Floats:
+        """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64.
+
+        Raises:
+            ArgumentError: it is no text.
+        """
+        return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
+
+    def _chunks(self, sentences: Iterable[Text], size: int) -> Iterator[Floats]:
+        numbered = enumerate(texts_of("sentences", sentences))
+        return score_chunks(numbered, self._log_probs, lambda one: f"sentences[{one[0]}]", size)
+
+    def _log_probs(self, numbered: list[tuple[int, bytes]]) -> Floats:
+        sentences = [sentence for _, sentence in numbered]
+        return np.minimum(self._scorer.log_probs(Pairs(sentences, sentences))[:, 0], 0.0)
+
+
+def load_language_model(
+    folder: PathLike, *, device: str | torch.device = "auto", precision: str = "fp32", threads: int | None = None
+) -> LanguageModel:
+    """Load a language model from what moses-rnn cslm train has written.
+
+    Args:
+        folder: of the model.
+        device: see `load`.
+        precision: see `load`.
+        threads: see `load`.
+
+    Raises:
+        ArgumentError: an option is not possible; it is named.
+        CheckpointError: the folder cannot be read, or is of a network of pairs.
+    """
+    device, precision, _ = _choose(device, precision, threads)
+    return LanguageModel(open_language_model(Path(folder)), device, precision)

@@ -12,7 +12,7 @@ from moses_rnn.moses.alignments import broken, check_links, parse_links
 from moses_rnn.scorers.ensembles import Writer
 from moses_rnn.table.phrase_forms import has_gaps, words
 from moses_rnn.table.table_blocks import Pairs
-from moses_rnn.translation.proposals import Reading, parse_sources
+from moses_rnn.translation.proposals import Reading
 
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none
 PathLike = str | os.PathLike[str]
@@ -34,17 +34,12 @@ Pair = tuple[Text, Text] | tuple[Text, Text, Text] | Row  # source, target, and 
 
 
 class BytesPair(NamedTuple):
-    """A pair as a table has it, and which one it is, from 0; `alignment` is None where none was given."""
+    """A pair as a table has it, called by its place in messages; `alignment` is None where none was given."""
 
-    number: int
+    name: str
     source: bytes
     target: bytes
     alignment: bytes | None = None
-
-    @property
-    def name(self) -> str:
-        """In messages."""
-        return f"pairs[{self.number}]"
 
 
 def check_range(argument: str, value: int, least: int = 1, most: float = math.inf) -> int:
@@ -80,7 +75,7 @@ def pairs_of(sources: Iterable[Pair | Text], targets: Iterable[Text] | None = No
     if targets is None:
         return (_pair_of(i, pair) for i, pair in enumerate(sources))
     both = zip(texts_of("sources", sources), texts_of("targets", targets), strict=True)  # type: ignore[arg-type]
-    return (BytesPair(i, *pair) for i, pair in enumerate(both))
+    return (BytesPair(f"pairs[{i}]", *pair) for i, pair in enumerate(both))
 
 
 def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
@@ -90,7 +85,7 @@ def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
     parts = (pair.source, pair.target, pair.alignment) if isinstance(pair, Row) else tuple(pair)
     if len(parts) not in {2, 3}:
         raise ArgumentError(name, PAIR, f"{len(parts)} parts: {shown_value(pair)}")
-    return BytesPair(number, *[_bytes_of(part, name) for part in parts])
+    return BytesPair(name, *[_bytes_of(part, name) for part in parts])
 
 
 def _bytes_of(text: Text, name: str) -> bytes:
@@ -113,15 +108,12 @@ class PairReading:
         self.reading.source_vocabulary = writer.source_vocabulary  # of an ensemble: of all its members
         self._needs_links = writer.rare is not None and writer.rare.needs_links
 
-    def checked(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
-        """The pairs as they come, each as the network reads it; refuses one that lacks what it needs."""
-        for pair in pairs:
-            try:
-                yield self._checked(pair)
-            except FormatError as error:
-                raise _argument_error(pair.name, error) from error
+    def check(self, pair: BytesPair) -> BytesPair:
+        """The pair as the network reads it.
 
-    def _checked(self, pair: BytesPair) -> BytesPair:
+        Raises:
+            FormatError: it lacks what the network needs.
+        """
         form = self.reading.form
         if self._needs_links:
             _check_links(pair)
@@ -139,20 +131,6 @@ class PairReading:
         """Checked pairs, as scorers take them."""
         alignments = [pair.alignment or b"" for pair in pairs] if self._needs_links else None
         return Pairs([pair.source for pair in pairs], [pair.target for pair in pairs], alignments)
-
-    def sources(self, texts: Iterable[bytes], argument: str = "sources") -> Iterator[bytes]:
-        """Sources alone, in the network's words; refuses one that is blank or cannot be read."""
-        for number, text in enumerate(texts):
-            name = f"{argument}[{number}]"
-            try:
-                yield from parse_sources([text], name, self.reading)
-            except FormatError as error:
-                raise _argument_error(name, error) from error
-
-
-def _argument_error(argument: str, error: FormatError) -> ArgumentError:
-    """What a file would have been refused for, as an error about an argument."""
-    return ArgumentError(argument, error.expected, error.finding, error.advice)
 
 
 def _check_links(pair: BytesPair) -> None:

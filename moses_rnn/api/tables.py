@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.analysis.explain import column_names
+from moses_rnn.api.chunks import Floats, in_chunks
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, read_lines
@@ -23,7 +22,7 @@ ROWS = 65_536  # of a batch
 TEXTS = "source", "target", "alignment"
 COUNTS = "target_count", "source_count", "pair_count"
 
-Column = list[str] | npt.NDArray[np.float64]
+Column = list[str] | Floats
 
 
 class Table:
@@ -72,7 +71,7 @@ class Table:
             FormatError: a line is not one of a phrase table.
         """
         size = check_range("rows", rows)
-        return map(self._by_name, _batched(iter(self), size))
+        return map(self._by_name, in_chunks(self, size))
 
     def to_columns(self) -> dict[str, Column]:
         """The whole table; raises as `batches`."""
@@ -100,11 +99,6 @@ def read_table(path: PathLike) -> Table:
     if name == STANDARD_STREAM:
         raise ArgumentError("path", "a file, which can be read more than once", "standard input")
     return Table(find_input(name))
-
-
-def _batched(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
-    while batch := list(itertools.islice(rows, size)):
-        yield batch
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:

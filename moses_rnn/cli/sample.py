@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    CONTROL,
-    Program,
-    check_inputs,
-    choose_device,
-    model_option,
-    print_err,
-    print_out,
-    reports_errors,
-    takes,
-    threads_option,
-)
+from moses_rnn.cli.command import CONTROL, check_inputs, choose_device, command, print_err, print_out
 from moses_rnn.errors import CheckpointError
+from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
 if TYPE_CHECKING:
-    from moses_rnn.networks.steps import Stepper
     from moses_rnn.scorers.open import Model
-    from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
-    from moses_rnn.translation.search import Writer
+    from moses_rnn.translation.proposals import Known, Proposals, Reading
 
 SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
 MAX_WORDS = 50  # of a target
@@ -55,58 +41,58 @@ or model rejected.
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """What the command line asks for; None where the default depends on --beam."""
+    """What is proposed for which sources; None where the default depends on --beam."""
 
-    model: Path
-    file: str | None
-    sources: tuple[str, ...]
-    samples: int | None
-    top: int
-    beam: int | None
-    seed: int | None
-    table: str | None
-    layout: str
-    device: str
-    threads: int | None
+    file: Annotated[str | None, Argument("[SOURCES]")] = None
+    model: ModelFolder
+    sources: Annotated[tuple[str, ...], Option("A source phrase; may be repeated", "--source")] = ()
+    samples: Annotated[int | None, Option(f"Of each source [default: {SAMPLES}]", min=1)] = None
+    top: Annotated[int, Option("Targets to print of each source", min=1)] = 5
+    beam: Annotated[int | None, Option("Search with a beam of this width instead of sampling", min=1)] = None
+    seed: Annotated[int | None, Option(f"Of the samples [default: {SEED}]", min=0)] = None
+    table: Annotated[str | None, Option("Mark what is not in this phrase table, and print its share")] = None
+    layout: Annotated[Literal["text", "tsv"], Option("", "--format")] = "text"
+    device: Device = "auto"
+    threads: Threads = None
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("file", metavar="[SOURCES]", required=False)
-@model_option(required=True)
-@click.option("--source", "sources", multiple=True, help="A source phrase; may be repeated")
-@click.option("--samples", type=click.IntRange(1), help=f"Of each source [default: {SAMPLES}]")
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Targets to print of each source")
-@click.option("--beam", type=click.IntRange(1), help="Search with a beam of this width instead of sampling")
-@click.option("--seed", type=click.IntRange(0), help=f"Of the samples [default: {SEED}]")
-@click.option("--table", help="Mark what is not in this phrase table, and print its share")
-@click.option("--format", "layout", type=click.Choice(["text", "tsv"]), default="text", show_default=True)
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@threads_option
-@reports_errors
-@takes(Sampling)
-def main(request: Sampling) -> None:
+@command(EPILOG)
+def main(given: Sampling) -> None:
     """Propose target phrases for source phrases by a network alone (the paper's Table 3).
 
     Source phrases are those of --source, then the lines of the file SOURCES; - is stdin. A language model needs none.
     """
-    _check_options(request)
-    check_inputs(request.model, request.file, request.table)
-    from moses_rnn.cli.progress import progress
-    from moses_rnn.scorers.open import open_model
-    from moses_rnn.translation.proposals import Reading, Totals, refuse_annotated
+    _check_options(given)
+    check_inputs(given.model, given.file, given.table)
+    import torch
 
-    request = replace(request, device=choose_device(request.device))
-    model = open_model(request.model, of_pairs=False)
-    refuse_annotated(model)
+    from moses_rnn.api.models import make_proposer
+    from moses_rnn.cli.progress import progress
+    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.open import open_model
+    from moses_rnn.translation.proposals import Reading, Totals
+    from moses_rnn.translation.search import BeamConfig, SamplingConfig
+
+    compute = Compute(choose_device(given.device), PRECISION)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    model = open_model(given.model, of_pairs=False)
+    config: SamplingConfig | BeamConfig
+    if given.beam:
+        config = BeamConfig(given.beam, given.top, MAX_WORDS)
+    else:
+        seed = SEED if given.seed is None else given.seed
+        config = SamplingConfig(given.samples or SAMPLES, seed=seed, max_words=MAX_WORDS)
     reading = Reading(model)
-    sources = _sources(request, reading) if _reads_sources(model, request) else [b""]
-    proposer = _proposer(model, reading, _known(request.table, sources, reading), request)
-    totals, unit = Totals(), "targets" if request.beam else "samples"
+    sources = _read_sources(given, reading) if _reads_sources(model, given) else [b""]
+    known = _read_known(given.table, sources, reading)
+    propose = make_proposer(model, reading, config, model.make_scorer(compute), compute.device, known)
+    totals, unit = Totals(), "targets" if given.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
     quiet = sys.stdout.isatty() or not sys.stderr.isatty()
     with progress("sources", quiet=quiet) as advanced:
-        for proposals in proposer(sources):
-            _print(proposals, request, unit, first=not totals.sources)
+        for proposals in propose(sources):
+            _print(proposals, given, unit, first=not totals.sources)
             totals.add(proposals)
             advanced(totals.sources, totals.sources / len(sources))
     if len(sources) > 1:
@@ -115,41 +101,40 @@ def main(request: Sampling) -> None:
         print_err(f"warning: {text}")
 
 
-def _check_options(request: Sampling) -> None:
+def _check_options(given: Sampling) -> None:
     """Refuse what contradicts itself or would do nothing."""
-    options = {"samples": request.samples, "seed": request.seed}
+    options = {"samples": given.samples, "seed": given.seed}
     idle = [name for name, value in options.items() if value is not None]
-    if request.beam and idle:
+    if given.beam and idle:
         raise click.UsageError(f"--{idle[0]} is about samples, and --beam searches instead")
-    if request.file == request.table == "-":
+    if given.file == given.table == "-":
         raise click.UsageError("SOURCES and --table cannot both be stdin")
 
 
-def _reads_sources(model: Model, request: Sampling) -> bool:
+def _reads_sources(model: Model, given: Sampling) -> bool:
     """Whether the network reads sources; refuse it without any, and a language model with some."""
-    reads = model.architecture.reads_sources
-    given = request.file or request.sources
-    if reads and not given:
+    reads, some = model.architecture.reads_sources, given.file or given.sources
+    if reads and not some:
         raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")
-    if not reads and (given or request.table):
+    if not reads and (some or given.table):
         expected = f"{model.folder}: expected a network of sources and targets, found: {model.network_title}"
         raise CheckpointError(expected, advice="A language model writes without SOURCES, --source and --table.")
     return reads
 
 
-def _sources(request: Sampling, reading: Reading) -> list[bytes]:
+def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
     """All source phrases, in the network's words."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.translation.proposals import parse_sources
 
-    sources = list(parse_sources(map(os.fsencode, request.sources), "--source", reading))
-    if request.file:
-        path = find_input(request.file)
+    sources = list(parse_sources(map(os.fsencode, given.sources), "--source", reading))
+    if given.file:
+        path = find_input(given.file)
         sources += parse_sources(read_lines(path), path, reading)
     return sources
 
 
-def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Known | None:
+def _read_known(table: str | None, sources: Collection[bytes], reading: Reading) -> Known | None:
     """The targets that the table has."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.table.phrase_table import parse_table, read_first_line
@@ -163,36 +148,11 @@ def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Kno
     return known_targets(parse_table(read_lines(path), path, form=form), sources, reading)
 
 
-def _proposer(model: Model, reading: Reading, known: Known | None, request: Sampling) -> Proposer:
-    """What writes targets, by sampling or search, and scores them."""
-    import torch
-
-    from moses_rnn.networks.hardware import Compute
-    from moses_rnn.translation.proposals import Proposer
-
-    if request.threads:
-        torch.set_num_threads(request.threads)
-    compute = Compute(request.device, PRECISION)
-    writer = _writer(model.make_stepper(compute), request)
-    return Proposer(reading, writer, model.make_scorer(compute), known)
-
-
-def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Writer:
-    from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
-
-    if request.beam:
-        width, best = request.beam, request.top
-        return BeamSearch(stepper, BeamConfig(width, best, MAX_WORDS))
-    samples = SAMPLES if request.samples is None else request.samples
-    seed = SEED if request.seed is None else request.seed
-    return Sampler(stepper, SamplingConfig(samples, seed=seed, max_words=MAX_WORDS))
-
-
-def _print(proposals: Proposals, request: Sampling, unit: str, *, first: bool) -> None:
+def _print(proposals: Proposals, given: Sampling, unit: str, *, first: bool) -> None:
     from moses_rnn.translation.proposals import TSV_COLUMNS, as_text, as_tsv
 
-    if request.layout == "text":
-        text = "\n".join([*as_text(proposals, request.top, unit), ""])
+    if given.layout == "text":
+        text = "\n".join([*as_text(proposals, given.top, unit), ""])
         print_out(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
-    elif lines := [TSV_COLUMNS] * first + as_tsv(proposals, request.top):
+    elif lines := [TSV_COLUMNS] * first + as_tsv(proposals, given.top):
         print_out("\n".join(lines))

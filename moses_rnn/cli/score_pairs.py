@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import re
-from collections import deque
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from moses_rnn.cli.command import choose_device, print_err, print_json
-from moses_rnn.errors import ArgumentError, InputError, ScoreError
 
 if TYPE_CHECKING:
-    from moses_rnn.api.models import Model
-    from moses_rnn.api.pairs import Pair
+    from moses_rnn.api.pairs import BytesPair
     from moses_rnn.cli.score import Scoring
-    from moses_rnn.files.streams import Meter
-
-LINES = 4096  # written together
-PAIR = re.compile(r"pairs\[(\d+)\]")
 
 # Options of the command that mean something here; the others are of phrase tables
 TAKEN = {
@@ -47,66 +39,48 @@ def score_pairs(given: Scoring) -> None:
         InputError: a line is not a pair, or not one that the model reads; it is named.
         CheckpointError: a model cannot be read, or has learned nothing.
     """
-    import moses_rnn
-    from moses_rnn.cli.progress import Display
-    from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.files.streams import Meter
+    from moses_rnn.api import models as api
+    from moses_rnn.cli.options import output_to
+    from moses_rnn.cli.progress import progress
+    from moses_rnn.files.streams import Meter, read_lines
     from moses_rnn.score.checks import check_learned
     from moses_rnn.scorers.open import model_files, needs_alignments, open_model
 
-    table, place, models = given.table, given.output, given.models
+    table, models = given.table, given.models
     if not given.allow_misfit:
         for folder in models:
             check_learned(open_model(folder))
-    combine = "mean-log" if len(models) > 1 else None
-    precision = given.precision or "fp32"
-    model = moses_rnn.load(
-        list(models), device=choose_device(given.device), precision=precision, threads=given.threads, combine=combine
+    model = api.load(
+        models,
+        device=choose_device(given.device),
+        precision=given.precision or "fp32",
+        threads=given.threads,
+        combine="mean-log" if len(models) > 1 else None,
     )
     inputs = (table, *(path for folder in models for path in model_files(folder)))
-    output = StandardOutput() if place == "-" else OutputFile(place, force=given.force, inputs=inputs)
-    display, meter = Display("pairs", quiet=given.quiet), Meter()
-    lowest, highest, done = math.inf, -math.inf, 0
-    scored = _scored(model, table, meter, aligned=any(map(needs_alignments, models)))
-    try:
-        with output:
-            while block := list(islice(scored, LINES)):
-                output.append(b"".join(b"%b\t%.9g\n" % pair for pair in block))
-                scores = [score for _, score in block]
-                lowest, highest, done = min(lowest, *scores), max(highest, *scores), done + len(block)
-                display.show(done, meter.share)
-            output.commit()
-    finally:
-        display.close()
+    lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
+    lines, copies = itertools.tee(read_lines(table, meter=meter))
+    pairs = _pairs(lines, table, aligned=any(map(needs_alignments, models)))
+    with output_to(given.output, given.force, inputs) as output, progress("pairs", quiet=given.quiet) as advanced:
+        for scores in api.score_pairs(model, pairs):
+            scored = zip(scores.tolist(), copies, strict=False)
+            output.append(b"".join(b"%b\t%.9g\n" % (line.removesuffix(b"\n"), score) for score, line in scored))
+            lowest, highest, done = min(lowest, scores.min()), max(highest, scores.max()), done + len(scores)
+            advanced(done, meter.share)
+        output.commit()
     if given.as_json:
-        record = {"table": table, "output": place, "lines": done, "name": model.name, "meaning": model.meaning}
-        print_json({**record, "lowest": lowest, "highest": highest})
+        record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
+        print_json({**record, "lowest": float(lowest), "highest": float(highest)})
     elif not given.quiet:
-        print_err(f"{done:,} pairs in and out: {place}")
+        print_err(f"{done:,} pairs in and out: {given.output}")
 
 
-def _scored(model: Model, table: str, meter: Meter, *, aligned: bool) -> Iterator[tuple[bytes, float]]:
-    """Each line without its end, and log p of its pair; an error names the line.
-
-    `aligned` says whether the third column holds word alignments, by which the model annotates rare words.
-    """
-    from moses_rnn.files.streams import read_lines
+def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:
+    """A pair of each line; `aligned` says whether the third column holds word alignments, which the model needs."""
+    from moses_rnn.api.pairs import BytesPair
     from moses_rnn.table.tab_separated import TAB, split_pair
 
-    read: deque[bytes] = deque()
-
-    def pairs() -> Iterator[Pair]:
-        for number, line in enumerate(read_lines(table, meter=meter), start=1):
-            read.append(line.removesuffix(b"\n"))
-            source, target = split_pair(line, table, number)
-            further = read[-1].split(TAB)[2:]
-            yield (source, target, further[0]) if aligned and further else (source, target)
-
-    try:
-        for score in model.score_iter(pairs()):
-            yield read.popleft(), score
-    except (ArgumentError, ScoreError) as error:
-        error.message = PAIR.sub(lambda match: f"{table}:{int(match[1]) + 1}", error.message)
-        if isinstance(error, ScoreError):
-            raise
-        raise InputError(error.message, advice=error.advice) from error
+    for number, line in enumerate(lines, start=1):
+        pair = BytesPair(f"{table}:{number}", *split_pair(line, table, number))
+        further = line.removesuffix(b"\n").split(TAB)[2:]
+        yield pair._replace(alignment=further[0]) if aligned and further else pair

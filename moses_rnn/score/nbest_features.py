@@ -16,7 +16,7 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_learned
 from moses_rnn.score.nbest_request import ListRequest
 from moses_rnn.scorers.base import Scorer, Scores
-from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Ensemble, Mixture, Writer, check_mixture, open_ensemble
+from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, Writer, check_mixture, open_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, text
 from moses_rnn.scorers.open import Model, needs_alignments, open_model
@@ -168,7 +168,7 @@ def _of_pairs(model: Writer, first: NBestLine | None, name: str, request: ListRe
             raise InputError(f"{member.folder}: expected a model of phrases, {found}")
         if member.form.is_factored:
             raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
-    compute = Compute(request.device) if isinstance(model, Ensemble) else _compute(model, request)
+    compute = _compute(model, request)
     read, written = model.source_vocabulary.id_of().__contains__, _knows(model)
     sides = (written, read) if model.inverse else (read, written)
     return Feature(model.make_scorer(compute), _parts_for(model, first, name, request), True, *sides)
@@ -213,6 +213,6 @@ def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:
     return model.make_language_model(_compute(model, request), backoff)
 
 
-def _compute(model: Model, request: ListRequest) -> Compute:
+def _compute(model: Writer, request: ListRequest) -> Compute:
     floors_long = request.long_phrases == "floor"
     return model.choose_compute(request.device, "fp32", floors_long=floors_long)

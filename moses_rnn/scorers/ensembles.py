@@ -22,7 +22,7 @@ from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.hardware import HERE, Compute
+from moses_rnn.networks.hardware import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.tries import build_trie, take_phrases
@@ -245,6 +245,13 @@ class Ensemble:
     def learned_sentences(self) -> bool:
         """Whether its members learned from sentences, not from phrases."""
         return self.models[0].learned_sentences
+
+    def choose_compute(
+        self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
+    ) -> Compute:
+        """How its members compute together, which is by torch; see `Model`."""
+        width = max(model.config.width for model in self.models)
+        return Compute(device, choose_precision(precision or "fp32", device, width), floors_long=floors_long)
 
     def make_stepper(self, compute: Compute) -> EnsembleStepper:
         """The members, arranged to step together.

@@ -28,8 +28,8 @@ def test_pairs_are_any_iterable_of_str_or_bytes(pairs):
 
 def test_sources_and_targets_may_come_apart():
     assert list(pairs_of(["a", "b"], iter([b"c", "d"]))) == [
-        (0, b"a", b"c", None),
-        (1, b"b", b"d", None),
+        ("pairs[0]", b"a", b"c", None),
+        ("pairs[1]", b"b", b"d", None),
     ]
 
 

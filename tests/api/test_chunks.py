@@ -6,12 +6,16 @@ import threading
 import numpy as np
 import pytest
 
-from moses_rnn.api.computing import scored
+from moses_rnn.api.chunks import score_chunks
 from moses_rnn.errors import MosesRnnError, ScoreError
 
 
 def minus(items):
     return -np.array(items, np.float64)
+
+
+def scored(items, score, threads, size):
+    return score_chunks(items, score, "pairs[{}]".format, size, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -39,14 +43,6 @@ def test_what_has_no_score_is_named_by_its_number():
 
     with pytest.raises(ScoreError, match=r"^pairs\[5\]: expected a log-probability, found nan\n"):
         list(scored(range(8), none_of_5, 1, 3))
-
-
-def test_scores_that_are_no_log_probabilities_may_be_above_zero():
-    assert next(scored([1, -2], minus, 1, unbounded=True)).tolist() == [-1.0, 2.0]
-
-
-def test_rounding_above_zero_is_zero():
-    assert next(scored([0], lambda _: np.array([1e-7]), 1)).tolist() == [0.0]
 
 
 def test_what_is_wrong_in_a_stream_is_raised_behind_what_came_before():

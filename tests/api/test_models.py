@@ -73,7 +73,7 @@ def test_phrases_are_summed_up(models, encdec, search):
     np.testing.assert_allclose(encdec.summaries(iter(["s2  s3", b"?"])), expected, rtol=1e-4, atol=1e-6)
     width = network.config.hidden_size
     assert (encdec.summaries([]).shape, search.summaries(["s2"]).shape[0]) == ((0, width), 1)
-    with pytest.raises(moses_rnn.ArgumentError, match=r"phrases\[1\]: expected"):
+    with pytest.raises(moses_rnn.InputError, match=r"phrases:2: expected"):
         encdec.summaries(["s2", " "])
     with pytest.raises(moses_rnn.CheckpointError, match="expected a single network"):
         moses_rnn.load([models / "rnn"] * 2).summaries(["s2"])

@@ -3,10 +3,11 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.cli import score_pairs
+from moses_rnn.api import models
 from moses_rnn.cli.score import main
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
@@ -58,7 +59,7 @@ def test_the_summary_as_json(model, pairs):
 
 def test_scores_above_0_alone_have_a_lowest_above_0(model, pairs, monkeypatch):
     """As a ranker may give them."""
-    monkeypatch.setattr(score_pairs, "_scored", lambda *_, **__: iter([(b"a", 2.5), (b"b", 1.5), (b"c", 3.5)]))
+    monkeypatch.setattr(models, "score_pairs", lambda *_: iter([np.array([2.5, 1.5, 3.5])]))
     done = CliRunner().invoke(main, [str(pairs), "--format", "tsv", "--model", str(model), "--json", "-q"])
     record = json.loads(done.stdout)
     assert (record["lowest"], record["highest"]) == (1.5, 3.5)

@@ -1,0 +1,51 @@
+"""Anything of any number, chunk by chunk, and the scores of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import placing
+from moses_rnn.score.workers import Threads, map_in_order
+
+Floats = npt.NDArray[np.float64]
+CHUNK = 4096  # pairs: enough to share prefixes, few enough for several threads
+
+Item = TypeVar("Item")
+
+
+def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """So many items together, of the last ones perhaps fewer."""
+    left = iter(items)
+    while chunk := list(islice(left, size)):
+        yield chunk
+
+
+def score_chunks(
+    items: Iterable[Item],
+    score: Callable[[list[Item]], Floats],
+    name: Callable[[Item], str],
+    size: int = CHUNK,
+    threads: int = 1,
+) -> Iterator[Floats]:
+    """The scores of chunks, in order, of any number of items; a few chunks are scored ahead of the one that is next.
+
+    `score` is called by several threads at once. A ScoreError names the item.
+    """
+
+    def work(chunk: list[Item]) -> Floats:
+        with placing(lambda row: name(chunk[row])):
+            return score(chunk)
+
+    chunks = in_chunks(items, size)
+    first = [*islice(chunks, 2)]
+    if len(first) < 2:  # threads would take longer to start than some pairs do
+        yield from map(work, first)
+        return
+    with Threads([work] * threads) as workers:
+        for _, scores in map_in_order(chain(first, chunks), workers):
+            yield scores
