@@ -12,6 +12,7 @@ from typing import Annotated
 
 from moses_rnn.files.shards import Shard
 from moses_rnn.native import MOST_THREADS
+from moses_rnn.table.tab_separated import LAYOUTS
 
 FIRST_SECTION = "Options"  # of --help; it has the options that most runs need
 
@@ -79,5 +80,29 @@ Output = Annotated[str, Option("Compressed if its suffix says so", "-o --output"
 Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
 OneShard = Annotated[
     Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
+]
+Ray = Annotated[
+    str | None,
+    Option(
+        "Work on a Ray cluster: the one at that address, the one that runs here (auto), or one for this run alone "
+        "(local). Without an ADDRESS this must be the last option",
+        metavar="[ADDRESS]",
+        bare="auto",
+    ),
+]
+Resume = Annotated[bool, Option("Continue what an interrupted run left, or begin; the bytes are those of one run")]
+SourceFactor = Annotated[
+    int | None, Option("Factor of source words that counts, from 0, if the table is factored", min=0)
+]
+TargetFactor = Annotated[
+    int | None, Option("Factor of target words that counts, from 0, if the table is factored", min=0)
+]
+TableFormat = Annotated[
+    str,
+    Option(
+        "Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
+        "--format",
+        choices=LAYOUTS,
+    ),
 ]
 Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]

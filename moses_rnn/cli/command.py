@@ -23,8 +23,8 @@ from click.shell_completion import CompletionItem
 from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.native import MOST_THREADS, native_core
-from moses_rnn.options import FIRST_SECTION, Argument, Option
+from moses_rnn.native import native_core
+from moses_rnn.options import FIRST_SECTION, Argument, Option, Resume, Threads
 
 P = ParamSpec("P")
 Request = TypeVar("Request")
@@ -46,29 +46,13 @@ CONTEXT = {
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
-    """Hand a command its options as one typed record instead of one parameter each.
+    """Hand a command that click's decorators make its options as one record; see `command` for less to write.
 
-    Arguments and options become the fields of the same name, click's: ``--max-words`` is ``max_words``, and
-    ``--format`` with the name "layout" is ``layout``. So mypy knows the type of each wherever it is used. An option
-    without a field, and a field without an option, is a TypeError whenever the command is called, and
-    tests/cli/test_command.py finds it without a call. Defaults stand with the options alone. Options that several
-    commands share are a decorator and a dataclass from which those commands' dataclasses inherit::
-
-        @dataclass(frozen=True, kw_only=True)
-        class Validation(FactorOptions):
-            phrase_table: str
-            quick: bool
-
-        @click.command(cls=Program, context_settings=CONTEXT)
-        @click.argument("phrase_table")
-        @click.option("--quick", is_flag=True)
-        @factor_options
-        @reports_errors
-        @takes(Validation)
-        def main(request: Validation) -> None: ...
+    An option without a field of its name, and a field without an option, is a TypeError whenever the command is called,
+    and tests/cli/test_command.py finds it without a call.
 
     Args:
-        request: the dataclass, frozen, its fields without defaults.
+        request: the dataclass.
     """
 
     def decorate(command: Callable[[Request], None]) -> Callable[..., None]:
@@ -222,14 +206,18 @@ def _reading(parse: Callable[[str], object]) -> Callable[[str], object]:
     return text
 
 
-threads_option = click.option(
-    "--threads", type=click.IntRange(1, MOST_THREADS), help="CPU threads [default: all cores]"
-)
+def option_of(name: str, declared: Any, default: Any = None) -> Callable[[Any], Any]:
+    """A decorator that adds an option declared as a type to a command that click's own decorators make."""
+
+    def add(function: Any) -> Any:
+        vars(function).setdefault("__click_params__", []).append(_parameter(name, (declared, default)))
+        return function
+
+    return add
 
 
-resume_option = click.option(
-    "--resume", is_flag=True, help="Continue what an interrupted run left, or begin; the bytes are those of one run"
-)
+threads_option = option_of("threads", Threads)
+resume_option = option_of("resume", Resume, False)
 
 
 def model_option(*name: str, text: str = "Model folder", **how: Any) -> Callable[[Any], Any]:

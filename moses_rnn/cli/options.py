@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-import click
-
-from moses_rnn.cli.command import model_option, print_err
+from moses_rnn.cli.command import model_option, option_of, print_err
 from moses_rnn.errors import InputError
-from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import find_input, without_compression_suffix
+from moses_rnn.options import Json, LongPhrases, OneShard, Ray, SourceFactor, TableFormat, TargetFactor
 from moses_rnn.table.tab_separated import LAYOUTS
 
 if TYPE_CHECKING:
@@ -20,48 +17,17 @@ if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome
 
 P = ParamSpec("P")
-FLAG_OF_RAY = "auto"
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the summary on stdout as one JSON object, not as text"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactorOptions:
-    """What ``factor_options`` ask for."""
-
-    source_factor: int | None
-    target_factor: int | None
+json_option = option_of("as_json", Json, False)
+long_option = option_of("long_phrases", LongPhrases, "refuse")
+pairs_option = option_of("layout", TableFormat, LAYOUTS[0])
 
 
 def factor_options(command: Callable[P, None]) -> Callable[P, None]:
     """The options that say how the words of a factored table are read."""
-    for side in ("target", "source"):
-        text = f"Factor of {side} words that counts, from 0, if the table is factored"
-        command = click.option(f"--{side}-factor", type=click.IntRange(0), help=text)(command)
+    for name, declared in (("target_factor", TargetFactor), ("source_factor", SourceFactor)):
+        command = option_of(name, declared)(command)
     return command
-
-
-long_option = click.option(
-    "--long",
-    "long_phrases",
-    type=click.Choice(["refuse", "floor"]),
-    default="refuse",
-    show_default=True,
-    help="Of a CSTM or ranker: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a "
-    "table",
-)
-
-
-pairs_option = click.option(
-    "--format",
-    "layout",
-    type=click.Choice(LAYOUTS),
-    default=LAYOUTS[0],
-    show_default=True,
-    help="Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
-)
 
 
 model_beside_option = model_option(
@@ -106,30 +72,10 @@ def choose_model(named: Path | None, table: str) -> Path:
     return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
 
 
-def _read_shard(text: str) -> Shard:
-    try:
-        return Shard.parse(text)
-    except ValueError as error:
-        raise click.BadParameter(f"expected k/N with k from 1 to N, found {text!r}") from error
-
-
-shard_option = click.option("--shard", type=_read_shard, metavar="k/N", help="Do only part k of N of the lines")
-
-
 def pool_options(command: Callable[P, None]) -> Callable[P, None]:
     """The options that say who works, and at which part."""
-    for option in (
-        shard_option,
-        click.option(
-            "--ray",
-            is_flag=False,
-            flag_value=FLAG_OF_RAY,
-            metavar="[ADDRESS]",
-            help="Work on a Ray cluster: the one at that address, the one that runs here (auto), or one for this run "
-            "alone (local). Without an ADDRESS this must be the last option",
-        ),
-    ):
-        command = option(command)
+    for name, declared in (("shard", OneShard), ("ray", Ray)):
+        command = option_of(name, declared)(command)
     return command
 
 
