@@ -53,10 +53,10 @@ def main(
     table = find_input(phrase_table)
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
-    say = print_out if not as_json else lambda _: None
+    show = print_out if not as_json else lambda _: None
     holds, own = check_ini(table, find_input(moses_ini), None) if moses_ini else ([], None)
     if holds:
-        say("\n".join(holds))
+        show("\n".join(holds))
     comparisons: Sequence[Comparison] = []
     if not no_decoder:
         if (moses := Moses.of_environment()) is None:
@@ -64,13 +64,13 @@ def main(
         end_cleanly_on_sigterm()
         comparisons = verify(table, moses, kinds or tuple(KINDS), print_err, sources=sources, whole=whole, own=own)
     for comparison in comparisons:
-        say("\n".join(comparison.summary()))
+        show("\n".join(comparison.summary()))
     if as_json:
-        print_json(verification_record(table, holds, comparisons))
+        print_json(_record(table, holds, comparisons))
     _judge(table, comparisons)
 
 
-def verification_record(table: str, holds: Sequence[str], comparisons: Sequence[Comparison]) -> Mapping[str, Any]:
+def _record(table: str, holds: Sequence[str], comparisons: Sequence[Comparison]) -> Mapping[str, Any]:
     """What an ini and a table have in common, and what a decoder saw of each kind of dictionary."""
     return {
         "table": table,

@@ -120,14 +120,14 @@ def make_features(first: NBestLine | None, name: str, request: ListRequest) -> I
     if first is not None and any(map(needs_alignments, request.folders)):
         alignment_of(first, name)
     for path in request.add:
-        yield _of_model(path, first, name, request)
+        yield _make_feature(path, first, name, request)
     for folders in request.ensembles:
-        yield _of_models(folders, first, name, request)
+        yield _make_ensemble_feature(folders, first, name, request)
     if request.word_penalty:
         yield "WP", Feature(WordPenaltyScorer(read_shortlist(request.word_penalty)), of_sources=False)
 
 
-def _of_model(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
+def _make_feature(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
     if not path.is_dir():
         n_grams = KenlmScorer(find_input(str(path)))
         return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
@@ -135,20 +135,20 @@ def _of_model(path: Path, first: NBestLine | None, name: str, request: ListReque
     if not request.allow_misfit:
         check_learned(model)
     if model.architecture.reads_sources:
-        return model.name, _of_pairs(model, first, name, request)
+        return model.name, _make_pair_feature(model, first, name, request)
     return model.name, Feature(_language_model(model, request), of_sources=False, knows_target=_knows(model))
 
 
-def _of_models(
+def _make_ensemble_feature(
     paths: tuple[Path, ...], first: NBestLine | None, name: str, request: ListRequest
 ) -> tuple[str, Feature]:
     """Whether they are language models, the first one tells."""
     if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).architecture.reads_sources:
-        return Mixture.name, _of_mixture(paths, request)
+        return Mixture.name, _make_mixture_feature(paths, request)
     if request.shares:
         raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
     ensemble = open_ensemble(paths, request.combine or GEOMETRIC)
-    return ensemble.name, _of_pairs(ensemble, first, name, request)
+    return ensemble.name, _make_pair_feature(ensemble, first, name, request)
 
 
 def _knows(model: Writer | KenlmScorer) -> Knows:
@@ -158,7 +158,7 @@ def _knows(model: Writer | KenlmScorer) -> Knows:
     return model.target_vocabulary.id_of().__contains__
 
 
-def _of_pairs(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
+def _make_pair_feature(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
     """Of the phrases of a hypothesis if the networks learned from phrases, unless sentences are wanted."""
     for member in model.models:
         if not request.allow_misfit:
@@ -171,10 +171,10 @@ def _of_pairs(model: Writer, first: NBestLine | None, name: str, request: ListRe
     compute = _compute(model, request)
     read, written = model.source_vocabulary.id_of().__contains__, _knows(model)
     sides = (written, read) if model.inverse else (read, written)
-    return Feature(model.make_scorer(compute), _parts_for(model, first, name, request), True, *sides)
+    return Feature(model.make_scorer(compute), _choose_parts(model, first, name, request), True, *sides)
 
 
-def _parts_for(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
+def _choose_parts(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
     if model.rare is not None and model.rare.needs_links:
         return aligned
     if request.whole or model.learned_sentences or first is None:
@@ -188,7 +188,7 @@ def _parts_for(model: Writer, first: NBestLine | None, name: str, request: ListR
     return phrases
 
 
-def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
+def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feature:
     """Of networks, and of n-gram models if there are files among them."""
     models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
     if 0 < len(models) < len(paths) and not request.backoff:

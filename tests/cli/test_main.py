@@ -8,9 +8,7 @@ import sys
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
-from moses_rnn import __version__
 from moses_rnn.cli.main import COMMANDS, main
 from tests.commands import PROGRAMS, ROOT, program, run
 
@@ -26,22 +24,15 @@ def test_two_commands_are_programs_too():
     assert sorted(scripts()) == [(name, name) for name in sorted(PROGRAMS)]
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["score", "--help"], ["nbest", "tune", "-h"]])
-def test_help_is_there_without_torch(words):
+@pytest.mark.parametrize("words", [["--help"], ["score", "--help"], ["nbest", "tune", "-h"]])
+def test_only_the_command_that_is_called_is_imported(words):
     program = (
         "import sys\nfrom moses_rnn.cli.main import main\n"
         f"try: main({words}, prog_name='moses-rnn')\nexcept SystemExit: pass\n"
-        "assert not {'torch', 'numpy'} & sys.modules.keys()\n"
-        "print(sorted(name for name in sys.modules if name.startswith('moses_rnn.cli.')), file=sys.stderr)\n"
+        "print(*(name for name in sys.modules if name.startswith('moses_rnn.cli.')), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    commands = " ".join(word for word in words if not word.startswith("-"))
-    if "--version" in words:
-        assert re.fullmatch(rf"moses-rnn, version {re.escape(__version__)} \(.*\)\n", done.stdout)
-    else:
-        assert f"Usage: moses-rnn {commands}".strip() in done.stdout + done.stderr
-    imported = set(re.findall(r"moses_rnn\.cli\.(\w+)'", done.stderr)) & {*COMMANDS}
-    assert imported == {*words} & {*COMMANDS}
+    assert set(re.findall(r"moses_rnn\.cli\.(\w+)", done.stderr)) & {*COMMANDS} == {*words} & {*COMMANDS}
 
 
 SLOW_TO_IMPORT = """
@@ -87,12 +78,6 @@ def test_messages_name_the_command(tmp_path):
     assert (done.returncode, done.stderr.partition(":")[0]) == (3, "moses-rnn nbest")
     done = subprocess.run([*MODULE, "scoer"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Error: No such command 'scoer'.")
-
-
-def test_the_list_says_what_each_is_for():
-    text = CliRunner().invoke(main, ["--help"]).output
-    for name, purpose in COMMANDS.items():
-        assert re.search(rf"^  {name} +{re.escape(purpose)}$", text, re.MULTILINE)
 
 
 PRESSED = {  # what bash would put in place of the last word

@@ -22,19 +22,6 @@ def test_the_command_is_make_on_the_same_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_names_what_to_give(tmp_path):
-    done = run("pipeline", "results", cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert "missing: MOSES_ROOT, the folder of a built Moses" in done.stderr
-    for name in ("TRAIN", "DEV", "TEST"):
-        assert (
-            f"missing: {name}, the prefix of a corpus: {name}=data/x for data/x.en and data/x.fr, plain or .gz"
-            in done.stderr
-        )
-    assert run("pipeline", "nonsense", check=False).returncode == 2
-    assert "SYSTEM is one of: baseline rnn" in run("pipeline").stdout
-
-
 COMMANDS = {
     "THREADS": "1; touch found",
     "WORK": "$(shell touch found)",

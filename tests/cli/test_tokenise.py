@@ -47,10 +47,6 @@ def test_an_unknown_language_is_a_warning_and_has_the_abbreviations_of_english(l
         assert f"warning: language {language!r} has no list of abbreviations" in done.stderr
 
 
-def test_nothing_becomes_nothing():
-    assert run("tokenise").stdout == ""
-
-
 def test_an_empty_last_line_or_none_stays_so():
     for text in ("a b\n\n", "a b\n", "a b"):
         assert run("tokenise", given=text).stdout.count("\n") == max(text.count("\n"), 1)

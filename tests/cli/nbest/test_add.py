@@ -7,12 +7,7 @@ import pytest
 
 from moses_rnn.files.streams import read_lines
 from tests.cli.nbest.lists import LISTED, SOURCE
-
-
-def test_add_need_not_be_said(nbest):
-    arguments = ["n", "--source", "src", "--word-penalty", "{}/words"]
-    assert nbest("add", *arguments).stdout == nbest(*arguments).stdout
-    assert nbest("-q", *arguments[1:], "n").stdout == nbest(*arguments).stdout
+from tests.same_scores import check_same_scores
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -75,3 +70,21 @@ def test_several_networks_of_sentences_are_one_feature(nbest):
     together = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/search", "--combine", "mean-log").stdout
     assert alone.count(b"SEARCH0= ") == len(LISTED)
     assert together == alone.replace(b"SEARCH0=", b"ENS0=")
+
+
+def test_shards_of_a_list_are_the_whole(nbest, here):
+    options = [
+        "n",
+        "--source",
+        "src",
+        "--add",
+        "{}/rnn",
+        "--word-penalty",
+        "{}/words",
+        "--threads",
+        "1",
+        "--allow-misfit",
+    ]
+    for number in (1, 2):
+        nbest(*options, "--shard", f"{number}/2", "-o", f"list.{number}", "-q")
+    check_same_scores(b"".join((here / f"list.{n}").read_bytes() for n in (1, 2)), nbest(*options).stdout)
