@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import click
-
-from moses_rnn.cli.command import (
-    CONTEXT,
-    Program,
-    StopRequest,
-    check_inputs,
-    print_err,
-    print_out,
-    reports_errors,
-    takes,
-)
+from moses_rnn.cli.command import StopRequest, check_inputs, command, print_err, print_out
+from moses_rnn.options import Force
 
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
@@ -29,37 +17,18 @@ another model is refused and named. Members are laid end to end, nothing is comp
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Merging:
-    """The command's arguments and options."""
-
-    new_table: str
-    shards: tuple[str, ...]
-    force: bool
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("new_table")
-@click.argument("shards", nargs=-1, required=True)
-@click.option("--force", is_flag=True, help="Replace existing outputs")
-@reports_errors
-@takes(Merging)
-def main(given: Merging) -> None:
+@command(EPILOG)
+def main(new_table: str, shards: tuple[str, ...], *, force: Force = False) -> None:
     """Make NEW_TABLE of the SHARDS that moses-rnn-score --shard has written, given in any order."""
-    check_inputs(*given.shards)
-    from moses_rnn.cli.progress import Display
+    check_inputs(*shards)
+    from moses_rnn.cli.progress import progress
     from moses_rnn.score.merging import merge
 
-    display = Display("bytes")
-    try:
-        result = merge(
-            given.shards, given.new_table, force=given.force, advanced=display.show, should_stop=StopRequest()
-        )
-    finally:
-        display.close()
+    with progress("bytes") as advanced:
+        result = merge(shards, new_table, force=force, advanced=advanced, should_stop=StopRequest())
     left_out = f", {result.rejected:,} left out" if result.rejected else ""
-    print_err(f"{result.lines:,} lines of {len(given.shards):,} shards{left_out}: {given.new_table}")
-    print_err(f"signature: {given.new_table}.json")
+    print_err(f"{result.lines:,} lines of {len(shards):,} shards{left_out}: {new_table}")
+    print_err(f"signature: {new_table}.json")
     for text in result.warnings:
         print_err(f"warning: {text}")
     print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))

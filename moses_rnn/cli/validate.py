@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    Program,
-    check_inputs,
-    print_err,
-    print_json,
-    print_out,
-    reports_errors,
-    takes,
-)
-from moses_rnn.cli.options import json_option
+from moses_rnn.cli.command import check_inputs, command, print_err, print_json, print_out
+from moses_rnn.options import Json, Option
 
 if TYPE_CHECKING:
-    from moses_rnn.table.validation import Validation as Report
+    from moses_rnn.table.validation import Validation
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -36,73 +27,54 @@ beside it (TABLE.json, from moses-rnn-score) and looks at no line. Exit codes: 0
 SHOWN_BAD_LINES = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """What the command line asks for."""
-
-    phrase_table: str
-    quick: bool
-    must_be_sorted: bool
-    strict: bool
-    as_json: bool
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("phrase_table")
-@click.option("--quick", is_flag=True, help="Only compare the file with its signature")
-@click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
-@click.option("--strict", is_flag=True, help="Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …")
-@json_option
-@reports_errors
-@takes(Validation)
-def main(request: Validation) -> None:
+@command(EPILOG)
+def main(
+    phrase_table: str,
+    *,
+    quick: Annotated[bool, Option("Only compare the file with its signature")] = False,
+    must_be_sorted: Annotated[bool, Option("Refuse a table that LC_ALL=C sort would change", "--sorted")] = False,
+    strict: Annotated[bool, Option("Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …")] = False,
+    as_json: Json = False,
+) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
     from moses_rnn.files.streams import find_input
-
-    table = find_input(request.phrase_table)
-    check_inputs(table)
-    if request.quick:
-        _compare_with_signature(table, request)
-    else:
-        _read_every_line(table, request)
-
-
-def _compare_with_signature(table: str, request: Validation) -> None:
     from moses_rnn.table.validation import check_signature
 
-    if request.must_be_sorted or request.strict:
+    table = find_input(phrase_table)
+    check_inputs(table)
+    if quick and (must_be_sorted or strict):
         raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
-    sound = check_signature(table)
-    if request.as_json:
-        print_json({"table": table, "sound": True, "signature": sound})
+    if quick:
+        sound = check_signature(table)
+        record: Mapping[str, Any] = {"table": table, "sound": True, "signature": sound}
+        text = f"{table}: {sound}"
     else:
-        print_out(f"{table}: {sound}")
+        report = _read_every_line(table, strict=strict, must_be_sorted=must_be_sorted)
+        record, text = _record(report), "\n".join(report.summary())
+    if as_json:
+        print_json(record)
+    else:
+        print_out(text)
 
 
-def _read_every_line(table: str, request: Validation) -> None:
-    from moses_rnn.cli.progress import Display
+def _read_every_line(table: str, *, strict: bool, must_be_sorted: bool) -> Validation:
+    from moses_rnn.cli.progress import progress
     from moses_rnn.table.validation import validate
 
-    display = Display("lines")
-    try:
-        report = validate(
-            table,
-            _Shown(SHOWN_BAD_LINES),
-            display.show,
-            strict=request.strict,
-            must_be_sorted=request.must_be_sorted,
-        )
-    finally:
-        display.close()
+    shown = itertools.count()
+
+    def show(text: str) -> None:
+        if next(shown) < SHOWN_BAD_LINES:
+            print_err(text)
+
+    with progress("lines") as advanced:
+        report = validate(table, show, advanced, strict=strict, must_be_sorted=must_be_sorted)
     for warning in report.warnings:
         print_err(f"warning: {warning}")
-    if request.as_json:
-        print_json(_record(report))
-    else:
-        print_out("\n".join(report.summary()))
+    return report
 
 
-def _record(report: Report) -> Mapping[str, Any]:
+def _record(report: Validation) -> Mapping[str, Any]:
     """What a sound table holds."""
     return {
         "table": report.name,
@@ -118,15 +90,3 @@ def _record(report: Report) -> Mapping[str, Any]:
         "signature": report.signature,
         "warnings": report.warnings,
     }
-
-
-class _Shown:
-    """Shows the first few of something."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    def __call__(self, text: str) -> None:
-        if self._left > 0:
-            print_err(text)
-        self._left -= 1
