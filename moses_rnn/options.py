@@ -31,7 +31,6 @@ class Option:
         parse: makes the value of the text; raises ValueError, whose text says what is wrong.
         metavar: stands for the value in --help.
         bare: the value of an option that is given without one.
-        section: heading of --help.
     """
 
     help: str = ""
@@ -44,7 +43,13 @@ class Option:
     parse: Callable[[str], object] | None = None
     metavar: str | None = None
     bare: str | None = None
-    section: str = FIRST_SECTION
+
+
+@dataclass(frozen=True)
+class Section:
+    """Heading of --help for this option and those after it."""
+
+    title: str
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import FrameType, NoneType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -24,7 +24,7 @@ from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
-from moses_rnn.options import FIRST_SECTION, Argument, Option, Resume, Threads
+from moses_rnn.options import FIRST_SECTION, Argument, Option, Resume, Section, Threads
 
 P = ParamSpec("P")
 Request = TypeVar("Request")
@@ -108,7 +108,8 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
 
     A parameter with an `Option` among its annotations is an option, another one an argument, and one whose type is a
     dataclass stands for all fields of that, which are declared in the same way. Type and default are Python's own: a
-    bool is a flag, a tuple of any length is repeated, what has no default must be given::
+    bool is a flag, a tuple of any length is repeated, what has no default must be given. Of several options that are
+    noted of one, the last one counts::
 
         @command(EPILOG)
         def main(phrase_table: str, *, top: Annotated[int, Option("Targets of each", min=1)] = 3, force: Force = False):
@@ -121,61 +122,70 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
     """
 
     def decorate(function: Callable[..., None]) -> Program:
-        declared = dict(_declared(function))
-        records = {name: kind for name, (kind, _) in declared.items() if is_dataclass(kind)}
+        declared = _parameters_of(function)
+        records: dict[str, Any] = {one.name: one.hint for one in declared if is_dataclass(one.hint)}
+        each = [inner for one in declared for inner in (_fields_of(one.hint) if one.name in records else [one])]
 
         @functools.wraps(function)
         def filled(**given: Any) -> None:
             for record_name, record in records.items():
-                taken = {field.name: given.pop(field.name) for field in fields(record) if field.init}
-                given[record_name] = record(**taken)  # type: ignore[operator]
+                given[record_name] = record(**{field.name: given.pop(field.name) for field in _fields_of(record)})
             function(**given)
 
-        parameters = [
-            _parameter(*of_one)
-            for name, (kind, default) in declared.items()
-            for of_one in (_declared_fields(kind) if name in records else [(name, (kind, default))])
-        ]
+        parameters, section = [], FIRST_SECTION
+        for one in each:
+            notes = get_args(one.hint)[1:] if get_origin(one.hint) is Annotated else ()
+            section = next((note.title for note in notes if isinstance(note, Section)), section)
+            parameters.append(_parameter(one, section))
         make = click.command(name, cls=Program, context_settings=CONTEXT, epilog=epilog, params=parameters)
         return make(reports_errors(filled))
 
     return decorate
 
 
-def _declared(function: Callable[..., None]) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """The name of each parameter, its type with its notes, and its default."""
+class Declared(NamedTuple):
+    """A parameter or field: its name, its type with what is noted of it, and its default."""
+
+    name: str
+    hint: Any
+    default: Any = MISSING
+
+
+def _parameters_of(function: Callable[..., None]) -> list[Declared]:
     hints = get_type_hints(function, include_extras=True)
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            yield name, (hints[name], MISSING if parameter.default is parameter.empty else parameter.default)
+    defaults = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    return [
+        Declared(name, hints[name], MISSING if default is inspect.Parameter.empty else default)
+        for name, default in defaults.items()
+    ]
 
 
-def _declared_fields(record: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """The same of the fields that a record is filled with."""
+def _fields_of(record: Any) -> list[Declared]:
     hints = get_type_hints(record, include_extras=True)
-    return ((field.name, (hints[field.name], field.default)) for field in fields(record) if field.init)
+    return [Declared(field.name, hints[field.name], field.default) for field in fields(record) if field.init]
 
 
-def _parameter(name: str, declared: tuple[Any, Any]) -> click.Parameter:
+def _parameter(declared: Declared, section: str = FIRST_SECTION) -> click.Parameter:
     """An argument or option of click's."""
-    hint, default = declared
-    kind, note = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+    name, hint, default = declared
+    kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if NoneType in get_args(kind):
         (kind,) = (one for one in get_args(kind) if one is not NoneType)
     repeated = get_args(kind)[1:] == (...,)
     attributes: dict[str, Any] = {"required": default is MISSING}
     if default not in (MISSING, None, ()):
         attributes["default"] = default
-    option = note if isinstance(note, Option) else Option()
+    options = [note for note in notes if isinstance(note, Option)]
+    option = options[-1] if options else Option()
     attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option)
-    if note is not option:
-        attributes["metavar"] = note.metavar if isinstance(note, Argument) else None
-        return click.Argument([name], nargs=-1 if repeated else 1, **attributes)
+    if not options:
+        metavar = next((note.metavar for note in notes if isinstance(note, Argument)), None)
+        return click.Argument([name], nargs=-1 if repeated else 1, metavar=metavar, **attributes)
     attributes |= {"is_flag": True} if kind is bool else {"multiple": repeated, "metavar": option.metavar}
     attributes |= {"is_flag": False, "flag_value": option.bare} if option.bare else {}
     spellings = option.spelling.split() or [f"--{name.replace('_', '-')}"]
     made = click.Option([name, *spellings], help=option.help, show_default=bool(default), **attributes)
-    vars(made)["section"] = option.section
+    vars(made)["section"] = section
     return made
 
 
@@ -210,7 +220,7 @@ def option_of(name: str, declared: Any, default: Any = None) -> Callable[[Any], 
     """A decorator that adds an option declared as a type to a command that click's own decorators make."""
 
     def add(function: Any) -> Any:
-        vars(function).setdefault("__click_params__", []).append(_parameter(name, (declared, default)))
+        vars(function).setdefault("__click_params__", []).append(_parameter(Declared(name, declared, default)))
         return function
 
     return add

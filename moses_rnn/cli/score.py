@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from moses_rnn.cli.command import (
-    CONTEXT,
     STOPPED,
-    FiniteFloat,
-    Program,
     StopRequest,
     check_inputs,
     choose_device,
-    model_option,
+    command,
     print_err,
     print_json,
     print_out,
-    reports_errors,
-    resume_option,
-    section,
     shows_version,
-    takes,
-    threads_option,
 )
-from moses_rnn.cli.options import json_option, long_option, model_beside, pairs_option, pool_options
+from moses_rnn.cli.options import model_beside
 from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
 from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
     from moses_rnn.score.score import ScoringResult
@@ -57,103 +48,24 @@ byte for byte as it was. After an interruption, kill -9 included, --resume conti
 class Scoring(ScoringOptions):
     """What the command line asks for beside that."""
 
-    out: str | None
-    layout: str
-    estimate: bool
-    as_json: bool
-    quiet: bool
+    place: Annotated[str | None, Argument("[NEW_TABLE]")] = None
+    as_json: Json = False
+    estimate: Annotated[
+        bool, Section(FIRST_SECTION), Option("Print how long scoring will take here; write nothing")
+    ] = False
+    quiet: Quiet = False
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("phrase_table")
-@click.argument("new_table", required=False)
-@model_option(
-    "models",
-    multiple=True,
-    text="Model folder; repeat it for several together, see --combine [default: the one beside the table]",
-)
-@click.option("-o", "--output", "out", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's + .rnn.gz]")
-@click.option("--moses-ini", help="Also write a moses.ini that loads the new table, made from this one")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1")
-@threads_option
-@resume_option
-@click.option("--force", is_flag=True, help="Replace existing outputs")
-@click.option("--estimate", is_flag=True, help="Print how long scoring will take here; write nothing")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@command(EPILOG)
 @shows_version
-@section(
-    "Columns",
-    click.option(
-        "--inverse-model",
-        "inverse_models",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        help="Add p(source | target) by a model of moses-rnn-train --inverse; repeat it for several",
-    ),
-    click.option(
-        "--combine",
-        type=click.Choice(["mean-log", "columns"]),
-        help="What several models of one direction add: one column, the mean of their log p, or a column each "
-        "[default: mean-log]",
-    ),
-    click.option("--word-penalty", is_flag=True, help="Add exp(-n) for n target words outside the shortlist"),
-    click.option(
-        "--log",
-        "logarithms",
-        is_flag=True,
-        help="Write natural logs, for other programs than Moses; excludes --moses-ini",
-    ),
-    click.option(
-        "--floor",
-        type=FiniteFloat(max=0),
-        default=DEFAULT_FLOOR,
-        show_default=True,
-        help="Lowest log p that is written; float32, and so Moses, loses precision below",
-    ),
-    click.option(
-        "--output-ini", help="Where the ini of --moses-ini goes [default: moses.rnn.ini beside the new table]"
-    ),
-)
-@section(
-    "Unusual tables and models",
-    pairs_option,
-    click.option(
-        "--on-bad-line",
-        type=click.Choice(["error", "skip"]),
-        default="error",
-        show_default=True,
-        help="A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
-    ),
-    long_option,
-    click.option(
-        "--allow-misfit",
-        is_flag=True,
-        help="Score with a model that has learned nothing, or knows hardly a word of the table, which is refused "
-        "otherwise",
-    ),
-    click.option("--again", is_flag=True, help="Score a table that has such a column already"),
-)
-@section(
-    "Run",
-    click.option(
-        "--precision",
-        type=click.Choice(["auto", "fp32", "bf16"]),
-        help="Precision of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large "
-        "networks [default: fp32]",
-    ),
-    pool_options,
-    json_option,
-)
-@reports_errors
-@takes(Scoring)
 def main(given: Scoring) -> None:
     """Add log p(target | source) of an RNN Encoder-Decoder to a Moses PHRASE_TABLE (- is stdin).
 
     Both tables may be named without .gz, as Moses's experiment.perl names them.
     """
-    if given.new_table and given.out:
+    if given.place and given.new_table:
         raise click.UsageError("NEW_TABLE and --output are the same: give one")
-    given = replace(given, new_table=given.new_table or given.out)
+    given = replace(given, new_table=given.place or given.new_table)
     if given.layout == "tsv":
         refuse_options_of_tables(click.get_current_context())
     _check_options(given)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Options of the command that mean something here; the others are of phrase tables
 TAKEN = {
-    *("phrase_table", "new_table", "out", "models", "layout", "device", "precision", "threads"),
+    *("phrase_table", "place", "new_table", "models", "layout", "device", "precision", "threads"),
     *("allow_misfit", "force", "as_json", "quiet"),
 }
 

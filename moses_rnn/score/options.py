@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from moses_rnn.files.shards import Shard, with_shard
+from moses_rnn.files.shards import with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
+from moses_rnn.options import Force, LongPhrases, OneShard, Option, Ray, Resume, Section, TableFormat, Threads
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
 
@@ -19,26 +21,85 @@ class ScoringOptions:
     """
 
     phrase_table: str
-    new_table: str | None = None
-    models: tuple[Path, ...] = ()
-    inverse_models: tuple[Path, ...] = ()
-    combine: str | None = None  # what several models of one direction add: "columns", or one column of "mean-log"
-    word_penalty: bool = False
-    floor: float = DEFAULT_FLOOR  # lowest log p that is written
-    logarithms: bool = False  # write natural logarithms as they are, not their exponentials
-    moses_ini: str | None = None  # to be extended for the new table
-    output_ini: str | None = None
-    device: str = "cpu"  # of torch, or several with commas between
-    threads: int | None = None  # of the processor; None: all cores
-    precision: str | None = None  # of matrix products; "auto": bf16 where that is faster and the network large
-    long_phrases: str = "refuse"  # or "floor": what becomes of those that a network has no room for
-    shard: Shard | None = None  # the only part of the table that is scored
-    ray: str | None = None  # address of the cluster that scores; None: threads of this process
-    on_bad_line: str = "error"  # or "skip": an invalid line goes to `rejects`
-    resume: bool = False
-    force: bool = False
-    allow_misfit: bool = False  # score with a model that has learned nothing, or does not know the table's words
-    again: bool = False  # score a table that has a column of this name already
+    models: Annotated[
+        tuple[Path, ...],
+        Option(
+            "Model folder; repeat it for several together, see --combine [default: the one beside the table]",
+            "--model",
+            metavar="FOLDER",
+        ),
+    ] = ()
+    new_table: Annotated[
+        str | None,
+        Option("The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's + .rnn.gz]", "-o --output"),
+    ] = None
+    moses_ini: Annotated[str | None, Option("Also write a moses.ini that loads the new table, made from this one")] = (
+        None
+    )
+    device: Annotated[str, Option("cpu, cuda, or several: cuda:0,cuda:1")] = "auto"
+    threads: Threads = None
+    resume: Resume = False
+    force: Force = False
+
+    inverse_models: Annotated[
+        tuple[Path, ...],
+        Section("Columns"),
+        Option(
+            "Add p(source | target) by a model of moses-rnn-train --inverse; repeat it for several",
+            "--inverse-model",
+        ),
+    ] = ()
+    combine: Annotated[
+        str | None,
+        Option(
+            "What several models of one direction add: one column, the mean of their log p, or a column each "
+            "[default: mean-log]",
+            choices=("mean-log", "columns"),
+        ),
+    ] = None
+    word_penalty: Annotated[bool, Option("Add exp(-n) for n target words outside the shortlist")] = False
+    logarithms: Annotated[
+        bool,
+        Option("Write natural logs, for other programs than Moses; excludes --moses-ini", "--log"),
+    ] = False
+    floor: Annotated[
+        float,
+        Option("Lowest log p that is written; float32, and so Moses, loses precision below", max=0),
+    ] = DEFAULT_FLOOR
+    output_ini: Annotated[
+        str | None,
+        Option("Where the ini of --moses-ini goes [default: moses.rnn.ini beside the new table]"),
+    ] = None
+
+    layout: Annotated[TableFormat, Section("Unusual tables and models")] = "moses"
+    on_bad_line: Annotated[
+        str,
+        Option(
+            "A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
+            choices=("error", "skip"),
+        ),
+    ] = "error"
+    long_phrases: LongPhrases = "refuse"
+    allow_misfit: Annotated[
+        bool,
+        Option(
+            "Score with a model that has learned nothing, or knows hardly a word of the table, which is refused "
+            "otherwise",
+        ),
+    ] = False
+    again: Annotated[bool, Option("Score a table that has such a column already")] = False
+
+    precision: Annotated[
+        str | None,
+        Section("Run"),
+        Option(
+            "Precision of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large "
+            "networks [default: fp32]",
+            choices=("auto", "fp32", "bf16"),
+        ),
+    ] = None
+    ray: Ray = None
+    shard: OneShard = None
 
     table: str = field(init=False)  # that is read, with .gz where it has that name
     output: str = field(init=False)  # where the new table goes; with .gz where the old one was named without

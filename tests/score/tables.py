@@ -7,7 +7,12 @@ LINES = [b"s%d s%d ||| t%d ||| 0.5 0.25 ||| 0-0\n" % (2 + i // 6, 2 + i % 6, 2 +
 
 def options_for(here, models, /, **changes):
     """To score the table of a folder by the network of pairs, beside it."""
-    given = {"phrase_table": str(here / "table"), "new_table": str(here / "scored"), "models": (models / "rnn",)}
+    given = {
+        "phrase_table": str(here / "table"),
+        "new_table": str(here / "scored"),
+        "models": (models / "rnn",),
+        "device": "cpu",
+    }
     return ScoringOptions(**given | changes)
 
 
