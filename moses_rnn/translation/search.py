@@ -102,10 +102,6 @@ class SamplingConfig:
     max_words: int = MAX_WORDS  # what has more has not ended
     allow_unknown: bool = True  # <unk> is a word of the model like any other
 
-    def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise ValueError(f"expected a temperature above 0, found {self.temperature}")
-
 
 class Sampler(Writer):
     """Draws target phrases.
@@ -221,26 +217,8 @@ class Extensions(NamedTuple):
         return Extensions(*(tensor[places] for tensor in self))
 
 
-class Ranking(ABC):
-    """Of sources that are searched together: takes the targets that end and says which prefixes continue."""
-
-    @abstractmethod
-    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
-        """Take the targets that end here; of the extensions those that continue, source by source, best first.
-
-        Args:
-            ends: log p of each live prefix with ``</s>``.
-            extensions: of each live prefix the likeliest, as many as could continue; none that is impossible.
-            live: the prefixes.
-        """
-
-    @abstractmethod
-    def in_order(self, source: int) -> list[Hypothesis]:
-        """The targets of a source that have ended, best first; at most as many as are wanted."""
-
-
-class BySum(Ranking):
-    """By log p, the sum over words and ``</s>``.
+class BySum:
+    """Ranks by log p, the sum over words and ``</s>``.
 
     Every end of a live prefix is judged. Since no word makes a target likelier, a source is done as soon as none of its
     live prefixes is above the worst of the targets that are wanted: `best` of each, none below `least_log_prob`.
@@ -252,7 +230,13 @@ class BySum(Ranking):
         self._ended: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in range(sources)]  # the best, best first
 
     def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
-        """See `Ranking`."""
+        """Take the targets that end here; of the extensions those that continue, source by source, best first.
+
+        Args:
+            ends: log p of each live prefix with ``</s>``.
+            extensions: of each live prefix the likeliest, as many as could continue; none that is impossible.
+            live: the prefixes.
+        """
         good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
         for source, target, log_prob in _listed(good, ends, live):
             ended = self._ended[source]
@@ -269,12 +253,12 @@ class BySum(Ranking):
         return torch.tensor(bounds, dtype=torch.float64, device=device)
 
     def in_order(self, source: int) -> list[Hypothesis]:
-        """See `Ranking`."""
+        """The targets of a source that have ended, best first; at most as many as are wanted."""
         return [Hypothesis(words, log_prob, ended=True) for log_prob, words in self._ended[source]]
 
 
-class ByMean(Ranking):
-    """By log p / (T + 1) of T words and ``</s>``, searched as RNNsearch's released code does (GroundHog, sample.py).
+class ByMean:
+    """Ranks by log p / (T + 1) of T words and ``</s>``, as RNNsearch's released code does (GroundHog, sample.py).
 
     ``</s>`` competes with the other words for the places of a beam, and a target that ends keeps its place: the width
     of its source shrinks by one, and at 0 its search is over. Nothing is proven to be the best. The code's forced
@@ -287,7 +271,7 @@ class ByMean(Ranking):
         self._ended: list[list[Hypothesis]] = [[] for _ in range(sources)]
 
     def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
-        """See `Ranking`."""
+        """See `BySum.choose`."""
         totals = torch.cat([ends, extensions.totals])
         sources = torch.cat([live.prefixes.sources, live.prefixes.sources[extensions.rows]])
         possible = (totals > -torch.inf).nonzero().flatten()
@@ -299,7 +283,7 @@ class ByMean(Ranking):
         return extensions.take(chosen[chosen >= len(ends)] - len(ends))
 
     def in_order(self, source: int) -> list[Hypothesis]:
-        """See `Ranking`."""
+        """See `BySum.in_order`."""
         by_mean = sorted(self._ended[source], key=lambda h: (h.log_prob / (len(h.words) + 1), h.words), reverse=True)
         return by_mean[: self._best]
 
@@ -363,17 +347,31 @@ class BeamSearch(Writer):
             totals=torch.zeros(len(sources), dtype=torch.float64, device=self._stepper.device),
         )
         ranking = self._ranking(len(sources))
-        limits = _Limits([self.config.most_words(source) for source in sources], self._stepper.device)
+        limits = [self.config.most_words(source) for source in sources]
+        left: list[list[Hypothesis]] = [[] for _ in sources]  # the likeliest prefix that a limit stopped, if any
         while True:
-            ends, extensions = self._judge(terms, live, columns)
-            extensions = limits.stop(ranking.choose(ends, extensions, live), live)
+            extensions = ranking.choose(*self._judge(terms, live, columns), live)
+            if live.words.shape[1] in limits:
+                extensions = self._stop(extensions, live, limits, left)
             if not len(extensions.rows):
-                return [ranking.in_order(source) + left for source, left in enumerate(limits.left)]
+                return [ranking.in_order(source) + of_source for source, of_source in enumerate(left)]
             prefixes = self._stepper.step(terms, live.prefixes, extensions.rows, extensions.words)
             words = torch.cat([live.words[extensions.rows], extensions.words[:, None]], 1)
             live = LivePrefixes(prefixes, words, extensions.totals)
 
-    def _ranking(self, sources: int) -> Ranking:
+    def _stop(
+        self, extensions: Extensions, live: LivePrefixes, limits: Sequence[int], left: Sequence[list[Hypothesis]]
+    ) -> Extensions:
+        """The extensions that their source's limit allows; of the others, the likeliest prefix of a source is left."""
+        at_limit = torch.tensor(limits, device=self._stepper.device) == live.words.shape[1]
+        stopped = at_limit[live.prefixes.sources[extensions.rows]]
+        for row in extensions.rows[stopped].tolist():
+            of_source = left[int(live.prefixes.sources[row])]
+            if not of_source:  # they come best first
+                of_source.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
+        return extensions.take(~stopped)
+
+    def _ranking(self, sources: int) -> BySum | ByMean:
         if self.config.length_score == "mean":
             return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
         return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
@@ -399,23 +397,3 @@ class BeamSearch(Writer):
             row, _ = (best > -torch.inf).nonzero(as_tuple=True)
             parts.append(Extensions(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
         return torch.cat(ends), Extensions(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
-
-
-class _Limits:
-    """How many words the targets of each source may have, and the likeliest prefix that its limit stopped, if any."""
-
-    def __init__(self, words: Sequence[int], device: torch.device) -> None:
-        self.left: list[list[Hypothesis]] = [[] for _ in words]
-        self._lengths = frozenset(words)
-        self._words = torch.tensor(words, dtype=torch.int64, device=device)
-
-    def stop(self, extensions: Extensions, live: LivePrefixes) -> Extensions:
-        """The extensions that may continue; they are one word longer than the live prefixes."""
-        if live.words.shape[1] not in self._lengths:
-            return extensions
-        at_limit = self._words[live.prefixes.sources[extensions.rows]] == live.words.shape[1]
-        for row in extensions.rows[at_limit].tolist():
-            left = self.left[int(live.prefixes.sources[row])]
-            if not left:  # they come best first
-                left.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
-        return extensions.take(~at_limit)
