@@ -16,23 +16,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.inspection import finite
-from moses_rnn.networks.steps import Columns, Stepper, Terms
+from moses_rnn.networks.steps import Columns, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.ensembles import Writer
-from moses_rnn.scorers.rare_words import UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
+from moses_rnn.scorers.rare_words import UNKNOWN, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
@@ -62,56 +61,42 @@ def has_attention(stepper: Stepper[Any, Any]) -> bool:
 def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
     """α of each target that was written for the source beside it; sources have no end symbols and may repeat."""
     if hypotheses:
-        largest = max(map(_rows, hypotheses)) * (max(map(len, sources)) + 1)
+        largest = max(map(_predicted, hypotheses)) * (max(map(len, sources)) + 1)
         count = min(max(NUMBERS_AT_ONCE // max(largest, 1), 1), PREFIXES_AT_ONCE)
         for first in range(0, len(hypotheses), count):
-            yield from _Forced(stepper, sources[first : first + count], hypotheses[first : first + count]).alphas()
+            yield from _align_together(stepper, sources[first : first + count], hypotheses[first : first + count])
 
 
-def _rows(hypothesis: Hypothesis) -> int:
+def _predicted(hypothesis: Hypothesis) -> int:
     """How many words were predicted, the end symbol among them."""
     return len(hypothesis.words) + hypothesis.ended
 
 
-class _Forced:
-    """A pass over the words of some targets, all together; each distinct source is read once."""
-
-    def __init__(self, stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> None:
-        self._stepper = stepper
-        row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
-        self._sources = list(row_of)
-        self._source_of = [row_of[tuple(source)] for source in sources]
-        self._rows = list(map(_rows, hypotheses))
-        padded = [[*h.words, *[0] * (max(self._rows) - len(h.words))] for h in hypotheses]
-        self._words = torch.tensor(padded, dtype=torch.int64, device=stepper.device)
-
-    @torch.inference_mode()
-    def alphas(self) -> Iterator[Alpha]:
-        """Of each target."""
-        terms = read_sources(self._stepper, self._sources)
-        columns = max(map(len, self._sources)) + 1
-        whole = np.zeros((len(self._rows), max(self._rows), columns), np.float32)
-        for step, (targets, looks) in enumerate(self._steps(terms)):
-            whole[targets.cpu().numpy(), step] = finite(looks).float().cpu().numpy()
-        for alpha, rows, source in zip(whole, self._rows, self._source_of, strict=True):
-            yield alpha[:rows, : len(self._sources[source]) + 1].copy()
-
-    def _steps(self, terms: Terms) -> Iterator[tuple[Tensor, Tensor]]:
-        """The targets that have a word at each step, and α of it: targets × N."""
-        device = self._stepper.device
-        prefixes = self._stepper.start(terms)
-        rows = torch.tensor(self._rows, device=device)
-        at = torch.tensor(self._source_of, device=device)  # the prefix of each target
-        targets = torch.arange(len(rows), device=device)
-        for step in range(max(self._rows)):
-            alpha = self._stepper.alignment(terms, prefixes)
-            assert alpha is not None
-            yield targets, alpha[at]
-            goes_on = rows[targets] > step + 1
-            targets, at = targets[goes_on], at[goes_on]
-            if len(targets):
-                prefixes = self._stepper.step(terms, prefixes, at, self._words[targets, step])
-                at = torch.arange(len(targets), device=device)
+@torch.inference_mode()
+def _align_together(
+    stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]
+) -> list[Alpha]:
+    """α of each target, by a pass over the words of all; each distinct source is read once."""
+    row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
+    counts = list(map(_predicted, hypotheses))
+    padded = [[*h.words, *[0] * (max(counts) - len(h.words))] for h in hypotheses]
+    rows, words = (torch.tensor(numbers, dtype=torch.int64, device=stepper.device) for numbers in (counts, padded))
+    whole = np.zeros((len(hypotheses), max(counts), max(map(len, sources)) + 1), np.float32)
+    terms = read_sources(stepper, list(row_of))
+    prefixes = stepper.start(terms)
+    at = torch.tensor([row_of[tuple(source)] for source in sources], device=stepper.device)  # the prefix of each target
+    targets = torch.arange(len(rows), device=stepper.device)  # that have a word at this step
+    for step in range(max(counts)):
+        alpha = stepper.alignment(terms, prefixes)
+        assert alpha is not None
+        whole[targets.cpu().numpy(), step] = finite(alpha[at]).float().cpu().numpy()
+        continues = rows[targets] > step + 1
+        targets, at = targets[continues], at[continues]
+        if len(targets):
+            prefixes = stepper.step(terms, prefixes, at, words[targets, step])
+            at = torch.arange(len(targets), device=stepper.device)
+    shapes = zip(whole, counts, sources, strict=True)
+    return [alpha[:count, : len(source) + 1].copy() for alpha, count, source in shapes]
 
 
 def links(alpha: Alpha, target_words: int) -> tuple[int, ...]:
@@ -149,17 +134,12 @@ class CandidateLists:
         self._lexicon = lexicon
         self._always = min(len(SPECIAL) + tokens + frequent, len(target))
         self._of_each = of_each
-        self._of_word: dict[bytes, Further] = {}
 
     def of(self, source: Sequence[bytes]) -> Further:
         """The candidates of a source, but for the most frequent words."""
-        return tuple(sorted({word for of_word in map(self._translations, source) for word in of_word}))
-
-    def _translations(self, word: bytes) -> Further:
-        if word not in self._of_word:
-            ids = (self._id_of.get(target, UNKNOWN_ID) for target in self._lexicon.likeliest(word, self._of_each))
-            self._of_word[word] = tuple(i for i in ids if i >= self._always)
-        return self._of_word[word]
+        translations = (target for word in source for target in self._lexicon.likeliest(word, self._of_each))
+        ids = {self._id_of.get(target, UNKNOWN_ID) for target in translations}
+        return tuple(sorted(i for i in ids if i >= self._always))
 
     def columns(self, sources: Sequence[Further], device: torch.device) -> Columns:
         """The candidates of sources that are searched together, given what `of` gives for each."""
@@ -182,27 +162,17 @@ def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
         return lambda word: word
     if rule == DICTIONARY:
         return lambda word: lexicon.best(word) or word
-    return lambda word: (_is_lower(word) and lexicon.best(word)) or word
-
-
-def _is_lower(word: bytes) -> bool:
-    return word.decode("utf-8", "replace")[:1].islower()
-
-
-def replace_by_places(source: Words, written: Words, places: Places | None, chosen: WordFor) -> Restored:
-    """Each ``<unk>`` replaced by what is chosen for the source word in its place; without a place it stays."""
-    both = zip(written, places or [None] * len(written), strict=True)
-    return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
+    return lambda word: (word.decode("utf-8", "replace")[:1].islower() and lexicon.best(word)) or word
 
 
 def by_attention(chosen: WordFor) -> Finish:
-    """Replace each ``<unk>`` by what is chosen for the source word that it looks at most."""
-    return lambda source, written, places: replace_by_places(source, written, places, chosen)
+    """Replace each ``<unk>`` by what is chosen for the source word that it looks at most; without one it stays."""
 
+    def finish(source: Words, written: Words, places: Places | None) -> Restored:
+        both = zip(written, places or [None] * len(written), strict=True)
+        return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
 
-def by_tokens(rare: RareWords, shortlist: frozenset[bytes], chosen: WordFor) -> Finish:
-    """Restore what tokens stand for; `shortlist` has the words that were read."""
-    return lambda source, written, _: rare.restore(written, source, shortlist, chosen)
+    return finish
 
 
 class Query(NamedTuple):
@@ -279,10 +249,6 @@ class Counts:
     without_words: int = 0  # translations of lines that are not empty
 
 
-def _show_nothing(_lines: int) -> None:
-    """In place of what follows a block."""
-
-
 class Translator:
     """Translates lines.
 
@@ -323,7 +289,9 @@ class Translator:
         for block in blocks_of(lines, name):
             yield from self.translate(block)
 
-    def translate(self, block: Sequence[Words], advanced: Callable[[int], None] = _show_nothing) -> list[Translation]:
+    def translate(
+        self, block: Sequence[Words], advanced: Callable[[int], None] = lambda _lines: None
+    ) -> list[Translation]:
         """The translations of lines that are searched together.
 
         `advanced` is called now and then with the number of lines that are done; it may raise.
@@ -333,7 +301,8 @@ class Translator:
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
-        translated: dict[Query, tuple[list[Candidate], Alpha | None]] = {Query(()): self._of_nothing()}
+        nothing = [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA if self.aligned else None
+        translated: dict[Query, tuple[list[Candidate], Alpha | None]] = {Query(()): nothing}
         for first in range(0, len(distinct), self._at_once):
             group = distinct[first : first + self._at_once]
             try:
@@ -357,39 +326,28 @@ class Translator:
         finished = [finish(line, words(candidate.words), candidate.links) for candidate in candidates] if finish else ()
         return Translation(line, candidates, alpha, finished)
 
-    def _of_nothing(self) -> tuple[list[Candidate], Alpha | None]:
-        return [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA if self.aligned else None
-
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
         """Candidates of sources, and α of the best."""
-        sources = [line.ids for line in group]
-        hypotheses_of = self._search.together(sources, self._columns(group))
-        if [] in hypotheses_of:
-            raise ScoreError("expected a word or the end that may follow, found none", hypotheses_of.index([]))
-        proposed = [[h for h in of_source if h.ended] or of_source for of_source in hypotheses_of]
-        alphas = self._align(sources, proposed)
+        sources, lists = [query.ids for query in group], self._handling.candidates
+        columns = lists.columns([query.candidates for query in group], self._stepper.device) if lists else None
+        found = self._search.together(sources, columns)
+        if [] in found:
+            raise ScoreError("expected a word or the end that may follow, found none", found.index([]))
+        proposed = [[h for h in of_source if h.ended] or of_source for of_source in found]
+        pairs = [(ids, h) for ids, of_source in zip(sources, proposed, strict=True) for h in of_source[: self.aligned]]
+        alphas = align(self._stepper, [ids for ids, _ in pairs], [h for _, h in pairs])
         for hypotheses in proposed:
-            of_source = [next(alphas) for _ in hypotheses[: self.aligned]]
-            linked = [links(alpha, len(h.words)) for alpha, h in zip(of_source, hypotheses, strict=False)]
-            further = [None] * (len(hypotheses) - len(linked))
+            of_source = list(islice(alphas, len(hypotheses[: self.aligned])))
             candidates = [
-                Candidate(self._text(h), h.log_prob, h.ended, to)
-                for h, to in zip(hypotheses, [*linked, *further], strict=True)
+                Candidate(
+                    b" ".join(self._target.words[word] for word in h.words),
+                    h.log_prob,
+                    h.ended,
+                    None if alpha is None else links(alpha, len(h.words)),
+                )
+                for h, alpha in zip_longest(hypotheses, of_source)
             ]
             yield candidates, of_source[0] if of_source else None
-
-    def _columns(self, group: Sequence[Query]) -> Columns | None:
-        candidates = self._handling.candidates
-        return candidates.columns([line.candidates for line in group], self._stepper.device) if candidates else None
-
-    def _align(self, group: Sequence[SourceIds], proposed: Sequence[Sequence[Hypothesis]]) -> Iterator[Alpha]:
-        """α of each hypothesis for which it is wanted, source by source."""
-        chosen = [hypotheses[: self.aligned] for hypotheses in proposed]
-        sources = [source for source, of_source in zip(group, chosen, strict=True) for _ in of_source]
-        return align(self._stepper, sources, [hypothesis for of_source in chosen for hypothesis in of_source])
-
-    def _text(self, hypothesis: Hypothesis) -> bytes:
-        return b" ".join(self._target.words[word] for word in hypothesis.words)
 
     def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
         counts, unknown = self.counts, self._handling.unknown_written
@@ -404,23 +362,19 @@ class Translator:
             counts.without_words += bool(line.ids) and not words(translation.text())
 
 
-def blocks_of(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[list[Words]]:
-    """The words of lines, of which the first has that number, in blocks of `LINES`, the last one of fewer.
-
-    Refuses a line of more than `MOST_WORDS` words.
-    """
-    parsed = _parsed(lines, name, first)
-    while block := list(islice(parsed, LINES)):
-        yield block
-
-
-def _parsed(lines: Iterable[bytes], name: str, first: int) -> Iterator[Words]:
-    for number, line in enumerate(lines, first):
-        line_words = words(line.rstrip(b"\r\n"))
-        if len(line_words) > MOST_WORDS:
+def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
+    """The words of lines, in blocks of `LINES`, the last one of fewer; refuses a line of more than `MOST_WORDS`."""
+    block = []
+    for number, line in enumerate(lines, 1):
+        block.append(words(line.rstrip(b"\r\n")))
+        if len(block[-1]) > MOST_WORDS:
             expected = f"at most {MOST_WORDS:,} words in a line to translate"
-            raise FormatError(name, number, expected, f"{len(line_words):,}", FEW_LINE_ENDS)
-        yield line_words
+            raise FormatError(name, number, expected, f"{len(block[-1]):,}", FEW_LINE_ENDS)
+        if len(block) == LINES:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def rule_of(model: Writer, unknown: str | None, lexicon: Lexicon | None) -> str:
@@ -482,7 +436,7 @@ def _handling(model: Writer, rule: str, lexicon: Lexicon | None) -> WordHandling
     shortlist = shortlists_of(model, rare).read
     return WordHandling(
         read=lambda line: rare.annotate_source(line, shortlist),
-        finish=None if rule == NO else by_tokens(rare, shortlist, chosen),
+        finish=None if rule == NO else lambda line, written, _: rare.restore(written, line, shortlist, chosen),
         unknown_read=frozenset([UNKNOWN_ID, *model.source_vocabulary.ids(rare.read_tokens)]),
         unknown_written=frozenset(rare.unknown_tokens),
     )

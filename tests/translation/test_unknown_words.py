@@ -3,9 +3,8 @@
 import pytest
 
 from moses_rnn.moses.lexicon import Lexicon
-from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.translation.options import RULES
-from moses_rnn.translation.translate import by_attention, by_tokens, replace_by_places, word_for
+from moses_rnn.translation.translate import by_attention, word_for
 
 LEXICON = Lexicon(
     {b"cat": [(b"chat", 0.5), (b"minou", 0.5)], b"Paris": [(b"Lutece", 1.0)], "été".encode(): [(b"summer", 1.0)]}
@@ -42,20 +41,12 @@ def test_an_unknown_word_is_replaced_by_its_place(rule):
 def test_without_a_place_it_stays():
     written = [b"le", b"<unk>"]
     for places in (None, [0, None]):
-        restored = replace_by_places(SOURCE, written, places, bytes.upper)
+        restored = by_attention(bytes.upper)(SOURCE, written, places)
         assert (restored.words, restored.replaced) == (written, 0)
 
 
 def test_a_translation_that_is_unknown_itself_restores_nothing():
     """A lexicon of annotated texts has <unk> among its words."""
     chosen = word_for("dictionary", Lexicon({b"cat": [(b"<unk>", 1.0)]}))
-    for restored in (
-        replace_by_places(SOURCE, [b"<unk>", b"<unk>"], [1, 2], chosen),
-        by_tokens(RareWords("posunk"), frozenset(), chosen)(SOURCE, [b"<unk:1>", b"<unk:1>"], None),
-    ):
-        assert (restored.words, restored.replaced) == ([b"<unk>", b"Paris"], 1)
-
-
-def test_tokens_point_for_themselves():
-    finish = by_tokens(RareWords("posunk"), frozenset(), word_for("dictionary", LEXICON))
-    assert finish(SOURCE, [b"le", b"<unk:0>", b"<unk:n>"], None).words == [b"le", b"chat", b"<unk>"]
+    restored = by_attention(chosen)(SOURCE, [b"<unk>", b"<unk>"], [1, 2])
+    assert (restored.words, restored.replaced) == ([b"<unk>", b"Paris"], 1)
