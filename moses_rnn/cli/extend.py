@@ -24,13 +24,11 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.options import choose_model, model_beside_option, sound_signature
-from moses_rnn.files.streams import STANDARD_STREAM, find_input
+from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest
 
 if TYPE_CHECKING:
-    from moses_rnn.moses.ini_editing import NewIni
     from moses_rnn.scorers.open import Model
-    from moses_rnn.table.phrase_table import Shape
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
@@ -103,19 +101,13 @@ def main(request: ExtensionRequest) -> None:
     models = [_open(folder, "source-to-target", request)]
     if request.inverse_model:
         models.append(_open(request.inverse_model, "target-to-source", request))
-    made: list[NewIni] = []
-
-    def make(shape: Shape, added: int) -> bytes:
-        made.append(_make_ini(request, shape, added))
-        return made[0].content
-
     stage = partial(progress, quiet=request.quiet)
-    extended = extend(request, models, sound_signature(request.table), make, stage)
-    warnings = (*unit_warnings(models[0], on_sentences=False), *extended.warnings, *made[0].warnings)
+    extended = extend(request, models, sound_signature(request.table), stage)
+    warnings = (*unit_warnings(models[0], on_sentences=False), *extended.warnings, *extended.ini.warnings)
     summary = [] if request.quiet else _summary(request, extended)
     for line in [*summary, *(f"warning: {text}" for text in warnings)]:
         print_err(line)
-    print_out("[feature]\n{}\n\n[weight]\n{}".format(*made[0].lines))
+    print_out("[feature]\n{}\n\n[weight]\n{}".format(*extended.ini.lines))
 
 
 def _check_options(request: ExtensionRequest) -> None:
@@ -134,17 +126,6 @@ def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
     if not request.allow_misfit:
         check_learned(model)
     return model
-
-
-def _make_ini(request: ExtensionRequest, shape: Shape, added: int) -> NewIni:
-    """The ini of the new table, or without one before the lines that it needs."""
-    from moses_rnn.moses.ini_editing import IniEdit, extend_ini, lines_of
-
-    if not request.moses_ini or not request.new_ini:
-        return lines_of(request.new_table, shape.columns + added, shape.factors)
-    old = find_input(request.moses_ini)
-    edit = IniEdit(old, request.new_ini, request.new_table, weights=(0.0,), absolute_paths=True)
-    return extend_ini(edit, request.table, shape.columns, added)
 
 
 def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 
-from moses_rnn.moses.alignments import Links, check_links, parse_links
+from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import TableLine
 
@@ -20,15 +21,18 @@ LEAST = 1e-7  # probability of words that are never linked
 WHOLE_LINK: Links = ((0, 0),)
 
 
-class LinkCounts:
-    """How often words are linked in those pairs of a table of which one side is a single word.
+class LexicalWeights:
+    """p(target word | source word) and p(source word | target word): a link's share of all links of the word.
 
-    Each pair counts as often as it was extracted (field 5), or once where the table does not say. A word of such a
-    pair that has no link counts as linked to no word. Lines without a sound alignment are passed over.
+    Links are those of the pairs of a table of which one side is a single word. Each pair counts as often as it was
+    extracted (field 5), or once where the table does not say. A word of such a pair that has no link counts as linked
+    to no word. Lines without a sound alignment are passed over.
     """
 
     def __init__(self) -> None:
         self._counts: defaultdict[bytes, dict[bytes, float]] = defaultdict(dict)  # by source word, then target word
+        self._of_source: defaultdict[bytes, float] = defaultdict(float)
+        self._of_target: defaultdict[bytes, float] = defaultdict(float)
 
     def add(self, line: TableLine) -> None:
         """Count a line in, if one of its sides is a single word."""
@@ -39,48 +43,14 @@ class LinkCounts:
         if not links or 1 not in (len(source), len(target)):
             return
         times = line.counts.pair or 1.0
-        for s, t in _with_unlinked(links, source, target):
-            row = self._counts[s]
-            row[t] = row.get(t, 0.0) + times
-
-    def weights(self) -> LexicalWeights:
-        """The probabilities that follow from all lines so far."""
-        return LexicalWeights(self._counts)
-
-
-def _links(line: TableLine, source_words: int, target_words: int) -> Links:
-    try:
-        links = parse_links(line.alignment)
-        check_links(links, source_words, target_words)
-    except ValueError:  # which validation reports
-        return ()
-    return links or (WHOLE_LINK if source_words == target_words == 1 else ())
-
-
-def _with_unlinked(links: Links, source: list[bytes], target: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """The words that are linked, and those that are linked to no word."""
-    linked = {s for s, _ in links}, {t for _, t in links}
-    return [
-        *((source[s], target[t]) for s, t in links),
-        *((word, NO_WORD) for i, word in enumerate(source) if i not in linked[0]),
-        *((NO_WORD, word) for i, word in enumerate(target) if i not in linked[1]),
-    ]
-
-
-class LexicalWeights:
-    """p(target word | source word) and p(source word | target word): a link's share of all links of the word.
-
-    Args:
-        counts: of links, by source word, then by target word.
-    """
-
-    def __init__(self, counts: dict[bytes, dict[bytes, float]]) -> None:
-        self._counts = counts
-        self._of_source = {source: sum(targets.values()) for source, targets in counts.items()}
-        self._of_target: defaultdict[bytes, float] = defaultdict(float)
-        for targets in counts.values():
-            for target, count in targets.items():
-                self._of_target[target] += count
+        linked = {s for s, _ in links}, {t for _, t in links}
+        pairs = [(source[s], target[t]) for s, t in links]
+        pairs += ((word, NO_WORD) for i, word in enumerate(source) if i not in linked[0])
+        pairs += ((NO_WORD, word) for i, word in enumerate(target) if i not in linked[1])
+        for s, t in pairs:
+            self._counts[s][t] = self._counts[s].get(t, 0.0) + times
+            self._of_source[s] += times
+            self._of_target[t] += times
 
     def _count(self, source: bytes, target: bytes) -> float:
         return self._counts.get(source, {}).get(target, 0.0)
@@ -102,44 +72,43 @@ class LexicalWeights:
         source word that has no link yet. How well two words go together is p(t | s) p(s | t), of equally good ones the
         nearest to the diagonal counts. Where no words go together, links follow the diagonal.
         """
-        links = {(s, t) for t in range(len(target)) if (s := self._best_source(source, target, t)) is not None}
-        linked = {s for s, _ in links}
-        for s in range(len(source)):
-            if s not in linked and (t := self._best_target(source, target, s)) is not None:
-                links.add((s, t))
+        fits = [[self._fit(s, t) for t in target] for s in source]
+        links = set()
+        for t, word in enumerate(target):
+            best = _nearest_best([row[t] for row in fits], t / len(target), self._fit(NO_WORD, word))
+            links |= {(best, t)} if best is not None else set()
+        unlinked = set(range(len(source))) - {s for s, _ in links}
+        for s in unlinked:
+            best = _nearest_best(fits[s], s / len(source), self._fit(source[s], NO_WORD))
+            links |= {(s, best)} if best is not None else set()
         return tuple(sorted(links)) or _diagonal(len(source), len(target))
 
     def _fit(self, source: bytes, target: bytes) -> float:
         return self.of_target(target, source) * self.of_source(source, target)
 
-    def _best_source(self, source: list[bytes], target: list[bytes], t: int) -> int | None:
-        fits = [self._fit(word, target[t]) for word in source]
-        return _nearest_best(fits, t / len(target), self._fit(NO_WORD, target[t]))
-
-    def _best_target(self, source: list[bytes], target: list[bytes], s: int) -> int | None:
-        fits = [self._fit(source[s], word) for word in target]
-        return _nearest_best(fits, s / len(source), self._fit(source[s], NO_WORD))
-
     def weigh(self, source: list[bytes], target: list[bytes], links: Links) -> tuple[float, float]:
         """The lexical weights of an aligned pair: p(source | target), then p(target | source)."""
-        sources_of: dict[int, list[bytes]] = defaultdict(list)
-        targets_of: dict[int, list[bytes]] = defaultdict(list)
-        for s, t in links:
-            sources_of[t].append(source[s])
-            targets_of[s].append(target[t])
-        return (
-            math.prod(
-                _mean([self.of_source(word, other) for other in targets_of.get(s, [NO_WORD])])
-                for s, word in enumerate(source)
-            ),
-            math.prod(
-                _mean([self.of_target(word, other) for other in sources_of.get(t, [NO_WORD])])
-                for t, word in enumerate(target)
-            ),
-        )
+        return _weigh(source, target, links, self.of_source), _weigh(target, source, transposed(links), self.of_target)
 
 
-def _mean(probabilities: list[float]) -> float:
+def _links(line: TableLine, source_words: int, target_words: int) -> Links:
+    try:
+        links = parse_links(line.alignment)
+        check_links(links, source_words, target_words)
+    except ValueError:  # which validation reports
+        return ()
+    return links or (WHOLE_LINK if source_words == target_words == 1 else ())
+
+
+def _weigh(side: list[bytes], other: list[bytes], links: Links, p: Callable[[bytes, bytes], float]) -> float:
+    """The product over a side's words of the mean p(word | other word) over the words that each is linked to."""
+    linked: dict[int, list[bytes]] = defaultdict(list)
+    for i, j in links:
+        linked[i].append(other[j])
+    return math.prod(_mean([p(word, given) for given in linked.get(i, [NO_WORD])]) for i, word in enumerate(side))
+
+
+def _mean(probabilities: Sequence[float]) -> float:
     return max(sum(probabilities) / len(probabilities), LEAST)
 
 

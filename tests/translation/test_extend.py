@@ -16,10 +16,11 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import Shape, parse_table
+from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.extend import LOWEST, NETWORK, extend
 from moses_rnn.translation.options import ExtensionRequest
+from tests.cli.scored import INI
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.writers import writer
@@ -77,7 +78,7 @@ ASKED = {
 }
 
 
-def extended(here, models, *, inverse=None, signature=None, output="new.gz", make_ini=None, **options):
+def extended(here, models, *, inverse=None, signature=None, output="new.gz", stage=None, **options):
     """What comes of the table, and the lines of the new one."""
     asked = ASKED | {
         name: str(here / value) if name in ("text", "moses_ini") else value for name, value in options.items()
@@ -86,15 +87,7 @@ def extended(here, models, *, inverse=None, signature=None, output="new.gz", mak
         phrase_table=str(here / "table"), model=models / "rnn", output=str(here / output), **asked
     )
     opened = [open_model(models / name) for name in ("rnn", inverse) if name]
-    shapes = []
-    found = extend(
-        request,
-        opened,
-        signature,
-        make_ini or (lambda *given: shapes.append(given) or b"new ini\n"),
-        lambda unit: contextlib.nullcontext(show_nothing),
-    )
-    assert shapes == [(Shape(4), int(request.marks))]
+    found = extend(request, opened, signature, stage or (lambda unit: contextlib.nullcontext(show_nothing)))
     with gzip.open(here / output) as lines:
         return found, list(lines)
 
@@ -146,7 +139,7 @@ def test_fewer_targets_and_likelier_ones_are_among_the_others(here, models):
 
 def test_the_signature_says_what_was_done(here, models):
     before = {"program": "moses_rnn 0", "added_columns": [{"index": 3, "name": "Else", "unknown": 5}]}
-    (here / "moses.ini").touch()
+    (here / "moses.ini").write_text(INI.format(table=here / "table"))
     result, lines = extended(here, models, text="text", provenance="column", signature=before, moses_ini="moses.ini")
     signature = json.loads((here / "new.gz.json").read_text())
     assert (signature["lines"], signature["columns"]) == (len(lines), 5)
@@ -158,7 +151,7 @@ def test_the_signature_says_what_was_done(here, models):
     assert (how["lines_before"], how["lines"]) == (5, result.counts.lines)
     assert how["models"][0]["sha256"] == dict(open_model(models / "rnn").hashes)
     assert signature["file"]["bytes"] == (here / "new.gz").stat().st_size
-    assert (here / "moses.extended.ini").read_bytes() == b"new ini\n"
+    assert f"num-features=5 path={here / 'new.gz'}" in (here / "moses.extended.ini").read_text()
     marks = {line.scores.split()[-1] for line in parse_table(lines, "new") if line.number}
     assert marks == {b"1", b"2.718281828"}
 
@@ -193,10 +186,11 @@ def test_a_second_run_extends_no_further(here, models):
 
 
 def test_a_table_that_changes_meanwhile_is_refused(here, models):
-    def change(shape, added):
-        (here / "table").write_bytes(b"".join(TABLE[1:]))
-        return b""
+    def stage(unit):
+        if unit == "lines":  # which are written
+            (here / "table").write_bytes(b"".join(TABLE[1:]))
+        return contextlib.nullcontext(show_nothing)
 
     with pytest.raises(InputError, match="table: was changed while it was read; nothing was written"):
-        extended(here, models, fewer_than=2, make_ini=change)
+        extended(here, models, fewer_than=2, stage=stage)
     assert not (here / "new.gz").exists()
