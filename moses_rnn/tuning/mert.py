@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -31,49 +32,6 @@ class TunedWeights:
     constant: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Descent:
-    """How to search from a starting point.
-
-    `should_stop` is called after every line.
-    """
-
-    points: TunableList
-    should_stop: Callable[[], bool]
-
-    def run(self, weights: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
-        """Go to the best point of line after line until a round gains next to nothing; returns the last and its BLEU.
-
-        Moses's mert tries all axes from one point and then takes the best of them; here each line begins where the
-        last one led, which takes fewer lines.
-        """
-        best = bleu_of(self.points, weights)
-        while True:
-            before = best
-            for direction in self._draw_directions(rng):
-                weights, best = self._move(weights, best, direction)
-                if self.should_stop():
-                    return weights, best
-            if best - before < LEAST_GAIN:
-                return weights, best
-
-    def _draw_directions(self, rng: np.random.Generator) -> Iterator[Floats]:
-        """A round's directions: all axes, then random ones; constant features stay out."""
-        tuned = ~self.points.is_constant
-        axes = np.eye(len(tuned))[tuned]
-        yield from axes[rng.permutation(len(axes))]
-        yield from rng.standard_normal((DIRECTIONS, len(tuned))) * tuned
-
-    def _move(self, weights: Floats, best: float, direction: Floats) -> tuple[Floats, float]:
-        step, bleu = search_line(self.points, weights, direction)
-        if bleu > best:
-            moved = weights + step * direction
-            bleu = bleu_of(self.points, moved)  # computed again: where lines are nearly parallel, rounding decides
-            if bleu > best:
-                return moved, bleu
-        return weights, best
-
-
 def search_weights(
     points: TunableList,
     start: npt.ArrayLike,
@@ -93,21 +51,40 @@ def search_weights(
         should_stop: called after every line; when true the best so far is returned.
     """
     first = np.asarray(start, np.float64)
-    stopped = False
-
-    def stop() -> bool:
-        nonlocal stopped
-        stopped = stopped or (should_stop is not None and should_stop())
-        return stopped
-
     best, best_bleu = first, bleu_of(points, first)
     for begin, rng in _draw_starts(points, first, seed, restarts):
-        weights, bleu = Descent(points, stop).run(begin, rng)
-        if bleu > best_bleu:
-            best, best_bleu = weights, bleu
-        if stopped:
-            break
+        for weights, bleu in _descend(points, begin, rng):
+            if bleu > best_bleu:
+                best, best_bleu = weights, bleu
+            if should_stop is not None and should_stop():
+                return measure_weights(points, first, best)
     return measure_weights(points, first, best)
+
+
+def _descend(points: TunableList, weights: Floats, rng: np.random.Generator) -> Iterator[tuple[Floats, float]]:
+    """Go to the best point of line after line until a round gains next to nothing; each point and its BLEU.
+
+    Moses's mert tries all axes from one point and then takes the best of them; here each line begins where the last one
+    led, which takes fewer lines.
+    """
+    best, before = bleu_of(points, weights), -math.inf
+    while best - before >= LEAST_GAIN:
+        before = best
+        for direction in _draw_directions(points, rng):
+            step, bleu = search_line(points, weights, direction)
+            moved = weights + step * direction
+            # Computed again: where lines are nearly parallel, rounding decides
+            if bleu > best and (bleu := bleu_of(points, moved)) > best:
+                weights, best = moved, bleu
+            yield weights, best
+
+
+def _draw_directions(points: TunableList, rng: np.random.Generator) -> Iterator[Floats]:
+    """A round's directions: all axes, then random ones; constant features stay out."""
+    tuned = ~points.is_constant
+    axes = np.eye(len(tuned))[tuned]
+    yield from axes[rng.permutation(len(axes))]
+    yield from rng.standard_normal((DIRECTIONS, len(tuned))) * tuned
 
 
 def _draw_starts(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
+from moses_rnn.moses.ini import weight_of
 from moses_rnn.tuning import RESTARTS
 from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
 from moses_rnn.tuning.lists import TunableList
@@ -101,7 +102,7 @@ def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -
         written = folder / "mira.out"
         text = written.read_text(encoding="utf-8", errors="replace") if written.exists() else ""
     words = text.split()[1::2]  # of lines such as "F0 0.5"
-    found = [_parse_number(word) for word in words]
+    found = list(map(weight_of, words))
     if not any(found):
         raise MosesRnnError("kbmira: found no weights with a BLEU above 0")
     if len(found) != len(points.names) or not all(map(math.isfinite, found)):
@@ -135,10 +136,3 @@ def _format_sections(
 def _write(path: Path, parts: Iterable[str]) -> None:
     with path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         file.writelines(parts)
-
-
-def _parse_number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan
