@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, Packing, ResumableOutputs
@@ -22,7 +23,6 @@ from moses_rnn.translation.options import TranslationRequest
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import (
     FEW_LINE_ENDS,
-    NO_ALPHA,
     Counts,
     Translation,
     Translator,
@@ -79,11 +79,10 @@ def translate_text(
         )
         if request.alignments is not None and not translator.aligned:
             raise no_attention(model)
-        note = outputs.begin(_manifest(request, model, config, lexicon))
-        run = _Run(request, translator, outputs, should_stop, f"{model.name}0")
-        run.translate(advanced, note)
+        run = _Run(request, translator, outputs, f"{model.name}0", should_stop)
+        run.translate(advanced, outputs.begin(_manifest(request, model, config, lexicon)))
         outputs.commit()
-    return run.counts
+    return translator.counts
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
@@ -97,8 +96,9 @@ def _advice(error: MosesRnnError, counts: Note) -> str:
 
 def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, lexicon: Lexicon | None) -> Note:
     """Everything that decides the bytes, but for the text: that is known by the hash in each block's note."""
+    members = [dict(member.hashes) for member in model.models]
     return {
-        "model": _identity(model),
+        "model": {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0],
         "beam": asdict(config),
         "block_lines": translate.LINES,
         "device": request.device.partition(":")[0],
@@ -110,65 +110,50 @@ def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, le
     }
 
 
-def _identity(model: Writer) -> Note:
-    """What decides a network's probabilities: its files, or those of all members and how they are combined."""
-    members = [dict(member.hashes) for member in model.models]
-    return {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0]
-
-
-@dataclass
 class _Run:
-    """Goes through the text, block by block.
+    """Goes through the text, block by block; `feature` is what log p is called in a list."""
 
-    Args:
-        request: all choices.
-        translator: of blocks.
-        outputs: begun.
-        should_stop: see `translate_text`.
-        feature: what log p is called in a list.
-    """
-
-    request: TranslationRequest
-    translator: Translator
-    outputs: ResumableOutputs
-    should_stop: Callable[[], bool]
-    feature: str
-
-    def __post_init__(self) -> None:
-        self._text = self.request.text
+    def __init__(
+        self,
+        request: TranslationRequest,
+        translator: Translator,
+        outputs: ResumableOutputs,
+        feature: str,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._request, self._translator, self._outputs, self._feature = request, translator, outputs, feature
+        self._should_stop = should_stop
+        self._text = request.text
         self._meter = Meter(waiting=self._stop_if_requested)
         self._hash, self._blocks = hashlib.sha256(), 0
 
     @property
-    def counts(self) -> Counts:
-        """What was met, in the blocks of interrupted runs too."""
-        return self.translator.counts
+    def _done(self) -> int:
+        """The lines that are translated, those of interrupted runs among them."""
+        return self._translator.counts.lines
 
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate what is not yet translated, given the note of the last block that is."""
         stamp = change_stamp(self._text)
         with contextlib.closing(self._lines()) as lines:
             blocks = blocks_of(lines, self._text)
-            before = self._skip(blocks, note)
+            if note is not None:
+                self._skip(blocks, note)
+            before = self._done
 
             def between(more: int) -> None:
-                done = self.counts.lines + more - before
-                advanced(done, self._share(before, done))
+                done = self._done + more - before
+                share = self._meter.share
+                to_do = max(self._meter.lines_read / share - before, 1) if share else 0
+                advanced(done, min(done / to_do, 1.0) if to_do else None)
                 self._stop_if_requested()
 
-            with placing(lambda row: f"{self._text}:{self.counts.lines + row + 1}"):
+            with placing(lambda row: f"{self._text}:{self._done + row + 1}"):
                 for block in blocks:
                     self._stop_if_requested()
-                    self._write(block, self.translator.translate(block, between))
+                    self._write(block, self._translator.translate(block, between))
         if change_stamp(self._text) != stamp:
             raise InputError(f"{self._text}: was changed while it was read; nothing was written")
-
-    def _write(self, block: list[Words], translations: list[Translation]) -> None:
-        texts = self._texts(translations, self.counts.lines - len(block))
-        self._add(block)
-        for path, text in zip((self.request.output, *self.request.others), texts, strict=True):
-            self.outputs.append(path, Packing(is_gzip(path))(text))
-        self.outputs.save({"sha256": self._hash.hexdigest(), "blocks": self._blocks, **asdict(self.counts)})
 
     def _lines(self) -> Generator[bytes]:
         try:
@@ -178,54 +163,46 @@ class _Run:
                 error.advice = FEW_LINE_ENDS
             raise
 
-    def _skip(self, blocks: Iterator[list[Words]], note: Note | None) -> int:
-        """Go over the blocks that an interrupted run has translated; returns their lines.
-
-        Raises:
-            OutputError: they are not those of this text.
-        """
-        if note is None:
-            return 0
+    def _skip(self, blocks: Iterator[list[Words]], note: Note) -> None:
+        """Go over the blocks that an interrupted run has translated; refuse those of another text."""
         for _ in range(note["blocks"]):
             self._add(next(blocks, []))
-        grown = self.outputs.complete and next(blocks, None) is not None
+        grown = self._outputs.complete and next(blocks, None) is not None
         if grown or self._hash.hexdigest() != note["sha256"]:
             raise OutputError(
-                f"{self.request.output}: expected the text that the interrupted run was given, found another: "
+                f"{self._request.output}: expected the text that the interrupted run was given, found another: "
                 f"{self._text}, by its first {note['lines']:,} lines",
-                advice="Give the same to go on, or --force to start over.",
+                advice="Give the same text to continue, or --force to start over.",
             )
-        self.translator.counts = Counts(**{key: note[key] for key in asdict(self.counts)})
-        return self.counts.lines
+        self._translator.counts = Counts(**{key: note[key] for key in asdict(self._translator.counts)})
 
     def _add(self, block: list[Words]) -> None:
         self._blocks += 1
         self._hash.update(b"".join(b" ".join(line) + b"\n" for line in block))
 
-    def _share(self, before: int, done: int) -> float | None:
-        """Of the lines that this run has to translate, as far as the reading tells."""
-        if self._meter.share is None:
-            return None
-        whole = self._meter.lines_read / self._meter.share
-        return min(done / max(whole - before, 1), 1.0)
-
     def _stop_if_requested(self) -> None:
-        if self.should_stop():
+        if self._should_stop():
             what_next = (
                 "the same command with --resume continues"
-                if self.outputs.resumable
+                if self._outputs.resumable
                 else "what goes through a pipe cannot be resumed: the same command starts over"
             )
-            raise Stopped(f"stopped after {self.counts.lines:,} lines; {what_next}")
+            raise Stopped(f"stopped after {self._done:,} lines; {what_next}")
 
-    def _texts(self, translations: list[Translation], first: int) -> list[bytes]:
-        """A block of each file."""
+    def _write(self, block: list[Words], translations: list[Translation]) -> None:
+        """Write a block of each file, and save it."""
+        numbered = list(enumerate(translations, self._done - len(block)))  # from 0
         texts = [b"".join(translation.text() + b"\n" for translation in translations)]
-        if self.request.n_best is not None:
-            texts.append(b"".join(self._nbest_lines(first + i, line) for i, line in enumerate(translations)))
-        if self.request.alignments is not None:
-            texts.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
-        return texts
+        if self._request.n_best is not None:
+            texts.append(b"".join(itertools.starmap(self._nbest_lines, numbered)))
+        if self._request.alignments is not None:
+            texts.append(b"".join(format_alignment(i + 1, t.source, words(t.best.words), t.alpha) for i, t in numbered))
+        self._add(block)
+        for path, text in zip((self._request.output, *self._request.others), texts, strict=True):
+            self._outputs.append(path, Packing(is_gzip(path))(text))
+        self._outputs.save(
+            {"sha256": self._hash.hexdigest(), "blocks": self._blocks, **asdict(self._translator.counts)}
+        )
 
     def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
         """The candidates of a line, numbered from 0, as Moses lists them."""
@@ -234,11 +211,6 @@ class _Run:
         if parted := next((text for text in texts if SEPARATOR in text), None):
             raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
         return b"".join(
-            format_nbest_line(sentence, text, self.feature, candidate.log_prob, translation.links(i))
+            format_nbest_line(sentence, text, self._feature, candidate.log_prob, translation.links(i))
             for i, (text, candidate) in enumerate(zip(texts, translation.candidates, strict=True))
         )
-
-
-def _alignment(number: int, translation: Translation) -> bytes:
-    alpha = NO_ALPHA if translation.alpha is None else translation.alpha
-    return format_alignment(number, translation.source, words(translation.best.words), alpha)

@@ -44,7 +44,7 @@ Words = list[bytes]
 SourceIds = tuple[int, ...]
 FEW_LINE_ENDS = "Does the file lack line ends?"
 Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N
-NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line
+NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line, or not asked for
 NUMBERS_AT_ONCE = 1 << 22  # of α
 SPECIAL = UNKNOWN_ID, END_ID
 Further = tuple[int, ...]  # ids of candidates behind the most frequent words; ascending
@@ -197,8 +197,8 @@ class Translation:
 
     source: Words
     candidates: Sequence[Candidate]  # best first, at least one; one that has not ended only where none has
-    alpha: Alpha | None = None  # of the best; None: not asked for
-    finished: Sequence[Restored] = ()  # of each candidate, with words in place of unknown ones; none: as they are
+    alpha: Alpha  # of the best; NO_ALPHA if not asked for
+    finished: Sequence[Restored]  # of each candidate, with words in place of unknown ones; none: as they are
 
     @property
     def best(self) -> Candidate:
@@ -301,8 +301,8 @@ class Translator:
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
-        nothing = [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA if self.aligned else None
-        translated: dict[Query, tuple[list[Candidate], Alpha | None]] = {Query(()): nothing}
+        nothing = [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA
+        translated: dict[Query, tuple[list[Candidate], Alpha]] = {Query(()): nothing}
         for first in range(0, len(distinct), self._at_once):
             group = distinct[first : first + self._at_once]
             try:
@@ -321,12 +321,12 @@ class Translator:
         ids = tuple(self._source.ids(read(line) if read else line))
         return Query(ids, candidates.of(line) if candidates and ids else ())
 
-    def _finished(self, line: Words, candidates: list[Candidate], alpha: Alpha | None) -> Translation:
+    def _finished(self, line: Words, candidates: list[Candidate], alpha: Alpha) -> Translation:
         finish = self._handling.finish
         finished = [finish(line, words(candidate.words), candidate.links) for candidate in candidates] if finish else ()
         return Translation(line, candidates, alpha, finished)
 
-    def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
+    def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha]]:
         """Candidates of sources, and α of the best."""
         sources, lists = [query.ids for query in group], self._handling.candidates
         columns = lists.columns([query.candidates for query in group], self._stepper.device) if lists else None
@@ -347,7 +347,7 @@ class Translator:
                 )
                 for h, alpha in zip_longest(hypotheses, of_source)
             ]
-            yield candidates, of_source[0] if of_source else None
+            yield candidates, of_source[0] if of_source else NO_ALPHA
 
     def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
         counts, unknown = self.counts, self._handling.unknown_written
