@@ -1,7 +1,9 @@
 """Lines in, translations out: in order, each line's own, with all that is known of them."""
 
 import itertools
+import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,16 +14,21 @@ from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.scorers.open import open_model
 from moses_rnn.translation import translate
-from moses_rnn.translation.search import BeamConfig
+from moses_rnn.translation.options import RULES
+from moses_rnn.translation.search import BeamConfig, Hypothesis
 from moses_rnn.translation.translate import (
     CandidateLists,
     Translator,
     WordHandling,
+    align,
     by_attention,
+    format_alignment,
+    links,
     make_translator,
     rule_of,
     word_for,
 )
+from tests.networks.id_pairs import flat
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.scorers.rare import save_rare_model
 from tests.translation.sentences import network, saved_model
@@ -164,3 +171,133 @@ def test_what_was_annotated_is_restored_unless_another_rule_is_given(tmp_path):
     assert [rule_of(model, None, None) for model in (plain, rare)] == ["no", "copy"]
     assert [rule_of(model, None, Lexicon({})) for model in (plain, rare)] == ["no", "dictionary"]
     assert rule_of(rare, "no", None) == "no"
+
+
+ALIGNED = [(2, 3, 4), (2, 3, 4), (5,), (6, 6, 7, 8, 2), (5,)]
+WRITTEN = [
+    Hypothesis((2, 5, 3), -1.0, ended=True),
+    Hypothesis((), -1.0, ended=True),
+    Hypothesis((4, 4, 4, 4), -1.0, ended=False),
+    Hypothesis((7, 0), -1.0, ended=True),
+    Hypothesis((2,), -1.0, ended=True),
+]
+
+
+def alpha_of(network, source, hypothesis):
+    """Row after row, of this pair alone."""
+    terms, _ = network.read(*flat([source]))
+    prefixes, rows = network.start(terms), []
+    for word in [*hypothesis.words, *[0] * hypothesis.ended]:
+        rows.append(network.alignment(terms, prefixes)[0].tolist())
+        prefixes = network.step(terms, prefixes, torch.tensor([0]), torch.tensor([word]))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("at_once", [1 << 22, 60, 1])
+def test_alpha_is_that_of_each_pair_alone(monkeypatch, at_once):
+    monkeypatch.setattr(translate, "NUMBERS_AT_ONCE", at_once)
+    network = Attentive()
+    alphas = list(align(network, ALIGNED, WRITTEN))
+    assert len(alphas) == len(WRITTEN)
+    for source, hypothesis, alpha in zip(ALIGNED, WRITTEN, alphas, strict=True):
+        assert alpha.shape == (len(hypothesis.words) + hypothesis.ended, len(source) + 1)
+        np.testing.assert_allclose(alpha, alpha_of(network, source, hypothesis), atol=1e-6)
+        np.testing.assert_allclose(alpha.sum(1), 1, atol=1e-6)
+
+
+def test_words_are_linked_to_the_source_word_that_they_look_at_most():
+    alpha = np.array([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2], [0.0, 0.0, 1.0], [0.9, 0.1, 0.0]], np.float32)
+    assert links(alpha, 3) == (1, 0, 0)
+    assert links(alpha, 0) == ()
+
+
+def test_a_record_names_the_words_of_rows_and_columns():
+    alpha = np.array([[0.25, 0.333333, 0.416667], [1.0, 0.0, 0.0]], np.float32)
+    line = format_alignment(3, ["été".encode(), b"\xff"], [b"summer"], alpha)
+    assert line.endswith(b"}\n")
+    assert json.loads(line) == {
+        "line": 3,
+        "source": ["été", "\udcff"],
+        "target": ["summer"],
+        "alpha": [[0.25, 0.3333, 0.4167], [1.0, 0.0, 0.0]],
+    }
+
+
+CPU = torch.device("cpu")
+TRANSLATIONS = Lexicon(
+    {
+        b"s2": [(b"t6", 0.5), (b"t3", 0.3), (b"t7", 0.2)],
+        b"s3": [(b"t9", 0.9), (b"t5", 0.1)],  # t9 is outside the shortlist
+        b"rare": [(b"t7", 1.0)],  # as is this source word
+    }
+)
+
+
+def lists(frequent=2, of_each=2, tokens=0):
+    return CandidateLists(TARGET, TRANSLATIONS, frequent, of_each, tokens)
+
+
+def test_candidates_are_frequent_words_and_translations():
+    assert lists().of([b"s2", b"s3", b"s4"]) == (5, 6)  # t5 and t6; t2 and t3 are frequent
+    assert lists(of_each=3).of([b"s2", b"rare"]) == (6, 7)
+    assert lists(frequent=0, of_each=1).of([b"s2", b"s2", b"rare"]) == (6, 7)
+    assert lists(of_each=0).of([b"s2", b"rare"]) == ()
+    assert lists(frequent=100).of([b"s2"]) == ()
+
+
+def test_tokens_are_candidates_always():
+    assert lists(frequent=1, tokens=2).columns([()], CPU).words.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_columns_have_each_sources_candidates():
+    columns = lists().columns([(5, 6), (), (7,)], CPU)
+    assert columns.words.tolist() == [0, 1, 2, 3, 5, 6, 7]
+    allowed = [[w for w, may in zip(columns.words.tolist(), row, strict=True) if may] for row in columns.allowed]
+    assert allowed == [[0, 1, 2, 3, 5, 6], [0, 1, 2, 3], [0, 1, 2, 3, 7]]
+    assert lists(frequent=100).columns([(), ()], CPU).allowed.all()
+
+
+LEXICON = Lexicon(
+    {b"cat": [(b"chat", 0.5), (b"minou", 0.5)], b"Paris": [(b"Lutece", 1.0)], "été".encode(): [(b"summer", 1.0)]}
+)
+# source word → what each rule writes: the page's table
+RULE_TABLE = {
+    b"cat": {"copy": b"cat", "dictionary": b"chat", "lowercase": b"chat"},
+    b"dog": {"copy": b"dog", "dictionary": b"dog", "lowercase": b"dog"},
+    b"Paris": {"copy": b"Paris", "dictionary": b"Lutece", "lowercase": b"Paris"},
+    b"1984": {"copy": b"1984", "dictionary": b"1984", "lowercase": b"1984"},
+    "été".encode(): {"copy": "été".encode(), "dictionary": b"summer", "lowercase": b"summer"},
+    b"\xff": {"copy": b"\xff", "dictionary": b"\xff", "lowercase": b"\xff"},
+}
+
+
+@pytest.mark.parametrize("word", RULE_TABLE)
+def test_each_rule_writes_what_the_table_says(word):
+    for rule, expected in RULE_TABLE[word].items():
+        assert word_for(rule, LEXICON)(word) == expected
+    assert set(RULES) == {"no", "never", *RULE_TABLE[word]}
+
+
+WORDS = [b"the", b"cat", b"Paris"]
+
+
+@pytest.mark.parametrize("rule", ["copy", "dictionary"])
+def test_an_unknown_word_is_replaced_by_its_place(rule):
+    chosen = word_for(rule, LEXICON)
+    restored = by_attention(chosen)(WORDS, [b"le", b"<unk>", b"<unk>", b"<unk>"], [0, 1, 2, 0])
+    assert restored.words == [b"le", chosen(b"cat"), chosen(b"Paris"), b"the"]
+    assert (restored.replaced, restored.kept) == (3, [0, 1, 2, 3])
+
+
+def test_without_a_place_it_stays():
+    written = [b"le", b"<unk>"]
+    for places in (None, [0, None]):
+        restored = by_attention(bytes.upper)(WORDS, written, places)
+        assert (restored.words, restored.replaced) == (written, 0)
+
+
+def test_a_translation_that_is_unknown_itself_restores_nothing():
+    """A lexicon of annotated texts has <unk> among its words."""
+    chosen = word_for("dictionary", Lexicon({b"cat": [(b"<unk>", 1.0)]}))
+    restored = by_attention(chosen)(WORDS, [b"<unk>", b"<unk>"], [1, 2])
+    assert (restored.words, restored.replaced) == ([b"<unk>", b"Paris"], 1)
