@@ -2,9 +2,7 @@
 
 import contextlib
 import gzip
-import json
 import math
-import statistics
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.extend import LOWEST, NETWORK, extend
 from moses_rnn.translation.options import ExtensionRequest
-from tests.cli.scored import INI
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.writers import writer
@@ -123,37 +120,6 @@ def test_the_inverse_network_says_what_its_scorer_says(here, models):
     expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))[:, 0]
     values = [math.log(float(words(line.scores)[0])) for line in new]
     np.testing.assert_allclose(values, expected, atol=1e-4)
-
-
-def test_fewer_targets_and_likelier_ones_are_among_the_others(here, models):
-    """With more targets wanted, the first are the same; none is less likely than the limit."""
-    _, three = extended(here, models, text="text")
-    _, one = extended(here, models, text="text", top=1, output="one.gz")
-    assert pairs_of(new_lines(one)) < pairs_of(new_lines(three))
-    direct = {(line.source, line.target): math.log(float(words(line.scores)[2])) for line in new_lines(three)}
-    limit = statistics.mean(direct.values())
-    _, likely = extended(here, models, text="text", min_log_prob=limit, output="likely.gz")
-    assert pairs_of(new_lines(likely)) == {pair for pair, log_prob in direct.items() if log_prob >= limit}
-    assert 0 < len(new_lines(likely)) < len(direct)
-
-
-def test_the_signature_says_what_was_done(here, models):
-    before = {"program": "moses_rnn 0", "added_columns": [{"index": 3, "name": "Else", "unknown": 5}]}
-    (here / "moses.ini").write_text(INI.format(table=here / "table"))
-    result, lines = extended(here, models, text="text", provenance="column", signature=before, moses_ini="moses.ini")
-    signature = json.loads((here / "new.gz.json").read_text())
-    assert (signature["lines"], signature["columns"]) == (len(lines), 5)
-    assert [(column["index"], column["name"]) for column in signature["added_columns"]] == [
-        (3, "Else"),
-        (4, "Proposed"),
-    ]
-    (how,) = signature["extended"]
-    assert (how["lines_before"], how["lines"]) == (5, result.counts.lines)
-    assert how["models"][0]["sha256"] == dict(open_model(models / "rnn").hashes)
-    assert signature["file"]["bytes"] == (here / "new.gz").stat().st_size
-    assert f"num-features=5 path={here / 'new.gz'}" in (here / "moses.extended.ini").read_text()
-    marks = {line.scores.split()[-1] for line in parse_table(lines, "new") if line.number}
-    assert marks == {b"1", b"2.718281828"}
 
 
 def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):

@@ -165,23 +165,6 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
     assert run(begun, request(resume=True)).lines == len(LINES)
 
 
-CHANGES = {
-    "beam {": {"n_best": (2, "list.gz")},
-    "alignments True, now False": {"alignments": None},
-    "n_best True, now False": {"n_best": None},
-}
-
-
-@pytest.mark.parametrize("difference", CHANGES)
-def test_other_options_are_not_gone_on_with(here, difference):
-    stop_half_way(here)
-    asked = {**ALL, **CHANGES[difference], "resume": True}
-    with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
-        run(attentive(here), request(**asked))
-    assert difference in str(caught.value)
-    run(attentive(here), request(**ALL, resume=True))  # nothing was lost
-
-
 def test_another_text_is_not_gone_on_with(here):
     stop_half_way(here)
     (here / "in").write_bytes(text([b"s5 s5", *LINES[1:]]))
@@ -211,20 +194,6 @@ def test_of_a_bad_first_block_nothing_stays(here):
     assert {path.name for path in here.iterdir()} == {"in"}
 
 
-def test_unknown_words_are_replaced_in_the_text_and_its_list(here):
-    run(unsure(here), request(output="plain", n_best="plain.list"))
-    counts = run(unsure(here), request(n_best="list", unknown="copy"))
-    plain, text_ = ((here / name).read_bytes().splitlines() for name in ("plain", "out"))
-    different = [i for i, (a, b) in enumerate(zip(plain, text_, strict=True)) if a != b]
-    assert different == [i for i, line in enumerate(plain) if b"<unk>" in line.split()]
-    assert counts.replaced == sum(line.split().count(b"<unk>") for line in plain) > 0
-    assert counts.written_unknown == 0
-    lists = [list(parse_nbest((here / name).read_bytes().splitlines(), "l")) for name in ("plain.list", "list")]
-    for before, after in zip(*lists, strict=True):
-        assert (before.sentence, before.features, before.further) == (after.sentence, after.features, after.further)
-        assert b"<unk>" not in after.hypothesis.split()
-
-
 def test_a_word_in_place_of_an_unknown_one_parts_no_fields_of_a_list(here):
     lexicon = Lexicon({b"s%d" % i: [(b"T|||%d" % i, 1.0)] for i in range(10)})
     run(unsure(here), request(output="plain", unknown="dictionary"), lexicon=lexicon)
@@ -236,18 +205,28 @@ def test_a_word_in_place_of_an_unknown_one_parts_no_fields_of_a_list(here):
     assert not (here / "list").exists()
 
 
-def test_what_happens_to_unknown_words_is_part_of_the_run(here):
-    looks = iter(range(100))
-    lexicon = Lexicon({b"s2": [(b"t2", 1.0)]})
-    asked = {"unknown": "dictionary", "candidates": (3, 1)}
-    run(unsure(here), request(output="whole", **asked), lexicon=lexicon)
+WORDS, OTHER_WORDS = (Lexicon({b"s2": [(word, 1.0)]}) for word in (b"t2", b"t3"))
+GIVEN = {**ALL, "unknown": "dictionary", "candidates": (3, 1)}
+CHANGES = {
+    "beam {": ({"n_best": (2, "list.gz")}, WORDS),
+    "alignments True, now False": ({"alignments": None}, WORDS),
+    "n_best True, now False": ({"n_best": None}, WORDS),
+    "unknown 'dictionary', now 'copy'": ({"unknown": "copy"}, WORDS),
+    "candidates [3, 1], now [4, 1]": ({"candidates": (4, 1)}, WORDS),
+    "lexicon ": ({}, OTHER_WORDS),
+}
+
+
+@pytest.mark.parametrize("difference", CHANGES)
+def test_other_options_do_not_continue_a_run(here, difference):
+    run(unsure(here), request(output="whole", **GIVEN | {"n_best": "w", "alignments": "a"}), lexicon=WORDS)
+    looks, (change, lexicon) = iter(range(100)), CHANGES[difference]
     with pytest.raises(Stopped):
-        run(unsure(here), request(**asked), stops=lambda: next(looks) == 5, lexicon=lexicon)
-    other = Lexicon({b"s2": [(b"t3", 1.0)]})
-    for change, words in (({"unknown": "copy"}, lexicon), ({"candidates": (4, 1)}, lexicon), ({}, other)):
-        with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: "):
-            run(unsure(here), request(**asked | change, resume=True), lexicon=words)
-    run(unsure(here), request(**asked, resume=True), lexicon=lexicon)
+        run(unsure(here), request(**GIVEN), stops=lambda: next(looks) == 5, lexicon=WORDS)
+    with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
+        run(unsure(here), request(**GIVEN | change, resume=True), lexicon=lexicon)
+    assert difference in str(caught.value)
+    run(unsure(here), request(**GIVEN, resume=True), lexicon=WORDS)  # nothing was lost
     assert (here / "out").read_bytes() == (here / "whole").read_bytes()
 
 
