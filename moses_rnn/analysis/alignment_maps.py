@@ -18,8 +18,8 @@ from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
-from moses_rnn.translation.search import BeamConfig, Hypothesis
-from moses_rnn.translation.translate import MOST_WORDS, Alpha, Translator, align, has_attention
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
+from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attention
 
 BEAM = 12  # the paper's
 WORDS_PER_SOURCE_WORD = 3  # as moses-rnn nmt translate has it
@@ -112,12 +112,11 @@ def _given_maps(
 def _own_maps(model: Model, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
     """By beam search."""
     config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
-    translator = Translator(model.source_vocabulary, model.target_vocabulary, stepper, config, aligned=1)
-    maps = []
-    for number, one in zip(sources, translator.translate([*map(words, sources.values())]), strict=True):
-        assert one.alpha is not None
-        maps.append(_map(model, number, one.source, words(one.best.words), one.alpha))
-    return maps
+    read = [words(line) for line in sources.values()]
+    ids = [model.source_vocabulary.ids(line) for line in read]
+    best = [found[0] for found in BeamSearch(stepper, config)(ids)]
+    written = [[model.target_vocabulary.words[word] for word in hypothesis.words] for hypothesis in best]
+    return [_map(model, *one) for one in zip(sources, read, written, align(stepper, ids, best), strict=True)]
 
 
 def _map(model: Model, number: int, source: list[bytes], target: list[bytes], alpha: Alpha) -> AlignmentMap:

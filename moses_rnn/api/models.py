@@ -42,7 +42,7 @@ from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.options import COPY, NEVER, NO
 from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources, refuse_annotated
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
-from moses_rnn.translation.translate import Translation, make_translator
+from moses_rnn.translation.translate import Translation, Translator
 
 DRAWING = "fp64"  # in float32, one of some ten thousand samples would depend on what else is sampled
 WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
@@ -256,7 +256,7 @@ class Model:
         )
         rule = None if unknown is None else check_choice("unknown", unknown, (NO, COPY, NEVER))
         compute = replace(self._compute, native=False)
-        translator = make_translator(self._writer, compute, config, unknown=rule, aligned=config.best)
+        translator = Translator(self._writer, compute, config, unknown=rule, aligned=config.best)
         for text in chain.from_iterable(unit_warnings(model, on_sentences=True) for model in self._writer.models):
             warnings.warn(text, stacklevel=2)
         return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))

@@ -29,7 +29,6 @@ from moses_rnn.translation.translate import (
     Words,
     blocks_of,
     format_alignment,
-    make_translator,
     no_attention,
     rule_of,
 )
@@ -68,7 +67,7 @@ def translate_text(
     inputs = (request.text, *([find_input(request.dictionary)] if request.dictionary else []), *models)
     names = [request.output, *request.others]
     with ResumableOutputs(names, resume=request.resume, force=request.force, inputs=inputs, advise=_advice) as outputs:
-        translator = make_translator(
+        translator = Translator(
             model,
             Compute(request.device),
             config,

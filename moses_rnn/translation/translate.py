@@ -31,7 +31,7 @@ from moses_rnn.networks.steps import Columns, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.ensembles import Writer
-from moses_rnn.scorers.rare_words import UNKNOWN, Restored, WordFor, Written, restore_words
+from moses_rnn.scorers.rare_words import UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
@@ -217,24 +217,6 @@ class Translation:
         return [of_written[at] for at in self.finished[place].kept]
 
 
-@dataclass(frozen=True)
-class WordHandling:
-    """What is done about words that a network does not know; by default nothing.
-
-    `read` makes of a source the words that the network reads; `finish` makes of what it wrote what is to be read;
-    `candidates` bound what it writes. `unknown_read` (ids) and `unknown_written` are what stands for unknown words.
-    """
-
-    read: Callable[[Words], Words] | None = None
-    finish: Finish | None = None
-    candidates: CandidateLists | None = None
-    unknown_read: frozenset[int] = frozenset([UNKNOWN_ID])
-    unknown_written: frozenset[bytes] = frozenset([UNKNOWN])
-
-
-AS_THEY_ARE = WordHandling()
-
-
 @dataclass
 class Counts:
     """What was met while translating."""
@@ -256,33 +238,58 @@ class Translator:
     as ``<unk>``; one that the network writes stays to be seen, unless the search may not write it.
 
     Args:
-        source: what the network reads.
-        target: what it writes.
-        stepper: the network.
+        model: what translates, alone or together.
+        compute: where and how.
         config: how to search; of a line at most `best` candidates are given.
-        aligned: of how many candidates to say which source words they look at, 0 without attention; of the best also α.
-        handling: of unknown words.
+        unknown: what becomes of unknown words, see `rule_of`.
+        lexicon: translations of source words.
+        candidates: most frequent words, and the lexicon's translations of each source word; None: all words.
+        aligned: of how many candidates to say which source words they look at, and of the best α, with attention.
+
+    Raises:
+        InputError: the model is of phrases, or has no attention where the rule needs some.
     """
 
     def __init__(
         self,
-        source: Vocabulary,
-        target: Vocabulary,
-        stepper: Stepper[Any, Any],
+        model: Writer,
+        compute: Compute,
         config: BeamConfig,
         *,
+        unknown: str | None = None,
+        lexicon: Lexicon | None = None,
+        candidates: tuple[int, int] | None = None,
         aligned: int = 0,
-        handling: WordHandling = AS_THEY_ARE,
     ) -> None:
+        for one in model.models:
+            if not one.form.is_plain:
+                raise InputError(f"{one.folder}: expected a model of plain words, found one of phrases ({one.form})")
+        rule = rule_of(model, unknown, lexicon)
         self.counts = Counts()
-        self._source = source
-        self._target = target
-        self._stepper = stepper
-        self._search = BeamSearch(stepper, config)
-        self.aligned = aligned
-        self._handling = handling
-        prefixes = PREFIXES_NEAR if stepper.device.type == "cpu" else PREFIXES_AT_ONCE
+        self._source, self._target, self._rare = model.source_vocabulary, model.target_vocabulary, model.rare
+        self._shortlist = shortlists_of(model, model.rare).read if model.rare else frozenset()
+        self._stepper = model.make_stepper(compute)
+        self._finish = self._choose_finish(rule, word_for(rule, lexicon))
+        looks = has_attention(self._stepper)
+        if self._finish and model.rare is None and not looks:
+            raise no_attention(model, "One that was trained with --rare says by itself where rare words come from.")
+        self.aligned = max(aligned, bool(self._finish)) if looks else 0
+        self._lists = None
+        if candidates is not None and lexicon is not None:
+            tokens = len(model.rare.written_tokens) if model.rare else 0
+            self._lists = CandidateLists(self._target, lexicon, *candidates, tokens)
+        self._search = BeamSearch(self._stepper, _with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
+        prefixes = PREFIXES_NEAR if self._stepper.device.type == "cpu" else PREFIXES_AT_ONCE
         self._at_once = max(prefixes // config.width, 1)
+
+    def _choose_finish(self, rule: str, chosen: WordFor) -> Finish | None:
+        """What makes of a translation as the network wrote it one as it is to be read."""
+        rare = self._rare
+        if rule == NO or (rule == NEVER and rare is None):
+            return None
+        if rare is None:
+            return by_attention(chosen)
+        return lambda source, written, _: rare.restore(written, source, self._shortlist, chosen)
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
         """The translation of each line of the text `name`, in order; refuses a line of more than `MOST_WORDS` words."""
@@ -317,18 +324,17 @@ class Translator:
         return translations
 
     def _query(self, line: Words) -> Query:
-        read, candidates = self._handling.read, self._handling.candidates
-        ids = tuple(self._source.ids(read(line) if read else line))
-        return Query(ids, candidates.of(line) if candidates and ids else ())
+        ids = tuple(self._source.ids(self._rare.annotate_source(line, self._shortlist) if self._rare else line))
+        return Query(ids, self._lists.of(line) if self._lists and ids else ())
 
     def _finished(self, line: Words, candidates: list[Candidate], alpha: Alpha) -> Translation:
-        finish = self._handling.finish
+        finish = self._finish
         finished = [finish(line, words(candidate.words), candidate.links) for candidate in candidates] if finish else ()
         return Translation(line, candidates, alpha, finished)
 
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha]]:
         """Candidates of sources, and α of the best."""
-        sources, lists = [query.ids for query in group], self._handling.candidates
+        sources, lists = [query.ids for query in group], self._lists
         columns = lists.columns([query.candidates for query in group], self._stepper.device) if lists else None
         found = self._search.together(sources, columns)
         if [] in found:
@@ -350,16 +356,26 @@ class Translator:
             yield candidates, of_source[0] if of_source else NO_ALPHA
 
     def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
-        counts, unknown = self.counts, self._handling.unknown_written
+        counts = self.counts
+        read = {UNKNOWN_ID, *self._source.ids(self._rare.read_tokens if self._rare else ())}
+        written = {*self._rare.unknown_tokens} if self._rare else {UNKNOWN}
         counts.lines += len(translations)
         for translation, line in zip(translations, queries, strict=True):
             counts.empty += not line.ids
             counts.words += len(line.ids)
-            counts.unknown += sum(word in self._handling.unknown_read for word in line.ids)
+            counts.unknown += sum(word in read for word in line.ids)
             counts.unended += not translation.best.ended
-            counts.written_unknown += sum(word in unknown for word in words(translation.text()))
+            counts.written_unknown += sum(word in written for word in words(translation.text()))
             counts.replaced += sum(restored.replaced for restored in translation.finished[:1])
             counts.without_words += bool(line.ids) and not words(translation.text())
+
+
+def _with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
+    """The same for a network that writes tokens in place of rare words or behind words."""
+    if rare is None:
+        return config
+    limit, tokens = (1 + rare.doubles) * config.words_per_source_word, len(rare.unknown_tokens) - 1
+    return replace(config, words_per_source_word=limit, unknown_tokens=tokens)
 
 
 def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
@@ -382,64 +398,6 @@ def rule_of(model: Writer, unknown: str | None, lexicon: Lexicon | None) -> str:
     if unknown or model.rare is None:
         return unknown or NO
     return COPY if lexicon is None else DICTIONARY
-
-
-def make_translator(
-    model: Writer,
-    compute: Compute,
-    config: BeamConfig,
-    *,
-    unknown: str | None = None,
-    lexicon: Lexicon | None = None,
-    candidates: tuple[int, int] | None = None,
-    aligned: int = 0,
-) -> Translator:
-    """What translates by a model.
-
-    Args:
-        model: what translates, alone or together.
-        compute: where and how.
-        config: how to search.
-        unknown: what becomes of unknown words, see `rule_of`.
-        lexicon: translations of source words.
-        candidates: most frequent words, and the lexicon's translations of each source word; None: all words.
-        aligned: of how many hypotheses to say where the network looked, if it has attention.
-
-    Raises:
-        InputError: the model is of phrases, or has no attention where the rule needs some.
-    """
-    for member in model.models:
-        if not member.form.is_plain:
-            raise InputError(f"{member.folder}: expected a model of plain words, found one of phrases ({member.form})")
-    rule, rare, stepper = rule_of(model, unknown, lexicon), model.rare, model.make_stepper(compute)
-    handling = _handling(model, rule, lexicon)
-    looks = has_attention(stepper)
-    if handling.finish and rare is None and not looks:
-        raise no_attention(model, "One that was trained with --rare says by itself where rare words come from.")
-    if candidates is not None and lexicon is not None:
-        tokens = len(rare.written_tokens) if rare else 0
-        handling = replace(handling, candidates=CandidateLists(model.target_vocabulary, lexicon, *candidates, tokens))
-    config = replace(config, allow_unknown=rule != NEVER)
-    if rare is not None:
-        factor, tokens = 1 + rare.doubles, len(rare.unknown_tokens) - 1
-        config = replace(config, words_per_source_word=factor * config.words_per_source_word, unknown_tokens=tokens)
-    aligned = max(aligned, bool(handling.finish)) if looks else 0
-    vocabularies = model.source_vocabulary, model.target_vocabulary
-    return Translator(*vocabularies, stepper, config, aligned=aligned, handling=handling)
-
-
-def _handling(model: Writer, rule: str, lexicon: Lexicon | None) -> WordHandling:
-    """What is done about words that a model does not know."""
-    rare, chosen = model.rare, word_for(rule, lexicon)
-    if rare is None:
-        return WordHandling(finish=None if rule in (NO, NEVER) else by_attention(chosen))
-    shortlist = shortlists_of(model, rare).read
-    return WordHandling(
-        read=lambda line: rare.annotate_source(line, shortlist),
-        finish=None if rule == NO else lambda line, written, _: rare.restore(written, line, shortlist, chosen),
-        unknown_read=frozenset([UNKNOWN_ID, *model.source_vocabulary.ids(rare.read_tokens)]),
-        unknown_written=frozenset(rare.unknown_tokens),
-    )
 
 
 def no_attention(model: Writer, advice: str = "") -> InputError:

@@ -44,7 +44,7 @@ def test_without_one_the_network_writes_it_itself():
     model = search()
     maps = map_alignments(model, SOURCES, "src", [1, 4])
     config = BeamConfig(width=3, words_per_source_word=3)
-    translator = Translator(SOURCE, TARGET, model.make_stepper(HERE), config, aligned=1)
+    translator = Translator(model, HERE, config, aligned=1)
     for one, translation in zip(maps, translator([SOURCES[0], SOURCES[3]], "src"), strict=True):
         assert b" ".join(one.target) == translation.best.words
         assert len(one.rows) == len(one.target) + translation.best.ended

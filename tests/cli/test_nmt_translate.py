@@ -11,7 +11,7 @@ import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.translation.search import BeamConfig
@@ -38,17 +38,17 @@ def translated(*arguments, code=0):
     return done
 
 
-def expected(folder, **config):
-    stepper = open_model(folder / "model").make_stepper(Compute())
+def expected(folder, unknown=None, **config):
     beam = BeamConfig(**{"width": 12, "words_per_source_word": 3, **config})
-    return text(found.best.words for found in Translator(SOURCE, TARGET, stepper, beam)(LINES, "in"))
+    ours = Translator(open_model(folder / "model"), HERE, beam, unknown=unknown)
+    return text(found.best.words for found in ours(LINES, "in"))
 
 
 OPTIONS = {
     "default": ([], {}),
     "greedy": (["--beam", "1"], {"width": 1}),
     "mean": (["--length-score", "mean"], {"length_score": "mean"}),
-    "no <unk>": (["--unknown", "never", "--length-score", "mean"], {"allow_unknown": False, "length_score": "mean"}),
+    "no <unk>": (["--unknown", "never", "--length-score", "mean"], {"unknown": "never", "length_score": "mean"}),
     "short": (
         ["--max-words-factor", "1", "--length-score", "mean"],
         {"words_per_source_word": 1, "length_score": "mean"},

@@ -5,13 +5,13 @@ import subprocess
 import pytest
 
 from moses_rnn.moses.nbest import format_nbest_line, parse_nbest
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from moses_rnn.tuning.lists import read_tunable
 from moses_rnn.tuning.tune import format_features, format_scores
-from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.sentences import sentences, text
-from tests.translation.writers import Attentive
+from tests.translation.writers import Attentive, model_of
 
 pytestmark = pytest.mark.moses
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.moses
 def folder(tmp_path):
     """A list, with an empty line's and alignments, and the reference of it: its second hypotheses, where there are."""
     search = BeamConfig(width=6, best=5, words_per_source_word=3)
-    translations = list(Translator(SOURCE, TARGET, Attentive(), search, aligned=5)(sentences(40), "in"))
+    translations = list(Translator(model_of(Attentive()), HERE, search, aligned=5)(sentences(40), "in"))
     lines = [
         format_nbest_line(number, candidate.words, "SEARCH0", candidate.log_prob, candidate.links)
         for number, translation in enumerate(translations)

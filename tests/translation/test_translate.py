@@ -19,20 +19,18 @@ from moses_rnn.translation.search import BeamConfig, Hypothesis
 from moses_rnn.translation.translate import (
     CandidateLists,
     Translator,
-    WordHandling,
     align,
     by_attention,
     format_alignment,
     links,
-    make_translator,
     rule_of,
     word_for,
 )
 from tests.networks.id_pairs import flat
-from tests.scorers.pairs import SOURCE, TARGET
+from tests.scorers.pairs import TARGET
 from tests.scorers.rare import save_rare_model
 from tests.translation.sentences import network, saved_model
-from tests.translation.writers import Attentive, unsure
+from tests.translation.writers import Attentive, model_of, unsure
 
 LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
 MODEL = network()
@@ -44,7 +42,7 @@ def stepper():
 
 
 def translator(writer=None, config=BEAM, **options):
-    return Translator(SOURCE, TARGET, writer or stepper(), config, **options)
+    return Translator(model_of(writer or stepper()), HERE, config, **options)
 
 
 def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
@@ -64,17 +62,17 @@ def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
 
 def test_empty_lines_are_not_asked_of_the_network(monkeypatch):
     writer = stepper()
-    monkeypatch.setattr(writer, "read", None)
     ours = translator(writer)
+    monkeypatch.setattr(writer, "read", None)
     assert [t.best for t in ours([b"", b" \t", b"\r\n"], "t")] == [(b"", 0.0, True, None)] * 3
     assert (ours.counts.lines, ours.counts.empty, ours.counts.unended) == (3, 3, 0)
 
 
 def test_equal_lines_are_searched_once(monkeypatch):
     writer, read = stepper(), []
-    original = writer.read
+    original, ours = writer.read, translator(writer)
     monkeypatch.setattr(writer, "read", lambda ids, lengths: read.append(len(lengths)) or original(ids, lengths))
-    list(translator(writer)([b"s2", b"s3 s3", b"s2 ", b"zork s3", b"bork s3", b"s3 s3"], "t"))
+    list(ours([b"s2", b"s3 s3", b"s2 ", b"zork s3", b"bork s3", b"s3 s3"], "t"))
     assert sum(read) == 3  # unknown words are equal
 
 
@@ -107,7 +105,7 @@ class Mute(EncDecStepper):
 
 
 def test_a_line_for_which_nothing_may_be_written_is_named():
-    translate_lines = translator(Mute(MODEL, dtype=torch.float64), BeamConfig(allow_unknown=False)).translate
+    translate_lines = translator(Mute(MODEL, dtype=torch.float64), unknown="never").translate
     with pytest.raises(ScoreError, match="^'s3': expected a word or the end that may follow, found none") as refused:
         translate_lines([[b"s2", b"s3"], [b"s3"]])
     assert refused.value.row == 1
@@ -121,12 +119,12 @@ def is_candidate(line, word):
 @pytest.mark.parametrize("writer", [stepper, Attentive])
 def test_translations_are_of_their_candidates(writer):
     lexicon = Lexicon({b"s5": [(b"t7", 1.0)], b"zork": [(b"t9", 1.0)]})
-    handling = WordHandling(candidates=CandidateLists(TARGET, lexicon, 3, 2))
+    bounded = {"lexicon": lexicon, "candidates": (3, 2)}
     lines = [*LINES, b"s5 s6", b"s6 s5", b"s7", b"s8 s8"]
-    together = list(translator(writer(), handling=handling)(lines, "t"))
+    together = list(translator(writer(), **bounded)(lines, "t"))
     for line, translation in zip(lines, together, strict=True):
         assert all(is_candidate(line, word) for c in translation.candidates for word in c.words.split())
-        (alone,) = translator(writer(), handling=handling)([line], "t")
+        (alone,) = translator(writer(), **bounded)([line], "t")
         assert [c.words for c in alone.candidates] == [c.words for c in translation.candidates]
         assert alone.best.log_prob == pytest.approx(translation.best.log_prob, abs=1e-12)
 
@@ -135,14 +133,13 @@ def test_unknown_source_words_have_candidates_too():
     """Lines of equal ids but other words are other lines."""
     lexicon = Lexicon({b"zork": [(b"t7", 1.0)], b"bork": [(b"t6", 1.0)]})
     config = BeamConfig(width=300, best=300, words_per_source_word=1)
-    ours = translator(config=config, handling=WordHandling(candidates=CandidateLists(TARGET, lexicon, 0, 1)))
+    ours = translator(config=config, lexicon=lexicon, candidates=(0, 1))
     words = [{word for c in t.candidates for word in c.words.split()} for t in ours([b"zork", b"bork", b"mork"], "t")]
     assert words == [{b"<unk>", b"t7"}, {b"<unk>", b"t6"}, {b"<unk>"}]
 
 
 def test_unknown_words_are_replaced_by_what_the_network_looks_at():
-    finish = by_attention(word_for("copy", None))
-    found = list(translator(unsure(), aligned=3, handling=WordHandling(finish=finish))(LINES, "t"))
+    found = list(translator(unsure(), aligned=3, unknown="copy")(LINES, "t"))
     as_written = list(translator(unsure(), aligned=3)(LINES, "t"))
     replaced = 0
     for translation, plain in zip(found, as_written, strict=True):
@@ -156,14 +153,14 @@ def test_unknown_words_are_replaced_by_what_the_network_looks_at():
             assert translation.links(place) == list(candidate.links)
         replaced += translation.best.words.split().count(b"<unk>")
     assert replaced > 0
-    ours = translator(unsure(), aligned=1, handling=WordHandling(finish=finish))
+    ours = translator(unsure(), aligned=1, unknown="copy")
     list(ours(LINES, "t"))
     assert (ours.counts.replaced, ours.counts.written_unknown) == (replaced, 0)
 
 
 def test_a_token_for_every_word_needs_twice_as_many_of_them(tmp_path):
     model = open_model(save_rare_model(tmp_path / "model", "posall"))
-    assert make_translator(model, HERE, BEAM)._search.config.words_per_source_word == 6
+    assert Translator(model, HERE, BEAM)._search.config.words_per_source_word == 6
 
 
 def test_what_was_annotated_is_restored_unless_another_rule_is_given(tmp_path):

@@ -1,6 +1,7 @@
 """A network that writes phrases, what samples from it and searches, and what its scorer makes of them."""
 
 import itertools
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.networks.networks import SIZES, encdec_network
+from tests.scorers.pairs import SOURCE, TARGET
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]
 WORDS = [i for i in range(SIZES["target_vocabulary_size"]) if i != END_ID]
@@ -51,6 +53,12 @@ def every_target(longest):
 def words_of(written):
     """All but the log-probabilities."""
     return [[(hypothesis.words, hypothesis.ended) for hypothesis in of_source] for of_source in written]
+
+
+def model_of(stepper):
+    """What a translator needs of a model."""
+    vocabularies = {"source_vocabulary": SOURCE, "target_vocabulary": TARGET}
+    return SimpleNamespace(models=[], rare=None, make_stepper=lambda _: stepper, **vocabularies)
 
 
 class Read(NamedTuple):
