@@ -109,7 +109,12 @@ def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
         source, target = words(line.source), words(line.target)
         if len(source) == 1:
             joint = _joint_count(line, name)
-            for _, i in _table_links(line, len(target), name):
+            try:
+                links = parse_links(line.alignment)
+                check_links(links, 1, len(target))
+            except ValueError as error:
+                raise broken(name, line.number, error) from error
+            for _, i in links:
                 counts[source[0]][target[i]] += joint
     return counts
 
@@ -121,15 +126,6 @@ def _joint_count(line: TableLine, name: str) -> int:
         expected = "three counts in field 5, the last of them of the pair"
         raise FormatError(name, line.number, expected, shown(b" ".join(counts)), "train-model.perl writes them.")
     return round(float(counts[2]))
-
-
-def _table_links(line: TableLine, target_words: int, name: str) -> Links:
-    try:
-        links = parse_links(line.alignment)
-        check_links(links, 1, target_words)
-    except ValueError as error:
-        raise broken(name, line.number, error) from error
-    return links
 
 
 def lexicon_of(counts: Mapping[bytes, Mapping[bytes, int]], least: int = 1) -> Lexicon:

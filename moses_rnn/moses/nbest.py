@@ -148,19 +148,14 @@ def check_source(line: NBestLine, source: bytes, name: str) -> None:
         raise FormatError(name, line.number, expected, f"{count}: {shown(source)}", advice)
 
 
-def _behind_segmentation(line: NBestLine) -> tuple[bytes, ...]:
-    """The fields behind the total and the segmentation, if there is one."""
-    segmented = line.further and SEGMENTATION.fullmatch(line.further[0])
-    return line.further[1:] if segmented else line.further
-
-
 def alignment_of(line: NBestLine, name: str) -> Links:
     """The links of a hypothesis, as Moses prints them behind the total and the segmentation, if there is one.
 
     Further fields may follow: the recovered input or a tree (moses/Manager.cpp, moses/ChartManager.cpp).
     """
-    fields = _behind_segmentation(line)
-    if not fields[:1] or not ALIGNMENT.fullmatch(fields[0]):
+    segmented = line.further and SEGMENTATION.fullmatch(line.further[0])
+    fields = line.further[1:] if segmented else line.further
+    if not fields or not ALIGNMENT.fullmatch(fields[0]):
         if not words(line.hypothesis):  # nothing is linked
             return ()
         expected = "the alignment of a hypothesis behind its total"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
-from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.base import Scorer, Scores, Tally
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
 from moses_rnn.table.phrase_forms import words
@@ -19,12 +17,8 @@ if TYPE_CHECKING:
 
 def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
     """The words that a network does not know by tokens."""
-    read, written = model.source_vocabulary, model.target_vocabulary
-    return Shortlists(_without(read, rare.read_tokens), _without(written, rare.written_tokens))
-
-
-def _without(vocabulary: Vocabulary, tokens: Sequence[bytes]) -> frozenset[bytes]:
-    return frozenset(vocabulary.words[2:]) - set(tokens)
+    sides = (model.source_vocabulary, rare.read_tokens), (model.target_vocabulary, rare.written_tokens)
+    return Shortlists(*(frozenset(vocabulary.words[2:]) - {*tokens} for vocabulary, tokens in sides))
 
 
 class AnnotatedScorer:
@@ -73,14 +67,11 @@ class AnnotatedScorer:
             links = _links(text, len(read), len(written))
             if self._inverse:
                 read, written, links = written, read, transposed(links)
-            unknown += not self._knows(read, written)
+            unknown += not (self._shortlists.read.issuperset(read) and self._shortlists.written.issuperset(written))
             tokens = self._rare.annotate(read, written, links, self._shortlists)
             annotated.append((b" ".join(tokens[0]), b" ".join(tokens[1])))
         read_and_written = Pairs.of(annotated)
         return Pairs(*read_and_written.sides(inverse=self._inverse)), unknown
-
-    def _knows(self, read: list[bytes], written: list[bytes]) -> bool:
-        return self._shortlists.read.issuperset(read) and self._shortlists.written.issuperset(written)
 
     def _alignments(self, pairs: Pairs) -> Phrases:
         if not self._rare.needs_links:

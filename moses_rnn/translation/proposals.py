@@ -59,6 +59,11 @@ class Reading:
         known = self.target_vocabulary.id_of()
         return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
 
+    def unwritten(self, line: TableLine) -> list[bytes]:
+        """The words of a line's target that the network writes as ``<unk>``."""
+        known = self.target_vocabulary.id_of()
+        return [word for word in words(self._read(line.source, line.target, line.alignment)[1]) if word not in known]
+
     def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
         source, target = (b" ".join(words(side)) for side in self.form.read(source, target, alignment))
         return self.swap_if_inverse(source, target)
@@ -71,11 +76,6 @@ class Reading:
         """The words of a source that the network reads as ``<unk>``."""
         known = self.source_vocabulary.id_of()
         return [word for word in words(source) if word not in known]
-
-    def unwritten(self, line: TableLine) -> list[bytes]:
-        """The words of a line's target that the network writes as ``<unk>``."""
-        known = self.target_vocabulary.id_of()
-        return [word for word in words(self._read(line.source, line.target, line.alignment)[1]) if word not in known]
 
     def target(self, ids: Phrase) -> bytes:
         """A target that the network wrote."""
@@ -171,29 +171,23 @@ class Proposer:
             yield from self._block(sources[first : first + SOURCES_AT_ONCE])
 
     def _block(self, sources: Phrases) -> Iterator[Proposals]:
+        reading = self._reading
         with placing(lambda row: shown(sources[row])):
-            written = self._writer([self._reading.source_vocabulary.ids(words(source)) for source in sources])
-        times = [Counter(self._reading.target(h.words) for h in of_source if h.ended) for of_source in written]
+            written = self._writer([reading.source_vocabulary.ids(words(source)) for source in sources])
+        times = [Counter(reading.target(h.words) for h in of_source if h.ended) for of_source in written]
         pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
-        log_probs = iter(self._scores([source for source, _ in pairs], [target for _, target in pairs]))
+        sides = [source for source, _ in pairs], [target for _, target in pairs]
+        log_probs = iter(self._scorer.log_probs(Pairs(*reading.swap_if_inverse(*sides)))[:, 0].tolist())
         for source, of_source, targets in zip(sources, written, times, strict=True):
-            best = self._ranked(source, targets, log_probs)
+            known = None if self._known is None else self._known.get(source)
+            proposals = [
+                Proposal(target, next(log_probs), count, None if known is None else target in known)
+                for target, count in targets.items()
+            ]
+            best = sorted(proposals, key=lambda proposal: (-proposal.log_prob, proposal.target))
             without_end = sum(not hypothesis.ended for hypothesis in of_source)
-            is_lacking = self._known is not None and source not in self._known
-            yield Proposals(source, best, without_end, self._reading.unknown(source), is_lacking)
-
-    def _scores(self, sources: Phrases, targets: Phrases) -> list[float]:
-        pairs = Pairs(*self._reading.swap_if_inverse(sources, targets))
-        values: list[float] = self._scorer.log_probs(pairs)[:, 0].tolist()
-        return values
-
-    def _ranked(self, source: bytes, targets: Mapping[bytes, int], log_probs: Iterator[float]) -> list[Proposal]:
-        known = None if self._known is None else self._known.get(source)
-        proposals = [
-            Proposal(target, next(log_probs), times, None if known is None else target in known)
-            for target, times in targets.items()
-        ]
-        return sorted(proposals, key=lambda proposal: (-proposal.log_prob, proposal.target))
+            is_lacking = self._known is not None and known is None
+            yield Proposals(source, best, without_end, reading.unknown(source), is_lacking)
 
 
 @dataclass
