@@ -138,7 +138,7 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
         few = f"{counts.few:,} sources with fewer than {request.fewer_than} targets, {counts.extended:,} extended"
         yield f"{few}; {extended.unknown_sources:,} more have words that the network does not know"
     if request.text:
-        yield from _of_text(extended)
+        yield from _summarise_text(extended)
     yield (
         f"{counts.likely:,} targets of log p {request.min_log_prob:g} and more: {counts.there:,} in the table "
         f"already, {counts.empty:,} empty, {counts.surplus:,} beyond --top {request.top}"
@@ -147,12 +147,12 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
     yield f"columns of the new lines: {', '.join(fills)}"
 
 
-def _of_text(extended: Extended) -> Iterator[str]:
+def _summarise_text(extended: Extended) -> Iterator[str]:
     counts, text = extended.counts, extended.text
     yield (
         f"{len(text.phrases):,} phrases of the text, {counts.lacking:,} of them not in the table before, "
         f"{counts.made:,} of these now"
     )
     if text.unknown:
-        unknown = f"{len(text.unknown):,} of the text's {text.words:,} words are unknown to the network"
+        unknown = f"{len(text.unknown):,} of the text's {text.distinct_words:,} words are unknown to the network"
         yield f"{unknown}: what has them is as it was"

@@ -93,7 +93,7 @@ class TextPhrases:
 
     phrases: set[bytes] = field(default_factory=set)
     unknown: set[bytes] = field(default_factory=set)
-    words: int = 0  # different ones
+    distinct_words: int = 0
 
 
 @dataclass
@@ -143,7 +143,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
         text = TextPhrases()
         if request.text is not None:
-            text = phrases_of_text(read_lines(find_input(request.text)), request.longest, known)
+            text = find_phrases(read_lines(find_input(request.text)), request.longest, known)
         odd = LineWarnings(table)
         with stage("lines looked at") as advanced:
             survey = look_over(table, odd.passing(_lines(table, advanced)), text.phrases)
@@ -361,14 +361,12 @@ def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], 
         extended.unknown_sources += not is_known
         return is_known and len(of_source) <= request.longest
 
-    few = sources_of_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
+    few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
     lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
     return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
 
 
-def sources_of_few(
-    lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]
-) -> Iterator[Wanted]:
+def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]) -> Iterator[Wanted]:
     """The sources of a table that have fewer targets, in their order; `apart` as of `Survey`."""
     for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
         first = next(of_source)
@@ -379,7 +377,7 @@ def sources_of_few(
             yield Wanted(source, frozenset(targets), b"%.9g" % first.counts.source)
 
 
-def phrases_of_text(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> TextPhrases:
+def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> TextPhrases:
     """All phrases of a text, up to `longest` words, all of them known to the network."""
     text, every = TextPhrases(), set[bytes]()
     for line in lines:
@@ -390,7 +388,7 @@ def phrases_of_text(lines: Iterable[bytes], longest: int, known: Collection[byte
             spans = ((i, j) for i in range(len(run)) for j in range(i + 1, min(i + longest, len(run)) + 1))
             text.phrases.update(b" ".join(run[i:j]) for i, j in spans)
     text.unknown = every.difference(known)
-    text.words = len(every)
+    text.distinct_words = len(every)
     return text
 
 

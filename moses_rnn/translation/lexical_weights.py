@@ -31,8 +31,8 @@ class LexicalWeights:
 
     def __init__(self) -> None:
         self._counts: defaultdict[bytes, dict[bytes, float]] = defaultdict(dict)  # by source word, then target word
-        self._of_source: defaultdict[bytes, float] = defaultdict(float)
-        self._of_target: defaultdict[bytes, float] = defaultdict(float)
+        self._source_counts: defaultdict[bytes, float] = defaultdict(float)
+        self._target_counts: defaultdict[bytes, float] = defaultdict(float)
 
     def add(self, line: TableLine) -> None:
         """Count a line in, if one of its sides is a single word."""
@@ -49,21 +49,21 @@ class LexicalWeights:
         pairs += ((NO_WORD, word) for i, word in enumerate(target) if i not in linked[1])
         for s, t in pairs:
             self._counts[s][t] = self._counts[s].get(t, 0.0) + times
-            self._of_source[s] += times
-            self._of_target[t] += times
+            self._source_counts[s] += times
+            self._target_counts[t] += times
 
     def _count(self, source: bytes, target: bytes) -> float:
         return self._counts.get(source, {}).get(target, 0.0)
 
-    def of_target(self, target: bytes, source: bytes) -> float:
+    def p_target(self, target: bytes, source: bytes) -> float:
         """p(target word | source word); 0 for words that are never linked."""
         count = self._count(source, target)
-        return count / self._of_source[source] if count else 0.0
+        return count / self._source_counts[source] if count else 0.0
 
-    def of_source(self, source: bytes, target: bytes) -> float:
+    def p_source(self, source: bytes, target: bytes) -> float:
         """p(source word | target word); the same."""
         count = self._count(source, target)
-        return count / self._of_target[target] if count else 0.0
+        return count / self._target_counts[target] if count else 0.0
 
     def align(self, source: list[bytes], target: list[bytes]) -> Links:
         """The links of a pair, each word by itself: to the word of the other side that it goes with best.
@@ -84,11 +84,11 @@ class LexicalWeights:
         return tuple(sorted(links)) or _diagonal(len(source), len(target))
 
     def _fit(self, source: bytes, target: bytes) -> float:
-        return self.of_target(target, source) * self.of_source(source, target)
+        return self.p_target(target, source) * self.p_source(source, target)
 
     def weigh(self, source: list[bytes], target: list[bytes], links: Links) -> tuple[float, float]:
         """The lexical weights of an aligned pair: p(source | target), then p(target | source)."""
-        return _weigh(source, target, links, self.of_source), _weigh(target, source, transposed(links), self.of_target)
+        return _weigh(source, target, links, self.p_source), _weigh(target, source, transposed(links), self.p_target)
 
 
 def _links(line: TableLine, source_words: int, target_words: int) -> Links:

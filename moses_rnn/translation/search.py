@@ -59,7 +59,7 @@ class Writer(ABC):
 
     def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
         self._stepper = stepper
-        self._words = stepper.vocabulary_size
+        self._vocabulary_size = stepper.vocabulary_size
         self._prefixes_of_each = prefixes_of_each
 
     def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
@@ -132,15 +132,17 @@ class Sampler(Writer):
         for step in range(steps):
             drawn, log_p = self._draw(terms, prefixes, at, random[step, live])
             words[step, live] = drawn
-            goes_on = drawn != END_ID
+            continues = drawn != END_ID
             if step == self.config.max_words:  # a word too many is not counted
-                log_p = log_p.masked_fill(goes_on, 0.0)
+                log_p = log_p.masked_fill(continues, 0.0)
             totals[live] += log_p
-            live = live[goes_on]
-            distinct, at = torch.unique(at[goes_on] * self._words + drawn[goes_on], return_inverse=True)
+            live = live[continues]
+            distinct, at = torch.unique(at[continues] * self._vocabulary_size + drawn[continues], return_inverse=True)
             if step == self.config.max_words or not len(live):
                 break
-            prefixes = self._stepper.step(terms, prefixes, distinct // self._words, distinct % self._words)
+            prefixes = self._stepper.step(
+                terms, prefixes, distinct // self._vocabulary_size, distinct % self._vocabulary_size
+            )
         samples = [self._hypothesis(*sample) for sample in zip(words.T.tolist(), totals.tolist(), strict=True)]
         return [samples[first : first + self.config.samples] for first in range(0, len(samples), self.config.samples)]
 
@@ -156,7 +158,7 @@ class Sampler(Writer):
     def _draw(self, terms: Terms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
         """The next word of each sample and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
-        for rows in row_blocks(len(prefixes.sources), self._words, self._stepper.device):
+        for rows in row_blocks(len(prefixes.sources), self._vocabulary_size, self._stepper.device):
             log_p = self._next_log_probs(terms, prefixes.take(rows))
             here = (at >= rows.start) & (at < rows.stop)
             row = at[here] - rows.start
@@ -383,7 +385,7 @@ class BeamSearch(Writer):
         they have among all words.
         """
         ends, parts = [], []
-        count = self._words if columns is None else len(columns.words)
+        count = self._vocabulary_size if columns is None else len(columns.words)
         for rows in row_blocks(len(live.totals), count, self._stepper.device):
             log_probs = self._next_log_probs(terms, live.prefixes.take(rows), columns)
             totals = live.totals[rows, None] + log_probs

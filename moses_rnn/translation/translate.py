@@ -135,14 +135,14 @@ class CandidateLists:
         self._always = min(len(SPECIAL) + tokens + frequent, len(target))
         self._of_each = of_each
 
-    def of(self, source: Sequence[bytes]) -> Further:
+    def choose(self, source: Sequence[bytes]) -> Further:
         """The candidates of a source, but for the most frequent words."""
         translations = (target for word in source for target in self._lexicon.likeliest(word, self._of_each))
         ids = {self._id_of.get(target, UNKNOWN_ID) for target in translations}
         return tuple(sorted(i for i in ids if i >= self._always))
 
     def columns(self, sources: Sequence[Further], device: torch.device) -> Columns:
-        """The candidates of sources that are searched together, given what `of` gives for each."""
+        """The candidates of sources that are searched together, given what `choose` gives for each."""
         further = np.unique(np.fromiter((word for of_source in sources for word in of_source), np.int64))
         allowed = np.zeros((len(sources), self._always + len(further)), np.bool_)
         allowed[:, : self._always] = True
@@ -325,7 +325,7 @@ class Translator:
 
     def _query(self, line: Words) -> Query:
         ids = tuple(self._source.ids(self._rare.annotate_source(line, self._shortlist) if self._rare else line))
-        return Query(ids, self._lists.of(line) if self._lists and ids else ())
+        return Query(ids, self._lists.choose(line) if self._lists and ids else ())
 
     def _finished(self, line: Words, candidates: list[Candidate], alpha: Alpha) -> Translation:
         finish = self._finish

@@ -24,13 +24,13 @@ from moses_rnn.translation.extend import (
     LineMaker,
     Wanted,
     choose_fills,
+    find_few,
+    find_phrases,
     is_regular,
     key_of,
     look_over,
     merge,
     normalised,
-    phrases_of_text,
-    sources_of_few,
 )
 from moses_rnn.translation.lexical_weights import LEAST, NO_WORD, LexicalWeights
 from moses_rnn.translation.proposals import Proposal, Proposals
@@ -53,7 +53,7 @@ def test_a_table_is_measured():
     assert survey.lacking == {b"b a"}
     assert (survey.lines, survey.fields, survey.shape) == (4, 7, Shape(4))
     assert survey.columns == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
-    assert survey.weights.of_target(b"x", b"a") == 5 / 5
+    assert survey.weights.p_target(b"x", b"a") == 5 / 5
     assert survey.apart == {}
 
 
@@ -76,10 +76,10 @@ def test_nothing_is_no_table():
 
 def test_phrases_of_a_text_are_of_known_words_and_not_too_long():
     known = frozenset(b"a b c".split())
-    text = phrases_of_text([b"a b  c a\r\n", b"\n", b"b zork\ta b\n", b"other ||| a"], 2, known)
+    text = find_phrases([b"a b  c a\r\n", b"\n", b"b zork\ta b\n", b"other ||| a"], 2, known)
     assert text.phrases == {b"a", b"b", b"c", b"a b", b"b c", b"c a"}
     assert text.unknown == {b"zork", b"other", b"|||"}
-    assert text.words == 6
+    assert text.distinct_words == 6
 
 
 LAYOUTS = [
@@ -101,7 +101,7 @@ def test_lines_with_odd_blanks_before_the_target_stand_apart(line, regular):
 
 
 def few(lines, fewer_than=2, apart=()):
-    return list(sources_of_few(parsed(lines), fewer_than, dict(apart)))
+    return list(find_few(parsed(lines), fewer_than, dict(apart)))
 
 
 def line(source, target):
@@ -115,7 +115,7 @@ def merged(lines, chosen, lacking=(), *, marked=False):
     return b"".join(merge(parsed(lines), new, marked=marked)).splitlines(keepends=True)
 
 
-def test_sources_of_few_targets_are_chosen_with_what_they_have():
+def test_find_few_targets_are_chosen_with_what_they_have():
     assert few(TABLE) == [Wanted(b"a", frozenset([b"x"]), b"6"), Wanted(b"b", frozenset([b"y"]), b"3")]
     assert [source.source for source in few(TABLE, 3)] == [b"a b", b"a", b"b"]
     assert few([b" a ||| x ||| 1\n", b" ||| x ||| 1\n", b"a  b ||| x ||| 1\n"], 9) == []  # odd or empty
@@ -262,13 +262,13 @@ def weights_of(lines):
 
 def test_probabilities_are_shares_of_links():
     weights = weights_of(LINKED)
-    assert weights.of_target(b"x", b"a") == 8 / 10  # a: x 6 + 2, y 2
-    assert weights.of_target(b"y", b"a") == 2 / 10
-    assert weights.of_source(b"a", b"y") == 2 / 10  # y: a 2, b 4, c 4
-    assert weights.of_source(b"b", b"y") == 4 / 10
-    assert weights.of_target(b"n", NO_WORD) == 1
-    assert weights.of_source(NO_WORD, b"n") == 1
-    assert weights.of_target(b"x", b"b") == weights.of_source(b"z", b"x") == 0
+    assert weights.p_target(b"x", b"a") == 8 / 10  # a: x 6 + 2, y 2
+    assert weights.p_target(b"y", b"a") == 2 / 10
+    assert weights.p_source(b"a", b"y") == 2 / 10  # y: a 2, b 4, c 4
+    assert weights.p_source(b"b", b"y") == 4 / 10
+    assert weights.p_target(b"n", NO_WORD) == 1
+    assert weights.p_source(NO_WORD, b"n") == 1
+    assert weights.p_target(b"x", b"b") == weights.p_source(b"z", b"x") == 0
 
 
 WITHOUT_COUNTS = {
@@ -289,7 +289,7 @@ WITHOUT_COUNTS = {
 @pytest.mark.parametrize("case", WITHOUT_COUNTS)
 def test_lines_without_a_count_count_once_and_odd_ones_not_at_all(case):
     weights = weights_of(WITHOUT_COUNTS[case])
-    assert weights.of_target(b"x", b"a") == weights.of_target(b"y", b"a") == 1 / 2
+    assert weights.p_target(b"x", b"a") == weights.p_target(b"y", b"a") == 1 / 2
 
 
 def test_the_weights_of_a_pair_are_koehns():

@@ -235,11 +235,11 @@ def lists(frequent=2, of_each=2, tokens=0):
 
 
 def test_candidates_are_frequent_words_and_translations():
-    assert lists().of([b"s2", b"s3", b"s4"]) == (5, 6)  # t5 and t6; t2 and t3 are frequent
-    assert lists(of_each=3).of([b"s2", b"rare"]) == (6, 7)
-    assert lists(frequent=0, of_each=1).of([b"s2", b"s2", b"rare"]) == (6, 7)
-    assert lists(of_each=0).of([b"s2", b"rare"]) == ()
-    assert lists(frequent=100).of([b"s2"]) == ()
+    assert lists().choose([b"s2", b"s3", b"s4"]) == (5, 6)  # t5 and t6; t2 and t3 are frequent
+    assert lists(of_each=3).choose([b"s2", b"rare"]) == (6, 7)
+    assert lists(frequent=0, of_each=1).choose([b"s2", b"s2", b"rare"]) == (6, 7)
+    assert lists(of_each=0).choose([b"s2", b"rare"]) == ()
+    assert lists(frequent=100).choose([b"s2"]) == ()
 
 
 def test_tokens_are_candidates_always():
