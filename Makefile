@@ -156,27 +156,16 @@ fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best lis
 			-timeout=20 -rss_limit_mb=4096 -artifact_prefix=$(FUZZ_DIR)/$$target- -print_final_stats=1 || exit 1; \
 	done
 
-# Of `make bench`: a phrase table, and options of its scripts
+# Of `make bench`: a phrase table, and two texts for networks that read sentences
 TABLE ?= examples/phrase-table.gz
-BENCH_FLAGS ?=
-BENCH_TRAIN_FLAGS ?=
-GROWTH_FLAGS ?=
-TABLE_FLAGS ?=
-SHARED_FLAGS ?=
-# Of its bench of networks that read sentences: two texts
 SENTENCES ?= examples/corpus/train --source en --target fr
-SENTENCES_FLAGS ?=
 
 .PHONY: bench
 bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios; growth to 10⁶ lines; TABLE=… MODEL=… for your own
-	$(BIN)/python benchmarks/score.py $(TABLE) $(if $(MODEL),--model $(MODEL)) $(BENCH_FLAGS)
-	$(BIN)/python benchmarks/table.py $(TABLE) $(TABLE_FLAGS)
-	$(BIN)/python benchmarks/growth.py $(GROWTH_FLAGS)
-	$(BIN)/python benchmarks/train.py $(TABLE) $(BENCH_TRAIN_FLAGS)
-	$(BIN)/python benchmarks/sentences.py $(SENTENCES) $(SENTENCES_FLAGS)
-	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)
-	$(BIN)/python benchmarks/scaling.py $(TABLE) $(SCALING_FLAGS)
-	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(TABLE) || true; done
+	$(BIN)/python benchmarks/score.py $(TABLE) $(if $(MODEL),--model $(MODEL))
+	for name in table train shared_cores scaling; do $(BIN)/python benchmarks/$$name.py $(TABLE) || exit 1; done
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/sentences.py $(SENTENCES)
 
 # The pipeline's corpus, if no other is given; a grammar has made it, so that lmplz cannot estimate its discounts
 ifndef TRAIN

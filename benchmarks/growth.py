@@ -1,20 +1,16 @@
 """How time and memory of moses-rnn-score grow with the table.
 
-    python benchmarks/growth.py [--most 1000000] [--shortlist 200] [--json FILE]
+    python benchmarks/growth.py [--most 1000000] [--json FILE]
 
 Synthetic tables, all of whose sources differ, and a network with 8 hidden units: what is left is everything but the
 arithmetic. Every size is run several times, in turn with the others, and the best time counts; the time of a table of
-two lines (starting, loading) is taken off. Within the largest table, the growth of the new one tells how long each
-tenth of it took.
-This process stays small, because a child's peak memory begins with its parent's.
+two lines (starting, loading) is taken off.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gzip
-import itertools
 import json
 import os
 import subprocess
@@ -23,11 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-SCORE = Path(sys.executable).with_name("moses-rnn-score")
-TRAIN = Path(sys.executable).with_name("moses-rnn-train")
-SIZES = ["--hidden-size", "8", "--embedding-size", "8"]
+BIN = Path(sys.executable).parent
+SIZES = ["--hidden-size", "8", "--embedding-size", "8", "--shortlist", "200", "--max-epochs", "0.1"]
 WORDS = 5_000
-SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def write_table(path: Path, lines: int) -> None:
@@ -41,61 +35,37 @@ def write_table(path: Path, lines: int) -> None:
             )
 
 
-def run(table: Path, model: Path) -> tuple[float, float, int, list[float]]:
-    """Wall-clock seconds, seconds of processors, peak memory in bytes, seconds of each tenth of the new table."""
-    out = table.with_suffix(".out.gz")
-    command = [SCORE, table, "--model", model, "-o", out, "--force", "--allow-misfit", "-q"]
-    part = out.with_name(f".{out.name}.part")
-    seen = [(0, 0.0)]  # bytes, and when they were there
+def run(table: Path, model: Path) -> tuple[float, float, int]:
+    """Wall-clock seconds, seconds of processors, peak memory in bytes, which begins with this process's own."""
+    command = [BIN / "moses-rnn-score", table, "--model", model, "-o", table.with_suffix(".out.gz")]
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
-    ended = 0
-    while not ended:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        with contextlib.suppress(FileNotFoundError):
-            seen.append((part.stat().st_size, time.perf_counter() - started))
+    process = subprocess.Popen([*command, "--force", "--allow-misfit", "-q"], stdout=subprocess.DEVNULL)  # noqa: S603
+    _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"moses-rnn-score ended with status {status}")
-    seen.append((out.stat().st_size, time.perf_counter() - started))
-    out.unlink()
-    edges = [next(then for size, then in seen if size >= seen[-1][0] * i / 10) for i in range(11)]
-    tenths = [after - before for before, after in itertools.pairwise(edges)]
-    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, tenths
+    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
 def main() -> None:
     """Print a line for each size."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--most", type=int, default=1_000_000, help="lines of the largest table")
-    parser.add_argument("--shortlist", default="200")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     sizes = [10**n for n in range(3, 10) if 10**n <= given.most][-3:]
+    best: dict[int, tuple[float, ...]] = {}
     with tempfile.TemporaryDirectory() as folder:
         tables = {lines: Path(folder) / f"{lines}.gz" for lines in (2, *sizes)}
         for lines, path in tables.items():
             write_table(path, lines)
         model = Path(folder) / "model"
-        learn = [
-            TRAIN,
-            tables[sizes[0]],
-            "--model",
-            model,
-            *SIZES,
-            "--shortlist",
-            given.shortlist,
-            "--max-epochs",
-            "0.1",
-        ]
+        learn = [BIN / "moses-rnn-train", tables[sizes[0]], "--model", model, *SIZES]
         subprocess.run([*learn, "-q"], check=True, stderr=subprocess.DEVNULL)  # noqa: S603
-        best: dict[int, tuple[float, float, int]] = {}
-        tenths: list[float] = []
         for _ in range(given.rounds):
             for lines, path in tables.items():
-                *found, tenths = run(path, model)
-                best[lines] = tuple(map(min, best.get(lines, found), found))  # type: ignore[assignment]
+                found = run(path, model)
+                best[lines] = tuple(map(min, best.get(lines, found), found))
     wall_0, cpu_0, _ = best.pop(2)
     print(f"start-up {wall_0:.2f} s ({cpu_0:.2f} s of processors), taken off; best of {given.rounds} rounds")
     print(f"{'lines':>12}{'seconds':>10}{'lines/s':>12}{'µs of processors a line':>26}{'peak MiB':>10}")
@@ -104,10 +74,8 @@ def main() -> None:
             f"{lines:>12,}{wall - wall_0:>10.2f}{lines / (wall - wall_0):>12,.0f}"
             f"{(cpu - cpu_0) / lines * 1e6:>26.2f}{peak / 2**20:>10.0f}"
         )
-    print("seconds of each tenth of the largest, the first one with the start: " + " ".join(f"{t:.2f}" for t in tenths))
     if given.json:
-        record = {lines: dict(zip(("wall", "cpu", "peak"), found, strict=True)) for lines, found in best.items()}
-        given.json.write_text(json.dumps({"start_up": [wall_0, cpu_0], "lines": record}, indent=2) + "\n")
+        given.json.write_text(json.dumps({"start_up": [wall_0, cpu_0], "wall_cpu_peak": best}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

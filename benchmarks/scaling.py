@@ -11,47 +11,53 @@ start of processes; memory is this process's.
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from stages import FakeDevice
+from stages import make_parser, write_json
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.score.ray_tasks import RayWorkers
 from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
 from moses_rnn.score.workers import ScoredChunk, Threads, Workers, map_in_order
+from moses_rnn.table.signatures import ColumnCounts
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 
 
-@dataclass
-class Run:
-    """Rates and memory of a run, and what was predicted of it."""
+@dataclass(frozen=True)
+class FakeDevice:
+    """Takes the time that a device would, and gives back what the table's writer needs, with nothing computed."""
 
-    workers: int
-    rate: float
-    predicted: float
-    memory: int = field(default_factory=lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)  # MiB
+    speed: float  # lines a second; 0: none is taken
 
-    def __str__(self) -> str:
-        off = self.rate / self.predicted - 1
-        return f"{self.workers:>8,}{self.rate:>14,.0f}{self.predicted:>14,.0f}{off:>+10.0%}{self.memory:>10,}"
+    def begin(self, _device: str) -> FakeDevice:
+        """It needs nothing."""
+        return self
+
+    def name_of(self, chunk: TableLines) -> str:
+        """For messages."""
+        return f"{len(chunk):,} lines"
+
+    def __call__(self, chunk: TableLines) -> ScoredChunk:
+        """Sleep."""
+        if self.speed:
+            time.sleep(len(chunk) / self.speed)
+        return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))
 
 
 def lines_of(table: str, count: int) -> Iterator[TableLines]:
     """So many lines at least, of the table again and again."""
     given = 0
-    for number in itertools.count():
+    while True:
+        before = given
         for block in parse_blocks(read_blocks(table), table):
-            yield TableLines(block.text, block.spans, block.numbers + given, form=block.form)
-            if given + int(block.numbers[-1]) >= count:
+            yield TableLines(block.text, block.spans, block.numbers + before, form=block.form)
+            given = before + int(block.numbers[-1])
+            if given >= count:
                 return
-        given += int(block.numbers[-1])
-        assert number < count
 
 
 def rate_of(table: str, count: int, workers: Workers[TableLines, ScoredChunk], speed: float = 0.0) -> float:
@@ -65,7 +71,7 @@ def rate_of(table: str, count: int, workers: Workers[TableLines, ScoredChunk], s
     return lines / (time.monotonic() - begun)
 
 
-def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> list[Run]:
+def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> dict[int, float]:
     """Rates of so many threads each; None: of a Ray cluster."""
 
     def workers(device: FakeDevice, count: int | None) -> Workers[TableLines, ScoredChunk]:
@@ -74,31 +80,28 @@ def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> list[Run
     driver = rate_of(given.table, 10 * given.rounds * CHUNK_LINES, workers(FakeDevice(0), counts[0] and 2))
     print(f"{'threads' if counts[0] else 'ray'}: the driver alone {driver:,.0f} lines/s, a device {given.speed:,.0f}")
     print(f"{'workers':>8}{'lines/s':>14}{'predicted':>14}{'off':>10}{'MiB':>10}")
-    runs = []
+    rates = {}
     for count in counts:
         working = workers(FakeDevice(given.speed), count)
         predicted = min(working.count * given.speed, driver)
         rate = rate_of(given.table, given.rounds * working.count * CHUNK_LINES, working, given.speed)
-        runs.append(Run(working.count, rate, predicted))
-        print(runs[-1], flush=True)
-    return runs
+        mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(
+            f"{working.count:>8,}{rate:>14,.0f}{predicted:>14,.0f}{rate / predicted - 1:>+10.0%}{mib:>10,}", flush=True
+        )
+        rates[working.count] = rate
+    return rates
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("table")
+    parser = make_parser(__doc__, rounds=10)
     parser.add_argument("--speed", type=float, default=20_000, help="of a device, lines a second")
     parser.add_argument("--workers", default="1,2,4,8,16,32,64", help="how many threads")
-    parser.add_argument("--rounds", type=int, default=10, help="chunks for each device")
-    parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster that works too; it finds benchmarks/stages.py")
-    parser.add_argument("--json", type=Path, help="where to write the rates to")
+    parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster that works too")
     given = parser.parse_args()
-    runs = {"threads": measure(given, [int(count) for count in given.workers.split(",")])}
-    if given.ray:
-        runs["ray"] = measure(given, [None])
-    if given.json:
-        given.json.write_text(json.dumps({kind: list(map(asdict, of_kind)) for kind, of_kind in runs.items()}))
+    threads = measure(given, list(map(int, given.workers.split(","))))
+    write_json(given, threads=threads, ray=measure(given, [None]) if given.ray else {})
 
 
 if __name__ == "__main__":

@@ -5,68 +5,57 @@
 The first line is a naive reference: the authors' arrangement in plain torch (64 pairs at once, sorted over ten batches,
 nothing shared, the whole softmax, float32). Each further line switches one lever on; the native core's have all levers,
 for each instruction set up to the machine's best. Every line is timed several times, in turn with the others, and the
-best time counts: machines are shared. Quote the ratios.
+best time counts: machines are shared. Quote the ratios. The last table says how far the ways of computing are from
+float64, which means something of a trained model.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import resource
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time_in_turn
+from stages import (
+    Pair,
+    Stage,
+    make_parser,
+    pairs_of,
+    print_rates,
+    score_table,
+    threads_of_each,
+    time_in_turn,
+    timed,
+    untrained,
+    write_json,
+)
 
-from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing, ResumableOutputs
-from moses_rnn.files.streams import read_blocks, read_lines
+from moses_rnn.files.outputs import Packing
+from moses_rnn.files.streams import read_lines
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
-from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
+from moses_rnn.networks.encdec import EncDecConfig, EncDecStepper, NativeEncDec
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.trie_scoring import score_trie
 from moses_rnn.networks.tries import Trie, build_trie
-from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
-from moses_rnn.scorers.base import Scores, Tally
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import PAIRS
 from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR
-from moses_rnn.table.table_blocks import Pairs, PhraseIds, parse_blocks
-from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.table.table_blocks import Pairs, PhraseIds
 from moses_rnn.training.networks import PHRASES
 
-
-def untrained(table: Iterable[Pair], preset: str) -> Model:
-    """A network of a preset's sizes with random weights and the table's own shortlists."""
-    sizes = PHRASES[preset]
-    with tempfile.TemporaryDirectory() as folder:
-        shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist)
-        corpus = build_corpus(table, Path(folder), shortlists)
-    source, target = corpus.source_vocabulary, corpus.target_vocabulary
-    network = EncDec(EncDecConfig(len(source), len(target), **sizes.network), seed=1).eval()
-    return Model(ENCDEC, network, {"source": source, "target": target})
+GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
 
 
 @torch.inference_mode()
 def naive(model: Model, pairs: Sequence[Pair]) -> None:
     """Score as the authors did: 64 pairs at once, sorted over ten such batches, nothing shared, whole softmax."""
-
-    def ids(vocabulary: Vocabulary, phrase: bytes) -> list[int]:
-        return vocabulary.ids(words(phrase))
-
-    of_ids = [(ids(model.source_vocabulary, s), ids(model.target_vocabulary, t)) for s, t in pairs]
+    sides = model.source_vocabulary, model.target_vocabulary
+    of_ids = [[side.ids(words(phrase)) for side, phrase in zip(sides, pair, strict=True)] for pair in pairs]
     for first in range(0, len(of_ids), 640):
         group = sorted(of_ids[first : first + 640], key=lambda pair: -max(map(len, pair)))
         for start in range(0, len(group), 64):
@@ -88,7 +77,7 @@ class Levers:
         self._written = PhraseIds(model.target_vocabulary.id_of())
         self._sources, self._targets = sources, targets
 
-    def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie]:
+    def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie, npt.NDArray[np.intp]]:
         """Of sources: each on its own ("no"), distinct ones, or their prefixes shared; of targets likewise."""
         of_pair = np.arange(len(pairs))
         spelled = list(dict.fromkeys(source for source, _ in pairs))
@@ -101,96 +90,23 @@ class Levers:
             read = build_trie(*self._read(spelled), own_root)
             source_of = read.leaf_of[[number[source] for source, _ in pairs]]
         ids = self._written([target for _, target in pairs])
-        if self._targets:
-            return read, build_trie(*ids, source_of)
-        self.source_of = source_of
-        return read, build_trie(*ids, of_pair)
+        return read, build_trie(*ids, source_of if self._targets else of_pair), source_of
 
-    def score(self, pairs: Sequence[Pair]) -> Scores:
+    def score(self, pairs: Sequence[Pair]) -> None:
         """Score all pairs."""
         blocks = [pairs[first : first + PAIRS] for first in range(0, len(pairs), PAIRS)]
         with threads_of_each(self._workers), ThreadPoolExecutor(self._workers) as pool:
-            return np.concatenate(list(pool.map(self._score, blocks)))[:, None]
+            list(pool.map(self._score, blocks))
 
-    def _score(self, pairs: Sequence[Pair]) -> npt.NDArray[np.float64]:
-        read, written = self.tries(pairs)
+    def _score(self, pairs: Sequence[Pair]) -> None:
+        read, written, source_of = self.tries(pairs)
         terms = self._stepper.encode(read)
         if not self._targets:  # each pair's terms for itself
-            terms = type(terms)(*(tensor[torch.from_numpy(self.source_of)] for tensor in terms))
-        return score_trie(self._stepper, terms, written)[written.leaf_of]
+            terms = type(terms)(*(tensor[torch.from_numpy(source_of)] for tensor in terms))
+        score_trie(self._stepper, terms, written)
 
 
-def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
-    """Floating-point operations of all products over two tries; a multiply-add is two."""
-    H, E, M, R = config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank
-    K = config.target_vocabulary_size
-    sources = sum(len(level.leaves) for level in read.levels)
-    states = sources + sum(len(level.alive) for level in written.levels)
-    encoder = read.nodes * 3 * H * (H + E) + sources * H * (5 * H + 2 * M)
-    decoder = states * (3 * H * (H + E) + 2 * M * (H + E) + M * R + R * K)
-    return 2.0 * (encoder + decoder)
-
-
-class Random:
-    """A scorer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
-
-    name, num_scores, meaning = "Random", 1, "nothing"
-    unbounded = False
-
-    def __init__(self) -> None:
-        self._values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
-
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
-        """Something else for every pair, as digits that compress no better than real ones."""
-        return self._values[: len(pairs)]
-
-
-def whole(table: str, path: str, scorer: object, level: int = DEFAULT_LEVEL) -> None:
-    """Read, score and write as moses-rnn-score does."""
-    count = torch.get_num_threads()
-    with ResumableOutputs([path]) as output, threads_of_each(count):
-        output.begin({})
-        lines = parse_blocks(read_blocks(table), table)
-        scorer = ChunkScorer([scorer], table, DEFAULT_FLOOR, Packing(gzip=True, level=level))  # type: ignore[list-item]
-        with Threads([scorer] * count) as workers:
-            for _, scored in map_in_order(chunks_between_sources(lines), workers):
-                output.append(path, scored.block)
-                output.save({})
-        output.commit()
-    Path(path).unlink()
-
-
-def arguments() -> argparse.Namespace:
-    """What the user wants."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("table")
-    parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
-    parser.add_argument("--preset", choices=PHRASES, default="paper")
-    parser.add_argument("--lines", type=int, default=4 * PAIRS, help="so many that workers share them evenly")
-    parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Print the table of levers."""
-    given = arguments()
-
-    def lines() -> Iterator[bytes]:
-        return itertools.islice(read_lines(given.table), given.skip, given.skip + given.lines)
-
-    pairs = list(pairs_of([b"".join(lines())], given.table))
-    everything = pairs_of(read_blocks(given.table), given.table)
-    model = open_model(given.model) if given.model else untrained(everything, given.preset)
-    with tempfile.TemporaryDirectory() as folder:
-        stages, work = ladder(model, pairs, given)
-        stages += whole_program(model, lines, given, folder)
-        time_in_turn(stages, given.rounds)
-    report(stages, model, work, given)
-
-
-def ladder(model: Model, pairs: list[Pair], given: argparse.Namespace) -> tuple[list[Stage], float]:
+def ladder(model: Model, pairs: list[Pair]) -> tuple[list[Stage], float]:
     """The levers, each added to those above it; and the operations of the last of them."""
     few = pairs[:: max(len(pairs) // 2560, 1)][:2560]  # the reference is slow
     plain = EncDecStepper(model.network)
@@ -208,10 +124,10 @@ def ladder(model: Model, pairs: list[Pair], given: argparse.Namespace) -> tuple[
     for name, stepper, sources, targets, workers in steps:
         lever = Levers(model, stepper, sources=sources, targets=targets, workers=workers)
         lever.score(pairs[:300])  # warms up
-        stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))  # type: ignore[misc]
+        stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))
     stages += native_stages(model, pairs, count)
     parts = [lever.tries(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
-    return stages, sum(flops(model.network.config, *tries) for tries in parts)
+    return stages, sum(flops(model.network.config, read, written) for read, written, _ in parts)
 
 
 def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
@@ -223,10 +139,8 @@ def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
 
     def scoring(network: NativeEncDec) -> Callable[[], object]:
         def score(block: Sequence[Pair]) -> object:
-            sources, targets = (
-                side(list(phrases)) for side, phrases in zip(sides, zip(*block, strict=True), strict=True)
-            )
-            return network.log_probs(sources, targets)
+            phrases = zip(*block, strict=True)
+            return network.log_probs(*(side(list(texts)) for side, texts in zip(sides, phrases, strict=True)))
 
         def work() -> object:
             with ThreadPoolExecutor(workers) as pool:
@@ -241,71 +155,97 @@ def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
     ]
 
 
-def whole_program(
-    model: Model, lines: Callable[[], Iterator[bytes]], given: argparse.Namespace, folder: str
-) -> list[Stage]:
-    """Read, score and write; and the floors of that."""
-    path = f"{folder}/out.gz"
-    count = sum(1 for _ in read_lines(given.table))
-    (Path(folder) / "given").write_bytes(b"".join(lines()))
-    subprocess.run(["gzip", "-1k", f"{folder}/given"], check=True)  # noqa: S603
+def whole_program(scorers: Mapping[str, object], lines: list[bytes], folder: str) -> list[Stage]:
+    """Read, score and write, by each way of computing."""
+    path, count = f"{folder}/given.gz", torch.get_num_threads()
+    Path(path).write_bytes(Packing(gzip=True)(b"".join(lines)))
 
-    def through(scorer: object, table: str = f"{folder}/given.gz", level: int = DEFAULT_LEVEL) -> Callable[[], None]:
-        return lambda: whole(table, path, scorer, level)
+    def through(scorer: object) -> Callable[[], None]:
+        return lambda: score_table(path, f"{folder}/out.gz", scorer, count)
 
-    def reading_and_writing(level: int) -> Stage:
-        name = f"all but scoring, a second of one core, level {level}"
-        return Stage(name, through(Random(), given.table, level), count, time.process_time)
-
-    def shell(command: str) -> Callable[[], object]:
-        return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
-
-    ways = {f"torch, {kind}": Compute(precision=kind) for kind in ("fp32", "bf16")}
-    for kind in PRECISIONS:
-        if (core := native_core()) and core.multiplies(kind):
-            ways[f"{core}, {kind}"] = Compute(precision=kind, native=True)
-    return [
-        *(
-            Stage(f"whole program, {name}", through(model.make_scorer(compute)), given.lines)
-            for name, compute in ways.items()
-        ),
-        reading_and_writing(DEFAULT_LEVEL),
-        reading_and_writing(1),
-        Stage("floor: zcat | wc -l", shell(f"zcat {folder}/given.gz | wc -l"), given.lines),
-        Stage("floor: gzip -1", shell(f"gzip -1 < {folder}/given"), given.lines),
-    ]
+    return [Stage(f"whole program, {name}", through(scorer), len(lines)) for name, scorer in scorers.items()]
 
 
-def report(stages: list[Stage], model: Model, work: float, given: argparse.Namespace) -> None:
-    """Print, and write the same as JSON."""
-    network = model.network.config
+def scorers_of(model: Model) -> dict[str, object]:
+    """A scorer for each way of computing that this machine has."""
+    ways = {f"torch, {kind}": Compute(precision=kind) for kind in PRECISIONS}
+    if core := native_core():
+        kinds = filter(core.multiplies, PRECISIONS)
+        ways |= {f"{core}, {kind}": Compute(precision=kind, native=True) for kind in kinds}
+    return {name: model.make_scorer(compute) for name, compute in ways.items()}
+
+
+def errors(model: Model, scorers: Mapping[str, object], pairs: Sequence[Pair]) -> dict[str, list[float]]:
+    """How far each is from float64 on neighbouring pairs, as scoring meets them."""
+    few = Pairs.of(pairs[:20_000])
+    exact = model.make_scorer(Compute(precision="fp64")).log_probs(few)[:, 0]
+    found = {}
+    for name, scorer in scorers.items():
+        scores = scorer.log_probs(few)[:, 0]
+        ranks = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (scores, exact)]
+        off = np.abs(scores - exact)
+        found[name] = [float(off.mean()), float(off.max()), float(np.corrcoef(*ranks)[0, 1])]
+    print(f"{'against float64':<56}{'mean |Δ log p|':>16}{'largest':>10}{'rank correlation':>18}")
+    for name, (mean, largest, agreement) in found.items():
+        print(f"{name:<56}{mean:>16.2g}{largest:>10.2g}{agreement:>18.6f}")
+    return found
+
+
+def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
+    """Floating-point operations of all products over two tries; a multiply-add is two."""
+    H, E, M, R = config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank
+    K = config.target_vocabulary_size
+    sources = sum(len(level.leaves) for level in read.levels)
+    states = sources + sum(len(level.alive) for level in written.levels)
+    encoder = read.nodes * 3 * H * (H + E) + sources * H * (5 * H + 2 * M)
+    decoder = states * (3 * H * (H + E) + 2 * M * (H + E) + M * R + R * K)
+    return 2.0 * (encoder + decoder)
+
+
+def gemm_rate(dtype: torch.dtype) -> float:
+    """GFLOP/s of torch's own product."""
+    rows, inner, columns = GEMM
+    a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner, dtype=dtype)
+    product = Stage("product", lambda: torch.nn.functional.linear(a, b), rows)
+    return 2e-9 * rows * inner * columns / min(timed(product) for _ in range(12))
+
+
+def print_peak(scoring: list[Stage], work: float) -> dict[str, object]:
+    """What is reached of the machine's own rate."""
+    fastest = max(scoring[1:], key=Stage.rate)
+    reached = 1e-9 * work / fastest.seconds
+    gemm = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
     print(
-        f"{given.lines:,} lines, H {network.hidden_size}, {network.target_vocabulary_size:,} target words, "
+        f"{work / fastest.items / 1e6:.1f} MFLOP a pair with all sharing; fastest scoring, "
+        f"{fastest.name.strip('()+ ')}: {reached:,.0f} GFLOP/s, {reached / gemm['bf16']:.0%} of torch's bf16 product "
+        f"of {' × '.join(map(str, GEMM))} ({gemm['bf16']:,.0f} GFLOP/s; fp32 {gemm['fp32']:,.0f})"
+    )
+    return {"gflops": reached, "gemm_gflops": gemm}
+
+
+def main() -> None:
+    """Print the table of levers."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
+    parser.add_argument("--preset", choices=PHRASES, default="paper")
+    parser.add_argument("--lines", type=int, default=4 * PAIRS, help="so many that workers share them evenly")
+    parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
+    given = parser.parse_args()
+    lines = list(itertools.islice(read_lines(given.table), given.skip, given.skip + given.lines))
+    pairs = list(pairs_of([b"".join(lines)], given.table))
+    model = open_model(given.model) if given.model else untrained(given.table, given.preset)
+    network, scorers = model.network.config, scorers_of(model)
+    scoring, work = ladder(model, pairs)
+    with tempfile.TemporaryDirectory() as folder:
+        stages = [*scoring, *whole_program(scorers, lines, folder)]
+        time_in_turn(stages, given.rounds)
+    print(
+        f"{len(lines):,} lines, H {network.hidden_size}, {network.target_vocabulary_size:,} target words, "
         f"{torch.get_num_threads()} threads, torch {torch.__version__}; best of {given.rounds} rounds"
     )
-    print(f"{'':<56}{'lines/s':>10}{'× naive':>10}{'× above':>10}")
-    above = stages[0]
-    for stage in stages:
-        factors = f"{stage.rate() / stages[0].rate():>10.2f}{stage.rate() / above.rate():>10.2f}"
-        print(f"{stage.name:<56}{stage.rate():>10,.0f}{factors}")
-        if not stage.name.startswith("("):
-            above = stage
-    scoring = [stage for stage in stages if stage.items == given.lines and "program" not in stage.name]
-    fastest = max((stage for stage in scoring if "floor" not in stage.name), key=Stage.rate)
-    rates = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
-    reached = 1e-9 * work / fastest.seconds
-    print(
-        f"{work / given.lines / 1e6:.1f} MFLOP a pair with all sharing; fastest scoring, {fastest.name.strip('()+ ')}: "
-        f"{reached:,.0f} GFLOP/s, "
-        f"{reached / rates['bf16']:.0%} of torch's bf16 product of {' × '.join(map(str, GEMM))} "
-        f"({rates['bf16']:,.0f} GFLOP/s; fp32 {rates['fp32']:,.0f})"
-    )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"peak memory of this process: {peak:,.0f} MiB")
-    if given.json:
-        record = {stage.name: {"lines_per_second": stage.rate(), "seconds": stage.seconds} for stage in stages}
-        figures = {"command": sys.argv, "stages": record, "gflops": reached, "gemm_gflops": rates, "peak_mib": peak}
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    rates = print_rates("", "lines", stages)
+    peak = print_peak(scoring, work)
+    write_json(given, lines_per_second=rates, **peak, against_float64=errors(model, scorers, pairs))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,8 @@ timed several times, in turn with the others, and the best time counts. Quote th
 
 from __future__ import annotations
 
-import argparse
+import copy
 import itertools
-import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from stages import Stage, threads_of_each, time_in_turn
+from stages import Stage, make_parser, print_rates, threads_of_each, time_in_turn, write_json
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
+from torch.nn.utils.rnn import pad_sequence
 
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
@@ -106,25 +105,8 @@ class Naive:
 
 def _padded(texts: Sequence[Phrase]) -> tuple[Tensor, Tensor]:
     """Ids with ``</s>``, and where they are; texts × longest."""
-    longest = max(map(len, texts)) + 1
-    ids = torch.tensor([[*text, *[END_ID] * (longest - len(text))] for text in texts])
-    return ids, torch.arange(longest)[None, :] <= torch.tensor([len(text) for text in texts])[:, None]
-
-
-class NaiveLearner:
-    """Adam on the naive loss."""
-
-    def __init__(self, naive: Naive, config: TrainingConfig) -> None:
-        self._naive, self._config = naive, config
-        self._optimiser = torch.optim.Adam(naive.model.parameters(), lr=config.learning_rate, foreach=False)
-
-    def learn(self, pairs: Sequence[IdPair]) -> None:
-        """One gradient step."""
-        loss = self._naive.nats(pairs) / len(pairs)
-        self._optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._naive.model.parameters(), self._config.clip_norm, foreach=False)
-        self._optimiser.step()
+    ids = pad_sequence([torch.tensor([*text, END_ID]) for text in texts], batch_first=True, padding_value=END_ID)
+    return ids, torch.arange(ids.shape[1])[None, :] <= torch.tensor([len(text) for text in texts])[:, None]
 
 
 def lists_of(pairs: Sequence[IdPair], size: int, words: int) -> list[IdPair]:
@@ -142,7 +124,7 @@ def lists_of(pairs: Sequence[IdPair], size: int, words: int) -> list[IdPair]:
     return lists
 
 
-def flat(texts: Sequence[Phrase]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def flat(texts: Sequence[Phrase]) -> tuple[np.ndarray, np.ndarray]:
     """Ids end to end, and lengths."""
     return np.array([i for text in texts for i in text], np.int64), np.array([len(text) for text in texts], np.int64)
 
@@ -168,21 +150,25 @@ def learning(model: RnnSearch, corpus: Corpus, config: TrainingConfig, batches: 
     rows = list(itertools.islice(epoch_batches(corpus, config, 0), batches))
     count = sum(map(len, rows))
 
-    def fresh() -> RnnSearch:
-        copied = RnnSearch(model.config, seed=None)
-        copied.load_state_dict(model.state_dict())
-        return copied
-
-    naive = NaiveLearner(Naive(fresh()), config)
+    naive = Naive(copy.deepcopy(model))
+    optimiser = torch.optim.Adam(naive.model.parameters(), lr=config.learning_rate, foreach=False)
     ids = [pairs_in(corpus, batch) for batch in rows]
-    stages = [Stage("naive: padded, fp32, Adam", lambda: [naive.learn(pairs) for pairs in ids], count)]
+
+    def learn_naively() -> None:
+        for pairs in ids:
+            optimiser.zero_grad()
+            (naive.nats(pairs) / len(pairs)).backward()
+            torch.nn.utils.clip_grad_norm_(naive.model.parameters(), config.clip_norm, foreach=False)
+            optimiser.step()
+
+    stages = [Stage("naive: padded, fp32, Adam", learn_naively, count)]
     ways = {"nothing padded, by torch": replace(config, native="", threads=1)}
     if native := instructions_to_learn("cpu", "fp32"):
         ways["native core, fp32"] = replace(config, native=native, threads=1)
         shared = replace(config, native=native, threads=torch.get_num_threads())
         ways["native core, threads that share a minibatch"] = shared
     for name, chosen in ways.items():
-        trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
+        trainer = Trainer(PhrasePairs(copy.deepcopy(model), corpus, chosen), chosen)
 
         def work(trainer: Trainer = trainer) -> None:
             with threads_of_each(trainer.config.threads):
@@ -213,18 +199,9 @@ def pairs_in(corpus: Corpus, rows: Sequence[int]) -> list[IdPair]:
     return list(zip(*sides, strict=True))
 
 
-def report(title: str, unit: str, stages: list[Stage]) -> dict[str, dict[str, float]]:
-    """Print a table, and give its figures."""
-    print(f"{title:<56}{unit + '/s':>16}{'× naive':>10}")
-    for stage in stages:
-        print(f"{stage.name:<56}{stage.rate():>16,.1f}{stage.rate() / stages[0].rate():>10.2f}")
-    return {stage.name: {"rate": stage.rate(), "seconds": stage.seconds} for stage in stages}
-
-
 def main() -> None:
     """Print the three tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("prefix")
+    parser = make_parser(__doc__, "prefix")
     parser.add_argument("--source", required=True)
     parser.add_argument("--target", required=True)
     parser.add_argument("--preset", choices=["paper", "small"], default="small")
@@ -232,8 +209,6 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=64)
     parser.add_argument("--list", type=int, default=100, help="hypotheses of each sentence")
     parser.add_argument("--batches", type=int, default=8, help="minibatches learned in a round")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     preset = NETWORKS["rnnsearch"].presets[given.preset]
     texts = ParallelTexts.of_prefix(given.prefix, given.source, given.target)
@@ -244,24 +219,22 @@ def main() -> None:
         corpus = build_corpus(pairs, Path(folder), sizes)
         words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
         network = {**preset.network, **({"hidden_size": given.hidden_size} if given.hidden_size else {})}
-        model = RnnSearch(RnnSearchConfig(*words, **network), seed=None)  # type: ignore[arg-type]
+        model = RnnSearch(RnnSearchConfig(*words, **network), seed=None)
         model.initialise(1, DEVIATION)
         chosen = pairs_in(corpus, corpus.held_out[: given.sentences])
         lists = lists_of(chosen, given.list, words[1])
         tables = {
-            "scoring lists": ("hypotheses", scoring(model, lists, lists[:: max(len(lists) // 640, 1)][:640])),
-            "learning": ("pairs", learning(model, corpus, preset.training, given.batches)),
-            f"translating, beam {BEAM}": ("sentences", translating(model, [source for source, _ in chosen])),
+            ("scoring lists", "hypotheses"): scoring(model, lists, lists[:: max(len(lists) // 640, 1)][:640]),
+            ("learning", "pairs"): learning(model, corpus, preset.training, given.batches),
+            (f"translating, beam {BEAM}", "sentences"): translating(model, [source for source, _ in chosen]),
         }
-        time_in_turn([stage for _, stages in tables.values() for stage in stages], given.rounds)
+        time_in_turn([stage for stages in tables.values() for stage in stages], given.rounds)
     print(
         f"RNNsearch, H {model.config.hidden_size}, {words[1]:,} target words, {len(lists):,} hypotheses of "
         f"{len(chosen):,} sentences, {torch.get_num_threads()} threads, torch {torch.__version__}; "
         f"best of {given.rounds} rounds"
     )
-    figures = {title: report(title, unit, stages) for title, (unit, stages) in tables.items()}
-    if given.json:
-        given.json.write_text(json.dumps({"command": sys.argv, **figures}, indent=2) + "\n")
+    write_json(given, **{title: print_rates(title, unit, stages) for (title, unit), stages in tables.items()})
 
 
 if __name__ == "__main__":

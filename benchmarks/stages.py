@@ -1,20 +1,48 @@
-"""What the benchmarks share: stages timed in turn, the machine's own rates, the pairs of a table."""
+"""What the benchmarks share: their arguments, stages timed in turn, tables of rates, networks with random weights."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import json
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
 
-from moses_rnn.score.workers import ScoredChunk
-from moses_rnn.table.signatures import ColumnCounts
-from moses_rnn.table.table_blocks import TableLines, parse_blocks
+from moses_rnn.files.outputs import Packing, ResumableOutputs
+from moses_rnn.files.streams import read_blocks
+from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
+from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.table_blocks import Pairs, parse_blocks
+from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.networks import PHRASES
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
-GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
+
+
+def make_parser(doc: str, material: str = "table", rounds: int = 3) -> argparse.ArgumentParser:
+    """The arguments that all have; the first line of a script's docstring is its description."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
+    parser.add_argument(material)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--json", type=Path, help="where to write the figures to")
+    return parser
+
+
+def write_json(given: argparse.Namespace, **figures: object) -> None:
+    """Write the figures where the user wants them."""
+    if given.json:
+        given.json.write_text(json.dumps({"command": sys.argv, **figures}, indent=2) + "\n")
 
 
 @dataclass
@@ -46,6 +74,14 @@ def time_in_turn(stages: Sequence[Stage], rounds: int) -> None:
             stage.seconds = min(stage.seconds, timed(stage))
 
 
+def print_rates(title: str, unit: str, stages: Sequence[Stage]) -> dict[str, float]:
+    """Print each rate, and as a multiple of the first; the rates by name."""
+    print(f"{title:<56}{unit + '/s':>16}{'× naive':>10}")
+    for stage in stages:
+        print(f"{stage.name:<56}{stage.rate():>16,.1f}{stage.rate() / stages[0].rate():>10.2f}")
+    return {stage.name: stage.rate() for stage in stages}
+
+
 @contextlib.contextmanager
 def threads_of_each(workers: int) -> Iterator[None]:
     """Share the threads of torch among workers."""
@@ -57,37 +93,48 @@ def threads_of_each(workers: int) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def gemm_rate(dtype: torch.dtype) -> float:
-    """GFLOP/s of torch's own product."""
-    rows, inner, columns = GEMM
-    a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner, dtype=dtype)
-    product = Stage("product", lambda: torch.nn.functional.linear(a, b), rows)
-    seconds = min(timed(product) for _ in range(12))
-    return 2e-9 * rows * inner * columns / seconds
-
-
 def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
     """The phrase pairs of a table."""
     both = (block.pairs() for block in parse_blocks(blocks, name))
     return (pair for pairs in both for pair in zip(pairs.sources, pairs.targets, strict=True))
 
 
-@dataclass(frozen=True)
-class FakeDevice:
-    """Takes the time that a device would, and gives back what the table's writer needs, with nothing computed."""
+def phrase_network(table: str, preset: str, folder: str, held_out: int = 1000) -> tuple[Corpus, EncDecConfig]:
+    """The corpus of a table with a preset's shortlists, in a folder, and the sizes of a network that learns it."""
+    sizes = PHRASES[preset]
+    shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist, held_out)
+    corpus = build_corpus(pairs_of(read_blocks(table), table), Path(folder), shortlists)
+    return corpus, EncDecConfig(len(corpus.source_vocabulary), len(corpus.target_vocabulary), **sizes.network)
 
-    speed: float  # lines a second; 0: none is taken
 
-    def begin(self, _device: str) -> FakeDevice:
-        """It needs nothing."""
-        return self
+def untrained(table: str, preset: str) -> Model:
+    """A network of a preset's sizes with random weights and the table's own shortlists."""
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, config = phrase_network(table, preset, folder)
+    words = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
+    return Model(ENCDEC, EncDec(config, seed=1).eval(), words)
 
-    def name_of(self, chunk: TableLines) -> str:
-        """For messages."""
-        return f"{len(chunk):,} lines"
 
-    def __call__(self, chunk: TableLines) -> ScoredChunk:
-        """Sleep."""
-        if self.speed:
-            time.sleep(len(chunk) / self.speed)
-        return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))
+class Random:
+    """A scorer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
+
+    name, num_scores, meaning = "Random", 1, "nothing"
+    unbounded = False
+    values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
+
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
+        """Something else for every pair, as digits that compress no better than real ones."""
+        return self.values[: len(pairs)]
+
+
+def score_table(table: str, path: str, scorer: object, workers: int) -> None:
+    """Read, score and write as moses-rnn-score does."""
+    with ResumableOutputs([path]) as output, threads_of_each(workers):
+        output.begin({})
+        chunks = chunks_between_sources(parse_blocks(read_blocks(table), table))
+        with Threads([ChunkScorer([scorer], table, DEFAULT_FLOOR, Packing(gzip=True))] * workers) as threads:
+            for _, scored in map_in_order(chunks, threads):
+                output.append(path, scored.block)
+                output.save({})
+        output.commit()
+    Path(path).unlink()

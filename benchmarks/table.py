@@ -9,109 +9,64 @@ ratios.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import os
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+from stages import Random, Stage, make_parser, score_table, timed, write_json
 
-from moses_rnn.files.outputs import Packing, ResumableOutputs
+from moses_rnn.files.outputs import Packing
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.native import SWITCH, native_core
-from moses_rnn.networks.vocabulary import Vocabulary, shortlist
-from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order, to_column
-from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.native import INSTRUCTION_SETS, SWITCH, native_core
+from moses_rnn.networks.vocabulary import shortlist
+from moses_rnn.score.reading import chunks_between_sources
+from moses_rnn.score.workers import to_column
 from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
-from moses_rnn.table.table_blocks import Pairs, PhraseIds, TableLines, parse_blocks
+from moses_rnn.table.table_blocks import PhraseIds, parse_blocks
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes
 
 
-@dataclass
-class Row:
-    """A stage, and the best seconds of it by each way."""
-
-    name: str
-    work: Callable[[], object]
-    clock: Callable[[], float] = time.thread_time
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def time(self, way: str) -> None:
-        """Do it once."""
-        started = self.clock()
-        self.work()
-        self.seconds[way] = min(self.seconds.get(way, float("inf")), self.clock() - started)
-
-
-class Random:
-    """A scorer that costs next to nothing."""
-
-    name, num_scores, meaning = "Random", 1, "nothing"
-    unbounded = False
-    values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
-
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
-        """Something else for every pair, as digits that compress no better than real ones."""
-        return self.values[: len(pairs)]
-
-
-def whole(table: str, path: str) -> None:
-    """Read, score and write as moses-rnn-score does."""
-    with ResumableOutputs([path]) as output:
-        output.begin({})
-        lines = parse_blocks(read_blocks(table), table)
-        with Threads([ChunkScorer([Random()], table, DEFAULT_FLOOR, Packing(gzip=True))] * WORKERS) as workers:
-            for _, scored in map_in_order(chunks_between_sources(lines), workers):
-                output.append(path, scored.block)
-                output.save({})
-        output.commit()
-    Path(path).unlink()
-
-
-def shortlist_of(chunks: Sequence[TableLines]) -> Vocabulary:
-    """The most frequent target words."""
-    return shortlist(
-        Counter(word for chunk in chunks for phrase in chunk.pairs().targets for word in words(phrase)), WORDS
-    )
-
-
-def stages(blocks: Sequence[bytes], folder: Path) -> list[Row]:
+def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
     """What a line goes through."""
-    table, out = folder / "table.gz", str(folder / "out.gz")
-    table.write_bytes(b"".join(Packing(gzip=True)(block) for block in blocks))
+    table, out = f"{folder}/table.gz", f"{folder}/out.gz"
+    Path(table).write_bytes(b"".join(map(Packing(gzip=True), blocks)))
     chunks = list(chunks_between_sources(parse_blocks(blocks, "table")))
     targets = [chunk.pairs().targets for chunk in chunks]
-    vocabulary = shortlist_of(chunks)
+    known = shortlist(Counter(word for phrases in targets for phrase in phrases for word in words(phrase)), WORDS)
 
     def written() -> list[bytes]:
         return [chunk.append_scores(to_column(Random.values[: len(chunk)], DEFAULT_FLOOR)) for chunk in chunks]
 
-    scored = written()
-
     def ids() -> object:
-        of_phrases = PhraseIds(vocabulary.id_of())
+        of_phrases = PhraseIds(known.id_of())
         return [of_phrases(phrases) for phrases in targets]
 
+    def cut() -> object:
+        return list(chunks_between_sources(parse_blocks(blocks, "table")))
+
+    def whole() -> None:
+        score_table(table, out, Random(), WORKERS)
+
+    scored, count = written(), sum(map(len, chunks))
+    alone = {
+        "read a .gz in blocks": lambda: sum(map(len, read_blocks(table))),
+        "parse": lambda: list(parse_blocks(blocks, "table")),
+        "cut into chunks, after parsing": cut,
+        "target words to ids": ids,
+        "add scores": written,
+        "compress": lambda: list(map(Packing(gzip=True), scored)),
+    }
     return [
-        Row("read a .gz in blocks", lambda: sum(map(len, read_blocks(str(table))))),
-        Row("parse", lambda: list(parse_blocks(blocks, "table"))),
-        Row("cut into chunks, after parsing", lambda: list(chunks_between_sources(parse_blocks(blocks, "table")))),
-        Row("target words to ids", ids),
-        Row("add scores", written),
-        Row("compress", lambda: [Packing(gzip=True)(block) for block in scored]),
-        Row("all but scoring, all threads together", lambda: whole(str(table), out), time.process_time),
-        Row(f"the same by the clock, {WORKERS} workers", lambda: whole(str(table), out), time.perf_counter),
+        *(Stage(name, work, count, time.thread_time) for name, work in alone.items()),
+        Stage("all but scoring, all threads together", whole, count, time.process_time),
+        Stage(f"the same by the clock, {WORKERS} workers", whole, count),
     ]
 
 
@@ -126,47 +81,26 @@ def first_blocks(table: str, lines: int) -> list[bytes]:
     return blocks
 
 
-def arguments() -> argparse.Namespace:
-    """What the user wants."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("table")
-    parser.add_argument("--lines", type=int, default=500_000, help="at most, in whole blocks")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args()
-
-
 def main() -> None:
     """Print the table of stages."""
-    given = arguments()
-    blocks = first_blocks(given.table, given.lines)
-    count = sum(block.count(b"\n") for block in blocks)
-    ways = {"native": os.environ.get(SWITCH), "python": "0"} if native_core() else {"python": "0"}
+    parser = make_parser(__doc__, rounds=5)
+    parser.add_argument("--lines", type=int, default=500_000, help="at most, in whole blocks")
+    given = parser.parse_args()
+    ways = {"native": os.environ.get(SWITCH, INSTRUCTION_SETS[-1]), "python": "0"} if native_core() else {"python": "0"}
+    best: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        rows = stages(blocks, Path(folder))
-        for _, row, way in itertools.product(range(given.rounds), rows, ways):
-            switch(ways[way])
-            row.time(way)
-    report(rows, list(ways), count, given)
-
-
-def switch(setting: str | None) -> None:
-    """Choose by the variable that users have for it."""
-    os.environ.pop(SWITCH, None)
-    if setting is not None:
-        os.environ[SWITCH] = setting
-
-
-def report(rows: Sequence[Row], ways: Sequence[str], count: int, given: argparse.Namespace) -> None:
-    """Print, and write the same as JSON."""
+        rows = stages(first_blocks(given.table, given.lines), folder)
+        for _, row, (way, setting) in itertools.product(range(given.rounds), rows, ways.items()):
+            os.environ[SWITCH] = setting
+            seconds = best.setdefault(row.name, {})
+            seconds[way] = min(seconds.get(way, float("inf")), timed(row))
+    count = rows[0].items
     print(f"{count:,} lines; lines a second of one core, best of {given.rounds} rounds")
     print(f"{'':<40}" + "".join(f"{way:>14}" for way in ways) + f"{'×':>8}")
-    for row in rows:
-        rates = "".join(f"{count / row.seconds[way]:>14,.0f}" for way in ways)
-        print(f"{row.name:<40}{rates}{row.seconds[ways[-1]] / row.seconds[ways[0]]:>8.2f}")
-    if given.json:
-        figures = {"command": sys.argv, "lines": count, "stages": {row.name: row.seconds for row in rows}}
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    for name, seconds in best.items():
+        rates = "".join(f"{count / taken:>14,.0f}" for taken in seconds.values())
+        print(f"{name:<40}{rates}{seconds['python'] / next(iter(seconds.values())):>8.2f}")
+    write_json(given, lines=count, stages=best)
 
 
 if __name__ == "__main__":

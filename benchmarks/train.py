@@ -11,24 +11,26 @@ ratios. Where other processes have some of the cores, --one-thread compares proc
 from __future__ import annotations
 
 import argparse
-import json
+import copy
+import itertools
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+import numpy as np
 import torch
-from stages import gemm_rate, pairs_of, threads_of_each
+from stages import Stage, make_parser, phrase_network, print_rates, threads_of_each, write_json
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
+from torch.nn.utils.rnn import pad_sequence
 
-from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.training.config import TrainingConfig
-from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
+from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.networks import PHRASES
 from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches
 from moses_rnn.training.ranks import Threads
@@ -53,7 +55,7 @@ class NaiveTrainer:
         """One gradient step."""
         loss = self.loss(by_length(self.corpus, rows))
         self._optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm, foreach=False)
         self._optimiser.step()
 
@@ -90,12 +92,9 @@ class NaiveTrainer:
         sides = []
         for phrases in (self.corpus.source, self.corpus.target):
             flat, lengths = phrases.take(rows)
-            ids, first = torch.full((len(rows), int(lengths.max()) + 1), 1), 0
-            for row, length in enumerate(lengths.tolist()):
-                ids[row, :length] = torch.from_numpy(flat[first : first + length])
-                first += length
-            mask = torch.arange(ids.shape[1])[None, :] <= torch.from_numpy(lengths)[:, None]
-            sides.append((ids, mask))
+            ids = [torch.from_numpy(part) for part in np.split(flat, np.cumsum(lengths)[:-1])]
+            ids = pad_sequence([*ids, torch.empty(int(lengths.max()) + 1)], batch_first=True, padding_value=END_ID)[:-1]
+            sides.append((ids.long(), torch.arange(ids.shape[1])[None, :] <= torch.from_numpy(lengths)[:, None]))
         return sides
 
 
@@ -107,26 +106,21 @@ class Line:
     config: TrainingConfig
     trainer: NaiveTrainer | Trainer
     batches: Iterator[Positions]
-    clock: Callable[[], float]
     pairs: int = 0
-    tokens: int = 0
     seconds: float = 0.0
     same_pairs: float = 0.0  # held-out nats per token
     same_time: float = 0.0
 
-    def learn(self, pairs: int, corpus: Corpus) -> None:
+    def learn(self, pairs: int, clock: Callable[[], float]) -> None:
         """Learn this many pairs, or a few more."""
+        most = self.pairs + pairs
         with threads_of_each(self.config.threads):
-            self._learn(self.pairs + pairs, corpus)
-
-    def _learn(self, most: int, corpus: Corpus) -> None:
-        while self.pairs < most:
-            rows = next(self.batches)
-            started = self.clock()
-            self.trainer.learn(rows)
-            self.seconds += self.clock() - started
-            self.pairs += len(rows)
-            self.tokens += int((corpus.target.ends[rows + 1] - corpus.target.ends[rows] + 1).sum())
+            while self.pairs < most:
+                rows = next(self.batches)
+                started = clock()
+                self.trainer.learn(rows)
+                self.seconds += clock() - started
+                self.pairs += len(rows)
 
     def held_out(self, corpus: Corpus) -> float:
         """Nats per token of the held-out pairs, in float32."""
@@ -136,36 +130,24 @@ class Line:
             return PhrasePairs(self.trainer.model, corpus, exact).held_out(threads)["nats_per_token"]
 
 
-def endless(corpus: Corpus, config: TrainingConfig) -> Iterator[Positions]:
-    """The minibatches of one epoch after the other."""
-    epoch = 0
-    while True:
-        yield from epoch_batches(corpus, config, epoch)
-        epoch += 1
-
-
 def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, given: argparse.Namespace) -> Iterator[Line]:
     """The naive loop and the levers, warmed up."""
     first = EncDec(shape, seed=1)
-    clock = time.thread_time if given.one_thread else time.perf_counter
 
-    def fresh() -> EncDec:
-        model = EncDec(shape, seed=None)
-        model.load_state_dict(first.state_dict())
-        return model
+    def endless(config: TrainingConfig) -> Iterator[Positions]:
+        return itertools.chain.from_iterable(epoch_batches(corpus, config, epoch) for epoch in itertools.count())
 
     plain = replace(config, compiled=False, precision="fp32")
-    naive = NaiveTrainer(fresh(), corpus, plain)
-    yield Line("naive: padded, 64 pairs, fp32, Adadelta", plain, naive, endless(corpus, plain), clock)
+    naive = NaiveTrainer(copy.deepcopy(first), corpus, plain)
+    yield Line("naive: padded, 64 pairs, fp32, Adadelta", plain, naive, endless(plain))
     for name, chosen in levers(plain, given):
         print(f"warming up: {name}", file=sys.stderr)
-        batches = endless(corpus, chosen)
-        warm = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
+        batches = endless(chosen)
+        warm, trainer = (Trainer(PhrasePairs(copy.deepcopy(first), corpus, chosen), chosen) for _ in range(2))
         with threads_of_each(chosen.threads):  # what is compiled depends on it
             for _ in range(WARM_UP if chosen.compiled else 2):
                 warm.learn(next(batches))
-        trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
-        yield Line(name, chosen, trainer, endless(corpus, chosen), clock)
+        yield Line(name, chosen, trainer, endless(chosen))
 
 
 def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[str, TrainingConfig]]:
@@ -175,9 +157,8 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
     yield "+ bf16 products", best
     if not given.no_compile:
         yield "(fp32, compiled)", replace(plain, compiled=True)
-        compiled = replace(best, compiled=True)
-        yield "+ Adadelta in one pass, rest compiled", compiled
-        best = compiled
+        best = replace(best, compiled=True)
+        yield "+ Adadelta in one pass, rest compiled", best
     if native := instructions_to_learn("cpu", "fp32"):
         yield "(native core, fp32)", replace(plain, native=native)
     if native := instructions_to_learn("cpu", "bf16"):
@@ -190,91 +171,45 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
         yield f"+ {size} pairs a minibatch", replace(best, batch_size=size)
 
 
-def flops_of_pair(shape: EncDecConfig, corpus: Corpus) -> float:
-    """Floating-point operations of all products of a pair, there and back; a multiply-add is two."""
-    H, E, M, R = shape.hidden_size, shape.embedding_size, shape.maxout_size, shape.output_rank
-    rows = corpus.training
-    read, written = (
-        float((side.ends[rows + 1] - side.ends[rows] + 1).mean()) for side in (corpus.source, corpus.target)
-    )
-    state = 3 * H * (H + E)
-    forward = read * state + H * (5 * H + 2 * M)
-    forward += written * (state + 2 * M * (H + E) + M * R + R * shape.target_vocabulary_size)
-    return 3 * 2 * forward  # back, once for the weights and once for what they are multiplied with
+def race(table: list[Line], corpus: Corpus, pairs: int, clock: Callable[[], float]) -> list[Stage]:
+    """Learn in turn: all as many pairs, whose rates are given, then all as long as the first."""
+    while table[0].pairs < pairs:
+        for line in table:
+            line.learn(PAIRS_IN_TURN, clock)
+    for line in table:
+        line.same_pairs = line.held_out(corpus)
+    stages = [Stage(line.name, line.trainer.learn, line.pairs, seconds=line.seconds) for line in table]
+    for line in table:
+        while line.seconds < table[0].seconds:
+            line.learn(1, clock)
+        line.same_time = line.held_out(corpus)
+    return stages
 
 
 def main() -> None:
     """Print the table of levers."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("table")
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", choices=PHRASES, default="paper")
     parser.add_argument("--pairs", type=int, default=12_800)
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--one-thread", action="store_true")
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    preset = PHRASES[given.preset]
     if given.one_thread:
         torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        sizes = CorpusConfig(preset.shortlist, preset.shortlist, HELD_OUT)
-        corpus = build_corpus(pairs_of(read_blocks(given.table), given.table), Path(folder), sizes)
-        words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-        shape = EncDecConfig(*words, **preset.network)
-        table = list(lines(corpus, shape, preset.training, given))
-        race(table, corpus, given.pairs)
-        report(table, corpus, shape, given)
-
-
-def race(table: list[Line], corpus: Corpus, pairs: int) -> None:
-    """Learn in turn: all as many pairs, then all as long as the first."""
-    while table[0].pairs < pairs:
-        for line in table:
-            line.learn(PAIRS_IN_TURN, corpus)
-    for line in table:
-        line.same_pairs = line.held_out(corpus)
-    for line in table[1:]:
-        speed = line.pairs, line.tokens, line.seconds
-        while line.seconds < table[0].seconds:
-            line.learn(1, corpus)
-        line.same_time = line.held_out(corpus)
-        line.pairs, line.tokens, line.seconds = speed
-    table[0].same_time = table[0].same_pairs
-
-
-def report(table: list[Line], corpus: Corpus, shape: EncDecConfig, given: argparse.Namespace) -> None:
-    """Print, and write the same as JSON."""
+        corpus, shape = phrase_network(given.table, given.preset, folder, HELD_OUT)
+        table = list(lines(corpus, shape, PHRASES[given.preset].training, given))
+        stages = race(table, corpus, given.pairs, time.thread_time if given.one_thread else time.perf_counter)
     print(
-        f"{table[0].pairs:,} pairs, H {shape.hidden_size}, {shape.target_vocabulary_size:,} target words, "
-        f"{torch.get_num_threads()} threads, torch {torch.__version__}"
+        f"H {shape.hidden_size}, {shape.target_vocabulary_size:,} target words, {torch.get_num_threads()} threads, "
+        f"torch {torch.__version__}"
     )
-    rates = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
-    print(f"{'':<44}{'pairs/s':>8}{'tokens/s':>10}{'× naive':>9}{'of peak':>9}{'same pairs':>12}{'same time':>11}")
-    flops = flops_of_pair(shape, corpus)
-    record = {}
+    rates = print_rates("", "pairs", stages)
+    print("held-out nats per token after as many pairs as the naive loop, and after its time:")
     for line in table:
-        rate = line.pairs / line.seconds
-        gflops = 1e-9 * flops * rate
-        share = gflops / rates[line.config.precision]
-        ratio = rate / (table[0].pairs / table[0].seconds)
-        print(
-            f"{line.name:<44}{rate:>8,.0f}{line.tokens / line.seconds:>10,.0f}{ratio:>9.2f}{share:>9.0%}"
-            f"{line.same_pairs:>12.4f}{line.same_time:>11.4f}"
-        )
-        record[line.name] = {
-            "pairs_per_second": rate,
-            "ratio": ratio,
-            "gflops": gflops,
-            "held_out_after_same_pairs": line.same_pairs,
-            "held_out_after_same_time": line.same_time,
-        }
-    print(
-        "same pairs, same time: held-out nats per token after as many pairs as the naive loop, and after its time; "
-        f"peak: torch's own product, {rates['fp32']:,.0f} GFLOP/s fp32, {rates['bf16']:,.0f} bf16"
-    )
-    if given.json:
-        figures = {"command": sys.argv, "lines": record, "gemm_gflops": rates}
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+        print(f"{line.name:<56}{line.same_pairs:>16.4f}{line.same_time:>10.4f}")
+    held_out = {line.name: [line.same_pairs, line.same_time] for line in table}
+    write_json(given, pairs_per_second=rates, held_out_after_same_pairs_and_time=held_out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Runs the experiments of a plan, each with several seeds, and prints a Markdown table of what they reach.
 
-    python benchmarks/trials.py PLAN.toml FOLDER [NAME=VALUE ...] [--at-once 2] [--only TRIAL] [--dry-run] [--report]
+    python benchmarks/trials.py PLAN.toml FOLDER [NAME=VALUE ...] [--at-once 2] [--dry-run]
 
 A plan (benchmarks/plans/ has some) says what varies, which commands to run, and what to read from what they print:
 
@@ -38,7 +38,7 @@ from statistics import mean, stdev
 from threading import Event
 from typing import Any, NoReturn
 
-KEYS = {"seeds": list, "before": list, "commands": list, "settings": str, "read": dict, "every": dict, "trial": dict}
+KEYS = {"commands": list, "read": dict, "trial": dict, "seeds": list, "before": list, "settings": str, "every": dict}
 NEEDED = ("commands", "read", "trial")
 STOPPED = 75  # resumable
 INTERRUPTED = (STOPPED, 128 + SIGINT, -SIGINT)  # what commands end with upon Ctrl-C
@@ -52,6 +52,23 @@ def refuse(message: str) -> NoReturn:
     sys.exit(3)
 
 
+def read_plan(path: Path) -> Mapping[str, Any]:
+    """The plan's content, checked."""
+    try:
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        refuse(f"{path}: expected a plan in TOML, found: {error}")
+    for key, value in plan.items():
+        if key not in KEYS or not isinstance(value, KEYS[key]):
+            refuse(f"{path}: expected tables and lists named {', '.join(KEYS)}, found {key} = {value!r}")
+    if missing := [key for key in NEEDED if not plan.get(key)]:
+        refuse(f"{path}: expected {missing[0]}, found none")
+    for name, pattern in plan["read"].items():
+        if re.compile(pattern).groups != 1:
+            refuse(f"{path}: expected a pattern with one group for {name}, found {pattern}")
+    return plan
+
+
 @dataclass
 class Run:
     """Commands that run one after the other, and what they have printed so far."""
@@ -61,6 +78,22 @@ class Run:
     commands: list[str]
     settings: str  # the content of a file that commands may name
     printed: list[str] = field(default_factory=list)  # of each command that ended well
+
+    @classmethod
+    def restored(cls, name: str, texts: Sequence[str], values: Mapping[str, object], own: Mapping[str, object]) -> Run:
+        """Settings and commands with their values, and what a record in the folder says is done of them."""
+        try:
+            values = {**values, **{key: str(value).format_map({**values, **own}) for key, value in own.items()}}
+            settings, *commands = [text.format_map(values) for text in texts]
+        except KeyError as error:
+            refuse(f"{name}: expected a value for {{{error.args[0]}}}, found none")
+        run = cls(name, Path(str(values["run"])), commands, settings)
+        if run.record.exists():
+            record = json.loads(run.record.read_text(encoding="utf-8"))
+            if (record["commands"], record["settings"]) != (commands, settings):
+                refuse(f"{run.record}: expected what the plan says, found others; take another folder")
+            run.printed = record["printed"]
+        return run
 
     @property
     def record(self) -> Path:
@@ -72,32 +105,23 @@ class Run:
         """Whether all commands ended well."""
         return len(self.printed) == len(self.commands)
 
-    def restore(self) -> None:
-        """Take what is done from the record; other commands or settings would be another experiment."""
-        if not self.record.exists():
-            return
-        record = json.loads(self.record.read_text(encoding="utf-8"))
-        if record["commands"] != self.commands or record.get("settings") != self.settings:
-            refuse(f"{self.record}: expected the commands and settings of the plan, found others; take another folder")
-        self.printed = record["printed"]
-
     def finish(self) -> str:
         """Run what is not done; why it failed, if it did."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "settings.toml").write_text(self.settings, encoding="utf-8")
         self._save()
+        log = self.folder / "log"
         for command in self.commands[len(self.printed) :]:
             if stopping.is_set():
                 return ""
-            log = self.folder / "log"
             with log.open("wb") as out:
-                environment = {**os.environ, "PATH": PATH}
-                words = shlex.split(command)
-                code = subprocess.run(words, stdout=out, stderr=out, env=environment, check=False).returncode  # noqa: S603, the plan's
-            if code in INTERRUPTED:
+                done = subprocess.run(  # noqa: S603, the plan's
+                    shlex.split(command), stdout=out, stderr=out, env={**os.environ, "PATH": PATH}, check=False
+                )
+            if done.returncode in INTERRUPTED:
                 stopping.set()
-            if code:
-                return f"{self.name}: code {code} of: {command}\n  see {log}"
+            if done.returncode:
+                return f"{self.name}: code {done.returncode} of: {command}\n  see {log}"
             self.printed.append(log.read_text(encoding="utf-8", errors="replace"))
             self._save()
         return ""
@@ -109,61 +133,34 @@ class Run:
         new.replace(self.record)
 
 
-@dataclass
-class Plan:
-    """What was read, and where it happens."""
-
-    content: Mapping[str, Any]
-    folder: Path
-    values: Mapping[str, str]  # of the command line
-
-    def before(self) -> Run:
-        """What is run once."""
-        return self._run("before", self.folder / "before", self.content.get("before", []), "", {})
-
-    def trials(self, names: Sequence[str]) -> dict[str, list[Run]]:
-        """The runs of each trial, one for each seed."""
-        trials = self.content["trial"]
-        if unknown := [name for name in names if name not in trials]:
-            refuse(f"expected a trial of {', '.join(trials)}, found {unknown[0]}")
-        return {name: list(self._runs(name, trials[name])) for name in trials if not names or name in names}
-
-    def _runs(self, name: str, values: Mapping[str, object]) -> Iterator[Run]:
-        for seed in self.content.get("seeds", [1]):
-            folder = self.folder / (re.sub(r"[^\w.-]+", "-", name) + f".{seed}")
-            of_run = {**values, "trial": name, "seed": seed, "run": folder}
-            settings = self.content.get("settings", "")
-            yield self._run(f"{name}, seed {seed}", folder, self.content["commands"], settings, of_run)
-
-    def _run(
-        self, name: str, folder: Path, commands: Sequence[str], settings: str, values: Mapping[str, object]
-    ) -> Run:
-        known = {**self.content.get("every", {}), **self.values, **values, "folder": self.folder}
-        try:
-            known |= {key: str(value).format_map(known) for key, value in values.items()}
-            run = Run(name, folder, [command.format_map(known) for command in commands], settings.format_map(known))
-        except KeyError as error:
-            refuse(f"{name}: expected a value for {{{error.args[0]}}}, found none")
-        run.restore()
-        return run
+def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> tuple[Run, dict[str, list[Run]]]:
+    """What is run once, and the runs of each trial, one for each seed."""
+    every = {**plan.get("every", {}), **given, "folder": folder}
+    before = Run.restored("before", ["", *plan.get("before", [])], {**every, "run": folder / "before"}, {})
+    trials: dict[str, list[Run]] = {}
+    for trial, own in plan["trial"].items():
+        for seed in plan.get("seeds", [1]):
+            here = folder / (re.sub(r"[^\w.-]+", "-", trial) + f".{seed}")
+            values = {**every, "trial": trial, "seed": seed, "run": here}
+            texts = [plan.get("settings", ""), *plan["commands"]]
+            trials.setdefault(trial, []).append(Run.restored(f"{trial}, seed {seed}", texts, values, own))
+    return before, trials
 
 
-def read_plan(path: Path) -> Mapping[str, Any]:
-    """The plan's content, checked."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        refuse(f"{path}: expected a plan in TOML, found: {error}")
-    for key, value in content.items():
-        if key not in KEYS or not isinstance(value, KEYS[key]):
-            refuse(f"{path}: expected tables and lists named {', '.join(KEYS)}, found {key} = {value!r}")
-    for key in NEEDED:
-        if not content.get(key):
-            refuse(f"{path}: expected {key}, found none")
-    for name, pattern in content["read"].items():
-        if re.compile(pattern).groups != 1:
-            refuse(f"{path}: expected a pattern with one group for {name}, found {pattern}")
-    return content
+def run_all(runs: Sequence[Run], at_once: int) -> bool:
+    """Whether all ended well; what failed is named, and stops no other run."""
+    with ThreadPoolExecutor(at_once) as pool:
+        waiting = [pool.submit(run.finish) for run in runs]
+        with suppress(KeyboardInterrupt):  # the commands got it too, and end
+            wait(waiting)
+        pool.shutdown(cancel_futures=True)
+    if stopping.is_set() or any(run.cancelled() for run in waiting):
+        print("trials: stopped; the same command continues", file=sys.stderr)
+        sys.exit(STOPPED)
+    failures = [failure for run in waiting if (failure := run.result())]
+    for failure in failures:
+        print(f"trials: {failure}", file=sys.stderr)
+    return not failures
 
 
 def figures(runs: Sequence[Run], pattern: str) -> list[float]:
@@ -188,51 +185,26 @@ def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Itera
         yield f"| {' | '.join(cells)} |"
 
 
-def run_all(runs: Sequence[Run], at_once: int) -> bool:
-    """Whether all ended well; what failed is named, and stops no other run."""
-    with ThreadPoolExecutor(at_once) as pool:
-        waiting = [pool.submit(run.finish) for run in runs]
-        with suppress(KeyboardInterrupt):  # the commands got it too, and end
-            wait(waiting)
-        pool.shutdown(cancel_futures=True)
-    if stopping.is_set() or any(run.cancelled() for run in waiting):
-        print("trials: stopped; the same command continues", file=sys.stderr)
-        sys.exit(STOPPED)
-    failures = [failure for run in waiting if (failure := run.result())]
-    for failure in failures:
-        print(f"trials: {failure}", file=sys.stderr)
-    return not failures
-
-
-def arguments() -> argparse.Namespace:
-    """The command line."""
+def main() -> None:
+    """Run a plan, or print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
     parser.add_argument("folder", type=Path, help="where everything is made")
     parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="in place of values of [every]")
     parser.add_argument("--at-once", type=int, default=1, help="trials that run at the same time")
-    parser.add_argument("--only", action="append", default=[], metavar="TRIAL", help="may be repeated")
     parser.add_argument("--dry-run", action="store_true", help="print the commands and run none")
-    parser.add_argument("--report", action="store_true", help="print the table of what is done and run nothing")
     given = parser.parse_intermixed_args()
     if wrong := [value for value in given.values if "=" not in value]:
         parser.error(f"expected NAME=VALUE, found {wrong[0]}")
-    return given
-
-
-def main() -> None:
-    """Run a plan, or print it."""
-    given = arguments()
-    content = read_plan(given.plan)
-    plan = Plan(content, given.folder, dict(value.split("=", 1) for value in given.values))
-    before, trials = plan.before(), plan.trials(given.only)
+    plan = read_plan(given.plan)
+    before, trials = runs_of(plan, given.folder, dict(value.split("=", 1) for value in given.values))
     runs = [run for of_trial in trials.values() for run in of_trial]
     if given.dry_run:
         for run in (before, *runs):
             print("\n".join([f"# {run.name}", *(f"#   {line}" for line in run.settings.splitlines()), *run.commands]))
         return
-    good = given.report or (run_all([before], 1) and run_all(runs, given.at_once))
-    print("\n".join(table(trials, content["read"])))
+    good = run_all([before], 1) and run_all(runs, given.at_once)
+    print("\n".join(table(trials, plan["read"])))
     sys.exit(0 if good else 1)
 
 

@@ -17,38 +17,39 @@ import inspect
 import itertools
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 
 import moses_rnn
 
 PACKAGE = Path(moses_rnn.__file__).parent
-FUNCTION = inspect.CO_OPTIMIZED  # a flag of code that modules and classes lack
 
 
-def functions_of(work: Callable[[], None]) -> list[CodeType]:
-    """The functions of the package that run, in the order in which they are first called."""
+def functions_of(name: str, words: list[str]) -> list[CodeType]:
+    """The functions of the package that a command runs, in the order in which they are first called."""
+    main = importlib.import_module(f"moses_rnn.cli.{name}").main
     entered: dict[int, CodeType] = {}  # by identity: equal code of two files is two functions
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
             entered.setdefault(id(frame.f_code), frame.f_code)
 
+    sys.argv = [f"moses-rnn {name}", *words]
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        work()
+        with contextlib.suppress(SystemExit):
+            main(words)
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return [code for code in list(entered.values()) if is_named_function(code)]
 
 
 def is_named_function(code: CodeType) -> bool:
     """Whether it is a function of the package, and neither lambda nor comprehension: those are read in passing."""
     inside = Path(code.co_filename).is_relative_to(PACKAGE)
-    return inside and bool(code.co_flags & FUNCTION) and not code.co_name.startswith("<")
+    return inside and bool(code.co_flags & inspect.CO_OPTIMIZED) and not code.co_name.startswith("<")
 
 
 def lines_of(code: CodeType) -> set[tuple[str, int]]:
@@ -57,20 +58,14 @@ def lines_of(code: CodeType) -> set[tuple[str, int]]:
     return {(code.co_filename, first + i) for i in range(len(source))}
 
 
-def command(name: str, words: list[str]) -> Callable[[], None]:
-    """A command of the package with its arguments, its exit code passed over."""
-    main = importlib.import_module(f"moses_rnn.cli.{name}").main
-
-    def work() -> None:
-        sys.argv = [f"moses-rnn {name}", *words]
-        with contextlib.suppress(SystemExit):
-            main(words)
-
-    return work
-
-
-def report(functions: list[CodeType], *, with_list: bool) -> None:
-    """Print the table, and what it counts."""
+def main() -> None:
+    """Run a command and print what it entered."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="print the files and functions too")
+    parser.add_argument("command", help="as in moses-rnn COMMAND")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="its arguments")
+    given = parser.parse_args()
+    functions = functions_of(given.command, given.words)
     files: dict[str, list[CodeType]] = {}
     for code in functions:
         files.setdefault(code.co_filename, []).append(code)
@@ -78,20 +73,10 @@ def report(functions: list[CodeType], *, with_list: bool) -> None:
     lines = set().union(*map(lines_of, functions))
     print(f"{'files':>8}{'functions':>12}{'their lines':>14}{'changes of file':>18}")
     print(f"{len(files):>8,}{len(functions):>12,}{len(lines):>14,}{changes:>18,}")
-    for file, inside in files.items() if with_list else ():
+    for file, inside in files.items() if given.list else ():
         print(f"\n{Path(file).relative_to(PACKAGE)}: {len(set().union(*map(lines_of, inside))):,} lines")
         for code in inside:
             print(f"  {code.co_firstlineno:>4} {code.co_qualname}")
-
-
-def main() -> None:
-    """Run a command and print its table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print the files and functions too")
-    parser.add_argument("command", help="as in moses-rnn COMMAND")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="its arguments")
-    given = parser.parse_args()
-    report(functions_of(command(given.command, given.words)), with_list=given.list)
 
 
 if __name__ == "__main__":
