@@ -36,25 +36,6 @@ def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_p
     assert demo == pytest.approx(readme, rel=0.25)  # processors and threads differ in the last digits, training in more
 
 
-def test_with_a_moses_the_demo_ends_with_two_systems(tmp_path):
-    """A dry run."""
-    done = make("-n", "demo", f"DEMO={tmp_path}", "MOSES_ROOT=/nowhere")
-    assert done.returncode == 0, done.stderr
-    assert "left out" not in done.stdout
-    assert done.stdout.index("moses-rnn analyse report") < done.stdout.index("make_hard_corpus.py")
-    assert (
-        f"moses-rnn analyse results {tmp_path}/moses-1/work --target fr --system baseline --system rnn" in done.stdout
-    )
-    assert "--maximum-iterations 5" in done.stdout
-
-
-def test_without_a_moses_its_step_says_what_is_missing(tmp_path):
-    done = make("demo-moses", f"DEMO={tmp_path}", "MOSES_ROOT=", "DEMO_SENTENCES=10", "DEMO_HELD_OUT=2")
-    assert done.returncode == 2
-    assert "demo-moses: set MOSES_ROOT to the folder of a built Moses" in done.stderr
-    assert not (tmp_path / "moses-1" / "work").exists()
-
-
 @pytest.mark.moses
 @pytest.mark.timeout(1200)
 def test_a_baseline_and_the_same_with_the_score(tmp_path, moses_root):

@@ -191,12 +191,6 @@ def test_a_block_runs_as_printed_with_moses(system, moses_root):
     assert len((here / "test.out").read_text().splitlines()) == 8
 
 
-def test_the_pipelines_help_names_its_variables():
-    done = subprocess.run(["make", "-C", ROOT, "pipeline-help"], capture_output=True, text=True, check=True)
-    assert "MOSES_ROOT=/path/to/mosesdecoder must be set" in done.stdout
-    assert "TUNER=mert" in done.stdout
-
-
 # --- Python -------------------------------------------------------------------------------------------------------------
 
 

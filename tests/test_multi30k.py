@@ -16,32 +16,15 @@ from moses_rnn.table.phrase_table import parse_table
 from tests.cli.scored import without_last_scores
 from tests.commands import run
 
-SMALL = [
-    "--hidden-size",
-    "16",
-    "--embedding-size",
-    "16",
-    "--shortlist",
-    "2000",
-]
+SMALL = ["--hidden-size", "16", "--embedding-size", "16", "--shortlist", "2000", "--max-epochs", "0.2", "--quiet"]
 
 
 def test_the_first_lines(multi30k, tmp_path):
     with gzip.open(multi30k / "phrase-table.gz") as lines:
         (tmp_path / "t").write_bytes(b"".join(itertools.islice(lines, 5000)))
-    run("train", "t", *SMALL, "--max-epochs", "0.2", "--quiet", cwd=tmp_path)
-    run(
-        "score",
-        "t",
-        "-o",
-        "scored",
-        "--allow-misfit",
-        "--moses-ini",
-        multi30k / "moses.ini",
-        "--output-ini",
-        "new.ini",
-        cwd=tmp_path,
-    )
+    run("train", "t", *SMALL, cwd=tmp_path)
+    ini = ["--moses-ini", multi30k / "moses.ini", "--output-ini", "new.ini"]
+    run("score", "t", "-o", "scored", "--allow-misfit", *ini, cwd=tmp_path)
     scored = (tmp_path / "scored").read_bytes().split(b"\n")[:-1]
     assert list(without_last_scores(scored)) == (tmp_path / "t").read_bytes().split(b"\n")[:-1]
 
@@ -58,7 +41,7 @@ def test_real_inis_change_in_two_lines(multi30k, name):
 @pytest.mark.timeout(1800)
 def test_the_whole_table(multi30k, tmp_path):
     table = multi30k / "phrase-table.gz"
-    run("train", table, *SMALL, "--model", "m", "--max-epochs", "0.2", "--quiet", cwd=tmp_path)
+    run("train", table, *SMALL, "--model", "m", cwd=tmp_path)
     command = Path(sys.executable).with_name("moses-rnn-score")
     subprocess.run([command, table, "--model", "m", "-o", "t.gz", "--quiet"], cwd=tmp_path, check=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

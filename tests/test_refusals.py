@@ -21,7 +21,6 @@ from moses_rnn.networks.cstm import CSTM
 from moses_rnn.scorers.open import Model, save_model
 from tests.analysis.attentive import lstm, save
 from tests.cli.analyse.tables import TABLE, with_another_score
-from tests.cli.every_command import COMMANDS
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
 from tests.cli.scored import INI
 from tests.commands import ROOT, run, spoken, zygote
@@ -158,21 +157,6 @@ def test_refused(world, monkeypatch, row):
     else:
         assert FORMS.search(words), words
         assert row.place in ("-", place.split(", ")[0]), words
-
-
-READ_NOTHING = {"moses-rnn pipeline", "moses-rnn tokenise"}  # of our own
-READ_FIRST = {"moses-rnn analyse results"}  # all that a pipeline has made
-
-
-def test_each_command_has_rows_of_each_exit_code():
-    for name, command in COMMANDS.items():
-        words = name.split()[1:]
-        if name != "moses-rnn" and not hasattr(command, "commands"):
-            codes = {row.code for row in ROWS if row.words[: len(words)] == words}
-            needed = {2} if name in READ_NOTHING else {2, 3}
-            if "force" in {param.name for param in command.params} and name not in READ_FIRST:
-                needed.add(1)
-            assert codes >= needed, name
 
 
 INSISTED = {
