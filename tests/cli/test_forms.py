@@ -46,7 +46,11 @@ def here(tmp_path_factory):
     return folder
 
 
-FORMS = {"plain": PLAIN, "factored": PhraseForm(0, 0), "rules": PhraseForm(hierarchical=True)}
+FORMS = {  # how each is read, and what its signature says of that
+    "plain": (PLAIN, "plain words"),
+    "factored": (PhraseForm(0, 0), "source factor 0, target factor 0"),
+    "rules": (PhraseForm(hierarchical=True), "hierarchical"),
+}
 
 
 def values_of(path, form):
@@ -55,29 +59,25 @@ def values_of(path, form):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_only_a_score_is_added(here, name):
-    scored = list(parse_table(lines_of(here / f"{name}.rnn.gz"), "scored", form=FORMS[name]))
+    form, said = FORMS[name]
     without = []
-    for line in scored:
+    for line in parse_table(lines_of(here / f"{name}.rnn.gz"), "scored", form=form):
         *_, added = words(line.scores)
         assert 0 < float(added) < 1
         end = line.spans.scores_end
         without.append(line.line[: end - len(added) - 1] + line.line[end:])
     assert b"".join(without) == (here / name).read_bytes()
+    assert json.loads((here / f"{name}.rnn.gz.json").read_text())["phrases"] == said
 
 
 def test_a_factor_is_scored_as_the_plain_word(here):
     plain = values_of(here / "plain.rnn.gz", PLAIN)
-    assert values_of(here / "factored.rnn.gz", FORMS["factored"]) == plain
+    assert values_of(here / "factored.rnn.gz", FORMS["factored"][0]) == plain
 
 
 def test_gaps_are_words_of_the_shortlist(here):
     words = (here / "rules.rnn-model" / "target.vocab").read_text().split("\n")
     assert {"[X]", "[X][X]1"} <= set(words)
-
-
-@pytest.mark.parametrize(("name", "form"), [("plain", "plain words"), ("rules", "hierarchical"), ("factored", "source factor 0, target factor 0")])  # fmt: skip
-def test_the_signature_says_how_phrases_were_read(here, name, form):
-    assert json.loads((here / f"{name}.rnn.gz.json").read_text())["phrases"] == form
 
 
 def test_the_ini_lines_name_all_factors(here):
@@ -86,12 +86,9 @@ def test_the_ini_lines_name_all_factors(here):
     assert "input-factor=0,1 output-factor=0,1\n" in done.stdout
 
 
-def test_a_scored_factored_table_can_be_looked_at(here):
+def test_a_factored_table_can_be_looked_at_and_validated(here):
     (here / "sorted").write_bytes(b"".join(sorted(lines_of(here / "factored.rnn.gz"))))
     assert "RNN" in run("analyse", "targets", "sorted", "--min-words", "1", "--column", "-1", cwd=here).stdout
-
-
-def test_a_factored_table_can_be_validated(here):
     done = zygote("validate", "-", given=(here / "factored").read_bytes())
     assert b"600 lines with 4 scores each" in done.stdout
     assert b"2 in sources, 2 in targets" in done.stdout

@@ -4,10 +4,7 @@ import json
 import subprocess
 import sys
 
-import click
 import pytest
-
-from tests.cli.every_command import COMMANDS
 
 # Each input, @file or @folder/, is missing once, and there the other times
 LINES = """
@@ -47,7 +44,6 @@ analyse lengths @text @text2 @text3 --model @model/
 analyse parses @text text
 analyse report @table --model @model/ --source-text @text --results @results -o new
 """.strip().splitlines()
-OTHERS = {"moses-rnn analyse results", "moses-rnn pipeline", "moses-rnn tokenise"}  # whose inputs are no files
 RUN_ALL = """
 import contextlib, importlib, io, json, os, sys
 from pathlib import Path
@@ -73,12 +69,6 @@ for line in json.load(sys.stdin):
                 code = error.code if isinstance(error, SystemExit) else repr(error)
         print(json.dumps([line, missing.strip("/"), code, said.buffer.getvalue().decode()]))
 """
-
-
-def test_every_command_is_here():
-    leaves = {name for name, command in COMMANDS.items() if not isinstance(command, click.Group)}
-    begun = {name for name in leaves for line in LINES if f"moses-rnn {line} ".startswith(f"{name} ")}
-    assert leaves - begun == OTHERS
 
 
 @pytest.fixture(scope="module")

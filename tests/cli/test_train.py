@@ -32,8 +32,6 @@ def test_the_next_command_is_said_and_can_be_run(here):
     assert "phrase-table.rnn.gz" in run(*next_words(direct), cwd=here).stderr
     again = run("train", "phrase-table.gz", *learned, "--inverse", "--model", "an inverse", cwd=here)
     assert "RNNInverse" in run(*next_words(again), "--force", cwd=here).stderr
-    refused = run("train", "phrase-table.gz", *TINY, "--model", "m", "--max-epochs", "0.1", cwd=here)
-    assert "next: " not in refused.stderr
 
 
 def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):
@@ -41,21 +39,13 @@ def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):
     assert "no GPU: taking --preset small. --preset paper would learn about " in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_the_state_and_exits_resumable(here, number):
-    process = start(
-        "train",
-        "phrase-table.gz",
-        *TINY,
-        *settings(here, evaluate_every=500),
-        cwd=here,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def test_a_signal_saves_the_state_and_exits_resumable(here):
+    options = [*TINY, *settings(here, evaluate_every=500)]
+    process = start("train", "phrase-table.gz", *options, cwd=here, stderr=subprocess.PIPE, text=True)
     while not (here / "phrase-table.rnn-model" / "config.json").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 75
     assert "stopping after saving what is done" in messages
@@ -111,12 +101,8 @@ def test_links_in_the_model_folder_are_not_written_through(here):
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.2", "--quiet", cwd=here)
     model = here / "phrase-table.rnn-model"
     (here / "victim").write_bytes(b"precious")
-    for name in (
-        "training/source.tokens",
-        "training/target.lengths",
-        ".model.safetensors.part",
-        "training/.state.safetensors.part",
-    ):
+    parts = [".model.safetensors.part", "training/.state.safetensors.part"]
+    for name in ("training/source.tokens", "training/target.lengths", *parts):
         (model / name).unlink(missing_ok=True)
         (model / name).symlink_to(here / "victim")
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--quiet", cwd=here)
@@ -125,10 +111,7 @@ def test_links_in_the_model_folder_are_not_written_through(here):
     (model / "training" / "log.jsonl").unlink()
     (model / "training" / "log.jsonl").symlink_to(here / "victim")
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "2", "--quiet", cwd=here, check=False)
-    assert (done.returncode, "log.jsonl: cannot be written: " in done.stderr) == (
-        1,
-        True,
-    )
+    assert (done.returncode, "log.jsonl: cannot be written: " in done.stderr) == (1, True)
     assert (here / "victim").read_bytes() == b"precious"
 
 

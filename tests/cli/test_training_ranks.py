@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.commands import BIN, ROOT, run, settings, start
-from tests.conftest import EXAMPLES, TINY
+from tests.conftest import TINY
 from tests.torchrun import kill_rank, run_ranks, started_ranks
 from tests.training.sentences import write_texts
 
@@ -68,48 +68,50 @@ def wait_for_evaluations(folder, count, process):
         time.sleep(0.005)
 
 
-def test_two_processes_learn_what_one_learns(alone, shared):
+def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone, shared):
     """Looked at after every fifth of more than 200 updates."""
     assert len(costs(alone)) > 40
     assert costs(alone)[-1] < costs(alone)[0] - 0.5
     check_same_course(shared.folder, alone)
-
-
-def test_the_first_process_speaks_for_all_and_nothing_is_left(alone, shared):
     for line in ("processes: 2, which share each minibatch\n", "\nfinished: ", "\nverdict: ", "unigram baseline: "):
         assert shared.messages.count(line) == 1
     assert names(shared.folder) == names(alone)
 
 
-@pytest.mark.release
-def test_a_cslm_is_learned_by_two_processes_as_in_two_parts(tmp_path):
-    """With dropout: what it leaves out depends on the number of parts alone."""
-    text = (EXAMPLES / "corpus" / "dev.fr").read_text().splitlines(keepends=True)
-    (tmp_path / "text").write_text("".join(text[:200]))
-    options = [
-        "text", "--order", "3", "--embedding-size", "4", "--shortlist", "60",
-        "--preset", "small", "--dropout", "0.2", "--batch-size", "32", "--max-epochs", "0.7",
-        "--self-normalise", "0.1", "--threads", "1", "--device", "cpu",
-    ]  # fmt: skip
-    rarer = {"first_size": 6, "second_size": 5, "evaluate_every": 160}
-    parts = settings(tmp_path, **rarer, accumulate=2)
-    run("cslm", "train", *options, *parts, "--model", tmp_path / "alone", cwd=tmp_path)
-    run_ranks("cslm train", *options, *settings(tmp_path, **rarer), "--model", tmp_path / "shared", cwd=tmp_path)
-    assert len(costs(tmp_path / "alone")) > 5
-    check_same_course(tmp_path / "shared", tmp_path / "alone")
-    assert names(tmp_path / "shared") == names(tmp_path / "alone")
+KINDS = {  # with dropout: what it leaves out depends on the number of parts alone
+    "cslm": (
+        ["text.trg", "--order", "3", "--embedding-size", "4", "--shortlist", "60", "--self-normalise", "0.1", "--dropout", "0.2"],
+        {"first_size": 6, "second_size": 5, "evaluate_every": 40},
+    ),
+    "nmt": (
+        ["text", "--source", "src", "--target", "trg", "--hidden-size", "8", "--embedding-size", "6", "--dropout", "0.2"],
+        {"alignment_size": 5, "maxout_size": 4, "evaluate_every": 24},
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.release
-def test_an_rnnsearch_is_learned_by_two_processes(tmp_path):
-    write_texts(tmp_path, "train", 150)
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_networks_are_learned_by_two_processes_as_in_two_parts(tmp_path, kind):
+    write_texts(tmp_path, "text", 150)
+    words, rarer = KINDS[kind]
     options = [
-        "train", "--source", "src", "--target", "trg", "--hidden-size", "8", "--embedding-size", "6",
-        "--preset", "small", "--dropout", "0", "--batch-size", "8", "--max-epochs", "2", "--threads", "1", "--device", "cpu",
-        *settings(tmp_path, alignment_size=5, maxout_size=4, evaluate_every=24, held_out=20),
-    ]  # fmt: skip
-    run("nmt", "train", *options, "--model", tmp_path / "alone", cwd=tmp_path)
-    run_ranks("nmt train", *options, "--model", tmp_path / "shared", cwd=tmp_path)
+        *words,
+        "--preset",
+        "small",
+        "--batch-size",
+        "8",
+        "--max-epochs",
+        "2",
+        "--threads",
+        "1",
+        "--device",
+        "cpu",
+    ]
+    parts = settings(tmp_path, **rarer, held_out=20, accumulate=2)
+    run(kind, "train", *options, *parts, "--model", tmp_path / "alone", cwd=tmp_path)
+    shared = settings(tmp_path, **rarer, held_out=20)
+    run_ranks(f"{kind} train", *options, *shared, "--model", tmp_path / "shared", cwd=tmp_path)
     assert len(costs(tmp_path / "alone")) > 5
     check_same_course(tmp_path / "shared", tmp_path / "alone")
     assert names(tmp_path / "shared") == names(tmp_path / "alone")
