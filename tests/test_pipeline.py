@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from moses_rnn.analysis.systems import read_systems
+from moses_rnn.analysis.results import read_systems
 from tests.commands import BIN, ROOT, run
 from tests.conftest import EXAMPLES
 from tests.pipeline import CONFIGS, make

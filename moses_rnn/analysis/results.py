@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moses_rnn.analysis.systems import System, read_systems
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.files.shipped import shipped_file
 from moses_rnn.moses.ini import MosesIni
 
 if TYPE_CHECKING:
@@ -53,6 +53,26 @@ class Chosen(NamedTuple):
     target: str
 
 
+class System(NamedTuple):
+    """A row of moses_configs/systems, which pipeline.mk reads too.
+
+    `kind` is "table" if columns of the phrase table are added, "list" if features of n-best lists are, "extended" if
+    the table gets new phrase pairs for each text, "self" if a network translates by itself, without Moses. `title` is
+    for tables of results.
+    """
+
+    name: str
+    kind: str
+    title: str
+
+
+def read_systems() -> dict[str, System]:
+    """The systems that the pipeline builds, by name, in the order of the file."""
+    lines = shipped_file("systems").read_text(encoding="utf-8").splitlines()
+    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {name: System(name, kind, title) for name, kind, _base, _added, _decoder, title in rows}
+
+
 @dataclass(frozen=True)
 class Run:
     """One tuning of one system and what it translated."""
@@ -79,33 +99,23 @@ class Place:
         """All sets, the one that systems are tuned on first."""
         return DEV, *self.tests
 
-    def references(self, name: str) -> list[str]:
-        """The reference translations of a set."""
-        return lines_of(self.folder / "corpus" / f"{name}.{self.target}")
-
-    def hypotheses(self, system: str, seed: str) -> dict[str, list[str]]:
-        """The translations of every set."""
-        return {name: lines_of(self.folder / "decode" / f"{system}.{seed}.{name}.{self.target}") for name in self.sets}
-
-    def phrases(self, system: str, seed: str) -> frozenset[tuple[str, Chosen]]:
-        """The phrase pairs that the decoder used, with the test set of each."""
-        segments = {name: lines_of(self.folder / "decode" / f"{system}.{seed}.{name}.segments") for name in self.tests}
-        return frozenset((name, chosen) for name in self.tests for chosen in chosen_phrases(segments[name]))
+    def references(self) -> dict[str, list[str]]:
+        """The reference translations of every set."""
+        return {name: _lines(self.folder / "corpus" / f"{name}.{self.target}") for name in self.sets}
 
     def run(self, system: str, seed: str) -> Run:
-        """A run as the pipeline left it.
-
-        Raises:
-            InputError: a file is missing.
-        """
-        row = read_systems().get(system)
-        if row is not None and row.kind == "self":
-            return Run(system, seed, self.hypotheses(system, seed))
+        """A run as the pipeline left it; an InputError names a file that is missing."""
         path = self.folder / "tune" / f"{system}.{seed}" / "moses.ini"
-        content = _read(path)
-        ini = MosesIni(content, str(path))
-        hypotheses, phrases = self.hypotheses(system, seed), self.phrases(system, seed)
-        is_untuned = FIRST_ROUND in content.splitlines()
+        row = read_systems().get(system)
+        tuned = None if row is not None and row.kind == "self" else _read(path)
+        stem = str(self.folder / "decode" / f"{system}.{seed}")
+        hypotheses = {name: _lines(Path(f"{stem}.{name}.{self.target}")) for name in self.sets}
+        if tuned is None:
+            return Run(system, seed, hypotheses)
+        ini = MosesIni(tuned, str(path))
+        segments = {name: _lines(Path(f"{stem}.{name}.segments")) for name in self.tests}
+        phrases = frozenset((name, chosen) for name, lines in segments.items() for chosen in chosen_phrases(lines))
+        is_untuned = FIRST_ROUND in tuned.splitlines()
         return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
 
 
@@ -125,31 +135,24 @@ def _read(path: Path) -> bytes:
         raise InputError(f"{path}: expected a file that the pipeline made, found none") from None
 
 
-def lines_of(path: Path) -> list[str]:
+def _lines(path: Path) -> list[str]:
     """Lines of a text, parted at line feeds only."""
     return _read(path).decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
 def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], *, samples: int = 1000) -> Json:
-    """Compare systems, each tuned several times; the first one is what the others are compared with.
+    """Compare systems, each tuned several times, with the first one, by a paired bootstrap of so many samples.
 
-    Args:
-        place: of the pipeline's files.
-        systems: names; the baseline first.
-        seeds: of the tunings.
-        samples: of the paired bootstrap.
-
-    Returns:
-        What `results_table` makes a table of; JSON.
-
-    Raises:
-        InputError: a file is missing or of another length than the references.
+    Returns what `format_table` makes a table of, as JSON. An InputError names a file that is missing, or of another
+    length than the references.
     """
-    references = {name: place.references(name) for name in place.sets}
+    references = place.references()
     runs = [[place.run(system, seed) for seed in seeds] for system in systems]
     for run in (run for of_system in runs for run in of_system):
         for name in place.sets:
-            check_length(run, name, references)
+            lines, expected = len(run.hypotheses[name]), len(references[name])
+            if lines != expected:
+                raise InputError(f"{run.system}, seed {run.seed}: expected {expected} lines of {name}, found {lines}")
     scored = [compare_runs(list(of_seed), references, place.tests, samples) for of_seed in zip(*runs, strict=True)]
     return {
         "sentences": {name: len(references[name]) for name in place.sets},
@@ -164,13 +167,6 @@ def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], 
     }
 
 
-def check_length(run: Run, name: str, references: Mapping[str, list[str]]) -> None:
-    """Raise InputError if a run has not a translation for each reference of a set."""
-    lines, expected = len(run.hypotheses[name]), len(references[name])
-    if lines != expected:
-        raise InputError(f"{run.system}, seed {run.seed}: expected {expected} lines of {name}, found {lines}")
-
-
 def compare_runs(
     runs: Sequence[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
 ) -> tuple[list[Json], Json]:
@@ -178,9 +174,6 @@ def compare_runs(
 
     Of each run these are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all but the first, the p-values
     ``SET_p`` of each test set and ``p`` of all together.
-
-    Raises:
-        MosesRnnError: sacreBLEU is not installed.
     """
     bleu = open_bleu()
     from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415, an extra
@@ -195,8 +188,8 @@ def compare_runs(
     signatures = {label: str(metric.get_signature()) for label, metric in metrics.items()}
     if len(runs) > 1:
         for key, names in {**{f"{name}_p": [name] for name in tests}, "p": tests}.items():
-            named: list[Any] = [(f"{i} {run.system}", together(run.hypotheses, names)) for i, run in enumerate(runs)]
-            test = PairedTest(named, {"BLEU": bleu}, [together(references, names)], "bs", n_samples=samples)
+            named: list[Any] = [(f"{i} {run.system}", _joined(run.hypotheses, names)) for i, run in enumerate(runs)]
+            test = PairedTest(named, {"BLEU": bleu}, [_joined(references, names)], "bs", n_samples=samples)
             compared: list[list[Any]] = [values for label, values in test()[1].items() if label != "System"]
             for record, result, (_, lines) in zip(scored[1:], compared[0][1:], named[1:], strict=True):
                 record[key] = result.p_value if lines != named[0][1] else 1.0  # where sacreBLEU says 1 / samples
@@ -204,11 +197,7 @@ def compare_runs(
 
 
 def open_bleu() -> BLEU:
-    """BLEU of text that is tokenised.
-
-    Raises:
-        MosesRnnError: sacreBLEU is not installed.
-    """
+    """BLEU of text that is tokenised; refused if sacreBLEU is not installed."""
     try:
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
     except ImportError as error:
@@ -216,7 +205,7 @@ def open_bleu() -> BLEU:
     return BLEU(tokenize="none", force=True)
 
 
-def together(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
+def _joined(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
     """The lines of several sets one after the other."""
     return [line for name in names for line in texts[name]]
 
@@ -228,15 +217,11 @@ def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], place: P
         values = [record[key] for record in scores]
         summary[key] = {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
     for record, run, baseline in zip(scores, runs, baselines, strict=True):
+        texts = (_joined(one.hypotheses, place.tests) for one in (run, baseline))
         record["weights"] = dict(run.weights)
         record["warnings"] = [UNTUNED_RUN] * run.is_untuned + list(odd_weights(run.weights))
         record["phrases_chosen_differently"] = share_different(run.phrases, baseline.phrases)
-        record["sentences_different"] = mean(
-            a != b
-            for a, b in zip(
-                together(run.hypotheses, place.tests), together(baseline.hypotheses, place.tests), strict=True
-            )
-        )
+        record["sentences_different"] = mean(a != b for a, b in zip(*texts, strict=True))
     return summary
 
 

@@ -9,6 +9,7 @@ from moses_rnn.analysis import results
 from moses_rnn.analysis.results import (
     Chosen,
     Place,
+    System,
     as_json,
     chosen_phrases,
     compare_systems,
@@ -17,7 +18,6 @@ from moses_rnn.analysis.results import (
     odd_weights,
     share_different,
 )
-from moses_rnn.analysis.systems import System
 from moses_rnn.errors import InputError
 
 
