@@ -86,7 +86,8 @@ def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes
     with _undisturbed(), mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        draw(*data).savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+        size: Any = {"bbox_inches": "tight", "pad_inches": GAP} if draw is alignment_figure else {}
+        draw(*data).savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata, **size)
     return out.getvalue()
 
 
@@ -128,17 +129,14 @@ def map_figure(map_: Map) -> Figure:
     return figure
 
 
-def whole_map_figure(map_: Map) -> Figure:
-    """The map without its enlarged parts, small enough for a column of a page."""
+def map_part_figure(map_: Map, number: int | None = None) -> Figure:
+    """One of the enlarged parts, from 0, or the map without them, small enough for a column of a page."""
     figure = _figure(PART_SIDE, PART_SIDE * 0.8, dpi=MEASURED)
-    _draw_whole(figure.add_axes(PART_PLACE), map_)
-    return figure
-
-
-def part_figure(map_: Map, number: int) -> Figure:
-    """One of the enlarged parts, from 0."""
-    figure = _figure(PART_SIDE, PART_SIDE * 0.8, dpi=MEASURED)
-    _draw_part(figure.add_axes(PART_PLACE), map_, number)
+    axes = figure.add_axes(PART_PLACE)
+    if number is None:
+        _draw_whole(axes, map_)
+    else:
+        _draw_part(axes, map_, number)
     return figure
 
 
@@ -333,13 +331,9 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
         raise InputError(
             f"line {alignment.line}: expected {expected}, found {most}", advice="Without --output they are printed."
         )
-    figure = _figure(1, 1, dpi=MEASURED)
     sides = [[shortened(readable(word)) for word in words] for words in (alignment.columns, alignment.rows)]
-    above, beside = (_widest(figure, words) + 2 * GAP for words in sides)
-    wide, high = (CELL * len(words) for words in sides)
-    width, height = beside + wide + GAP, above + high + GAP
-    figure.set_size_inches(width, height)
-    axes = figure.add_axes((beside / width, GAP / height, wide / width, high / height))
+    figure = _figure(*(CELL * len(words) for words in sides))
+    axes = figure.add_axes((0, 0, 1, 1))  # labels stand around it
     axes.pcolormesh(alignment.alpha, cmap="Greys", vmin=0, vmax=1, edgecolors="#cccccc", linewidth=0.4)
     axes.invert_yaxis()
     axes.tick_params(length=0, pad=GAP * 72 / 2, labelsize=WORD_POINTS, top=True, labeltop=True, labelbottom=False)
@@ -349,20 +343,6 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
             text.set_color("#888888" if word in alignment.unknown else "#000000")
     axes.tick_params(axis="x", labelrotation=90)
     return figure
-
-
-def _widest(figure: Figure, labels: list[str]) -> float:
-    """Inches of the widest label."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
-
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    text = figure.text(0, 0, "", fontsize=WORD_POINTS, parse_math=False)
-    widths = []
-    for label in labels:
-        text.set_text(label)
-        widths.append(text.get_window_extent(renderer).width / figure.dpi)
-    text.remove()
-    return max(widths, default=0.0)
 
 
 def lengths_figure(scores: LengthScores) -> Figure:

@@ -67,24 +67,6 @@ def test_a_heat_map_names_its_words_and_is_repeatable():
     assert picture(alignment_figure, one, kind="png").startswith(b"\x89PNG")
 
 
-def test_a_heat_map_has_room_for_its_words():
-    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-
-    one = AlignmentMap(1, [b"W" * 30, b"b", b"c"], [b"wide " * 3, b"M" * 20], ALPHA)
-    figure = alignment_figure(one)
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    labels = [text.get_window_extent() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
-    cells = axes.get_window_extent()
-    assert len(labels) == 4 + 3
-    for box in labels:
-        assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
-        assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
-        assert box.y0 >= cells.y1 or box.x1 <= cells.x0
-    for side in (labels[:4], labels[4:]):
-        assert not any(box.count_overlaps(side[:i]) for i, box in enumerate(side))
-
-
 def test_an_endless_sentence_is_not_drawn():
     pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
     long = AlignmentMap(7, [b"a"] * 120, [b"b"], np.zeros((1, 121), np.float32))
