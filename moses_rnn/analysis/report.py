@@ -36,7 +36,7 @@ from moses_rnn.analysis.scored_table import (
     length,
     split_by_count,
 )
-from moses_rnn.analysis.targets import SourceGroup, long_sources, select
+from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning, weigh
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input
@@ -202,8 +202,13 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
     can_explain = model.architecture is ENCDEC
     disputed = find_disputes(pairs) if can_explain else []
     survey = Survey(reading, options, {dispute.source for dispute in disputed})
-    wanted = long_sources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=seed)
-    selections = select(survey.watch(table.sources(announce("counting and choosing", "lines"))), wanted)
+    selections = long_sources(
+        survey.watch(table.sources(announce("counting and choosing", "lines"))),
+        options.sources,
+        min_words=MIN_WORDS,
+        min_targets=TOP,
+        seed=seed,
+    )
     phrases = [phrase for (phrase,) in survey.phrases.items()]
     return Findings(
         table=table,

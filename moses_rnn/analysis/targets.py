@@ -6,7 +6,6 @@ Sources are given, or chosen while a table streams by: long ones, seen often or 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -17,7 +16,9 @@ from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
 
 HASH_BYTES = 8
-MOST_OF_RARE = 3.0  # times that a rare source was extracted
+MOST_OF_RARE = 3  # times that a rare source was extracted
+KINDS = ("Long, frequent source phrases", "Long, rare source phrases")
+LIMITS = ("", f", seen 1 to {MOST_OF_RARE} times")
 GRID_HEADER = (
     "source phrases",
     "source",
@@ -29,6 +30,8 @@ GRID_HEADER = (
     "by RNN",
     "RNN",
 )
+
+_Candidate = tuple[float, int, Sequence[TableLine]]  # priority, place in the table from the end, lines
 
 
 @dataclass(frozen=True)
@@ -59,53 +62,6 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Which sources fit.
-
-    By their words (a rule's gaps included, its left-hand side not), their targets, and how often they were extracted. A
-    source without a count fits only where `min_count` is 0.
-    """
-
-    min_words: int = 4
-    min_targets: int = 3
-    min_count: float = 0.0
-    max_count: float = math.inf
-
-    def admit(self, lines: Sequence[TableLine]) -> bool:
-        """Whether the source of these lines fits."""
-        if len(lines) < self.min_targets or length(lines[0].source) < self.min_words:
-            return False
-        return self.min_count <= lines[0].counts.source <= self.max_count
-
-    def __str__(self) -> str:
-        parts = [f"at least {self.min_words} words", f"at least {self.min_targets} targets"]
-        if self.max_count < math.inf:
-            parts.append(f"seen {self.min_count:g} to {self.max_count:g} times")
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """So many of the sources that fit: the most frequent ones, or with a `seed` any.
-
-    Whether a source is drawn depends on the seed and its own words: a table that was filtered or scored again gives the
-    same ones as far as it has them.
-    """
-
-    title: str
-    limits: Limits
-    how_many: int
-    seed: int | None = None
-
-    def priority(self, lines: Sequence[TableLine]) -> float:
-        """The sources of highest priority are taken."""
-        if self.seed is None:
-            return lines[0].counts.source
-        key = str(self.seed).encode()
-        return float(int.from_bytes(blake2b(lines[0].source, key=key, digest_size=HASH_BYTES).digest()))
-
-
-@dataclass(frozen=True)
 class SourceGroup:
     """Sources under a title, such as the long and rare ones; `note` says how they were chosen."""
 
@@ -114,36 +70,38 @@ class SourceGroup:
     note: str = ""
 
 
-def select(sources: Iterable[Sequence[TableLine]], wanted: Sequence[Wanted]) -> list[SourceGroup]:
-    """Make one or more choices, which do not know of each other, in one pass over the lines of each source.
+def long_sources(
+    sources: Iterable[Sequence[TableLine]], how_many: int, *, min_words: int, min_targets: int, seed: int
+) -> list[SourceGroup]:
+    """The paper's two kinds of sources, so many of each: the most frequent ones, and rare ones that are drawn.
 
-    In a group, sources are in order of priority.
+    A rule's gaps count as words, its left-hand side does not. Whether a source is drawn depends on the seed and its own
+    words: a table that was filtered or scored again gives the same ones as far as it has them.
     """
-    fitting = [0] * len(wanted)
-    heaps: list[list[tuple[float, int, Sequence[TableLine]]]] = [[] for _ in wanted]
+    found: tuple[list[_Candidate], ...] = [], []
+    fitting = [0, 0]
     for order, lines in enumerate(sources):
-        for i, (one, heap) in enumerate(zip(wanted, heaps, strict=True)):
-            if one.limits.admit(lines):
-                fitting[i] += 1
-                heapq.heappush(heap, (one.priority(lines), -order, lines))
-                if len(heap) > one.how_many:
-                    heapq.heappop(heap)
-    return [_group(*choice) for choice in zip(wanted, fitting, heaps, strict=True)]
+        if len(lines) >= min_targets and length(lines[0].source) >= min_words:
+            for kind, priority in enumerate(_priorities(lines[0], seed)):
+                fitting[kind] += 1
+                heapq.heappush(found[kind], (priority, -order, lines))
+                if len(found[kind]) > how_many:
+                    heapq.heappop(found[kind])
+    groups = []
+    hows = "the most frequent", f"drawn with seed {seed}"
+    for title, limit, how, best, of in zip(KINDS, LIMITS, hows, found, fitting, strict=True):
+        chosen = [Targets(lines) for _, _, lines in sorted(best, reverse=True)]
+        limits = f"at least {min_words} words, at least {min_targets} targets{limit}"
+        groups.append(SourceGroup(title, chosen, f"{limits}; {len(chosen):,} of {of:,}, {how}"))
+    return groups
 
 
-def _group(wanted: Wanted, fitting: int, heap: Sequence[tuple[float, int, Sequence[TableLine]]]) -> SourceGroup:
-    sources = [Targets(lines) for _, _, lines in sorted(heap, reverse=True)]
-    drawn = "the most frequent" if wanted.seed is None else f"drawn with seed {wanted.seed}"
-    return SourceGroup(wanted.title, sources, f"{wanted.limits}; {len(sources):,} of {fitting:,}, {drawn}")
-
-
-def long_sources(how_many: int, *, min_words: int, min_targets: int, seed: int) -> list[Wanted]:
-    """The paper's two kinds of sources, so many of each: the most frequent ones, and rare ones that are drawn."""
-    frequent, rare = Limits(min_words, min_targets), Limits(min_words, min_targets, 1.0, MOST_OF_RARE)
-    return [
-        Wanted("Long, frequent source phrases", frequent, how_many, None),
-        Wanted("Long, rare source phrases", rare, how_many, seed),
-    ]
+def _priorities(line: TableLine, seed: int) -> Iterator[float]:
+    """Of a source among the frequent ones and, if it is rare, among those that are drawn: the highest are taken."""
+    yield line.counts.source
+    if 1 <= line.counts.source <= MOST_OF_RARE:
+        key = str(seed).encode()
+        yield float(int.from_bytes(blake2b(line.source, key=key, digest_size=HASH_BYTES).digest()))
 
 
 def targets_of(sources: Iterable[Sequence[TableLine]], wanted: Collection[bytes]) -> Iterator[Targets]:

@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.analysis.scored_table import by_source
-from moses_rnn.analysis.targets import Limits, Wanted, long_sources, select, side_by_side, targets_of
+from moses_rnn.analysis.targets import long_sources, side_by_side, targets_of
 from moses_rnn.table.phrase_table import parse_table
 from tests.analysis.scored import line
 
@@ -20,64 +20,61 @@ def sources(lines=TABLE):
     return by_source(parse_table(lines, "t"), "t")
 
 
-def chosen(limits, how_many=9, seed=None, lines=TABLE):
-    (found,) = select(sources(lines), [Wanted("some", limits, how_many, seed)])
-    return [one.source for one in found.sources]
+def chosen(how_many=9, seed=1, lines=TABLE, min_words=1, min_targets=1):
+    """The frequent ones, and those of the rare ones that are drawn."""
+    found = long_sources(sources(lines), how_many, min_words=min_words, min_targets=min_targets, seed=seed)
+    return [[one.source for one in group.sources] for group in found]
 
 
 @pytest.mark.parametrize(
-    ("limits", "expected"),
+    ("min_words", "min_targets", "expected"),
     [
-        (Limits(3, 2), [b"d e f", b"a b c", b"j k l", b"g h i"]),
-        (Limits(3, 3), [b"j k l"]),
-        (Limits(2, 1), [b"a b", b"d e f", b"a b c", b"j k l", b"g h i"]),
-        (Limits(4, 1), []),
-        (Limits(1, 1, min_count=10), [b"a b", b"d e f"]),
-        (Limits(1, 1, min_count=1, max_count=9), [b"a b c", b"j k l"]),
-        (Limits(1, 1, max_count=1), [b"j k l", b"g h i"]),
+        (3, 2, [b"d e f", b"a b c", b"j k l", b"g h i"]),
+        (3, 3, [b"j k l"]),
+        (2, 1, [b"a b", b"d e f", b"a b c", b"j k l", b"g h i"]),
+        (4, 1, []),
     ],
 )
-def test_limits_and_order_of_frequency(limits, expected):
-    assert chosen(limits) == expected
-    assert chosen(limits, 2) == expected[:2]
+def test_limits_and_order_of_frequency(min_words, min_targets, expected):
+    limits = {"min_words": min_words, "min_targets": min_targets}
+    rare = [b"j k l"] * (b"j k l" in expected)
+    assert chosen(**limits) == [expected, rare]
+    assert chosen(2, **limits) == [expected[:2], rare]
 
 
 def test_of_equally_frequent_ones_the_first_is_taken():
     lines = [line(s, "x", 1, 1, "1 7 1") for s in ("a", "b", "c")]
-    assert chosen(Limits(1, 1), 2, lines=lines) == [b"a", b"b"]
+    assert chosen(2, lines=lines)[0] == [b"a", b"b"]
 
 
 def test_draws_depend_on_the_seed_and_the_source_alone():
     lines = [line(f"w{i:03}", "x", 1, 1, "1 1 1") for i in range(300)]
-    once, again, other = (chosen(Limits(1, 1), 5, seed, lines) for seed in (1, 1, 2))
+    once, again, other = (chosen(5, seed, lines)[1] for seed in (1, 1, 2))
     assert once == again
     assert len({*once, *other}) > 5
     without = [one for one in lines if once[0] not in one]
-    assert chosen(Limits(1, 1), 4, 1, without) == once[1:]
+    assert chosen(4, 1, without)[1] == once[1:]
 
 
 def test_draws_are_fair():
     """Of 40 sources 10 are drawn 200 times: each 50 times on average, with a standard deviation of 6."""
     lines = [line(f"w{i:02}", "x", 1, 1, "1 1 1") for i in range(40)]
-    drawn = [source for seed in range(200) for source in chosen(Limits(1, 1), 10, seed, lines)]
+    drawn = [source for seed in range(200) for source in chosen(10, seed, lines)[1]]
     assert all(20 < drawn.count(f"w{i:02}".encode()) < 80 for i in range(40))
 
 
-def test_several_choices_in_one_pass_say_what_they_are():
-    wanted = [Wanted("Frequent", Limits(3, 2), 1), Wanted("Rare", Limits(3, 2, 1, 5), 9, 4)]
-    frequent, rare = select(sources(), wanted)
-    assert [one.source for one in rare.sources] == [b"j k l"]
+def test_groups_say_how_they_were_chosen():
+    frequent, rare = long_sources(sources(), 1, min_words=3, min_targets=2, seed=4)
     assert frequent.note == "at least 3 words, at least 2 targets; 1 of 4, the most frequent"
-    assert rare.note == "at least 3 words, at least 2 targets, seen 1 to 5 times; 1 of 1, drawn with seed 4"
+    assert rare.note == "at least 3 words, at least 2 targets, seen 1 to 3 times; 1 of 1, drawn with seed 4"
 
 
 def test_odd_bytes_and_rules_count_as_words():
     odd = [b"a\xc2\xa0b \xff ||| x ||| .1 .1 .5 .1 .5\n"]
-    assert chosen(Limits(2, 1), lines=odd) == [b"a\xc2\xa0b \xff"]
-    assert chosen(Limits(3, 1), lines=odd) == []
     rules = [b"a [X][X] [X] ||| [X][X] b [X] ||| .1 .1 .5 .1 .5 ||| 1-0 0-1 ||| 1 1 1\n"]
-    assert chosen(Limits(2, 1), lines=rules) == [b"a [X][X] [X]"]
-    assert chosen(Limits(3, 1), lines=rules) == []
+    for lines, source in ((odd, b"a\xc2\xa0b \xff"), (rules, b"a [X][X] [X]")):
+        assert chosen(lines=lines, min_words=2)[0] == [source]
+        assert chosen(lines=lines, min_words=3)[0] == []
 
 
 TARGETS = [
@@ -106,11 +103,3 @@ def test_both_rankings_stand_side_by_side():
         "    0.2       y z     0.2       x",
     ]
     assert side_by_side(second, -1, 1)[0] == "g h i   (2 targets)"
-
-
-def test_long_frequent_and_long_rare_sources():
-    found = select(sources(), long_sources(3, min_words=3, min_targets=2, seed=1))
-    assert [[one.source for one in selection.sources] for selection in found] == [
-        [b"d e f", b"a b c", b"j k l"],
-        [b"j k l"],
-    ]

@@ -96,13 +96,13 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
 
 
 def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import long_sources, select
+    from moses_rnn.analysis.targets import long_sources
 
-    wanted = long_sources(request.count, min_words=request.min_words, min_targets=request.top, seed=SEED)
-    groups = select(table.sources(advanced), wanted)
+    limits = {"min_words": request.min_words, "min_targets": request.top}
+    groups = long_sources(table.sources(advanced), request.count, **limits, seed=SEED)
     if not any(group.sources for group in groups):
-        limits = "; or ".join(str(one.limits) for one in wanted)
-        raise InputError(f"{table.path}: expected source phrases of {limits}, found none")
+        expected = f"source phrases of at least {request.min_words} words and {request.top} targets"
+        raise InputError(f"{table.path}: expected {expected}, found none")
     return groups
 
 
