@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from moses_rnn.analysis.grids import Cell, Grid
+from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, best_of_sources, split_by_count
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
@@ -50,19 +51,12 @@ def spearman(x: Floats, y: Floats) -> float | None:
 
 
 def draw(rows: Floats, keys: Floats, size: int) -> Floats:
-    """The rows with the smallest keys, in their order: of random keys, each row is as likely to be drawn as any other.
-
-    Args:
-        rows: one for each key.
-        keys: random numbers.
-        size: how many rows to draw at most.
-    """
+    """So many rows at most, those with the smallest keys: of random keys, each row is as likely to be drawn."""
     drawn: Floats = rows[np.argsort(keys, kind="stable")[:size]]
     return drawn
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Pairs that were extracted about as often.
 
     Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
@@ -109,17 +103,14 @@ def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR, seed: int = 1
     usable = _has_logs(pairs.logs, floor)
     sample = draw(np.column_stack([pairs.logs, pairs.counts])[usable], keys[usable], POINTS)
     groups = [_group(name, pairs.logs[own], keys[own], floor) for name, own in split_by_count(pairs.counts)]
-    return Scatter(floor, _histogram(pairs.logs[usable]), groups, sample[:, :2], sample[:, 2] == 1)
+    cells = np.clip(np.floor(-pairs.logs[usable] / BIN), 0, BINS - 1).astype(np.int64)
+    histogram = np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS).reshape(BINS, BINS)
+    return Scatter(floor, histogram, groups, sample[:, :2], sample[:, 2] == 1)
 
 
 def _has_logs(logs: Floats, floor: float) -> Mask:
     usable: Mask = (logs[:, 0] > LOWEST) & (logs[:, 1] > floor + ROUNDING)
     return usable
-
-
-def _histogram(logs: Floats) -> Ints:
-    cells = np.clip(np.floor(-logs / BIN), 0, BINS - 1).astype(np.int64)
-    return np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS).reshape(BINS, BINS)
 
 
 def _group(name: str, logs: Floats, keys: Floats, floor: float) -> Group:
@@ -134,8 +125,7 @@ GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "sampl
 
 def groups_grid(pairs: Scatter) -> Grid:
     """The correlations as a table of a row for each class, to be rendered by `grids`."""
-    rows = [list(vars(group).values()) for group in pairs.groups]
-    return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, rows)
+    return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, pairs.groups)
 
 
 def histogram_grid(pairs: Scatter) -> Grid:
@@ -147,8 +137,7 @@ def histogram_grid(pairs: Scatter) -> Grid:
     return Grid("", ("log_p_table", "log_p_rnn", "pairs"), rows)
 
 
-@dataclass(frozen=True)
-class Preferences:
+class Preferences(NamedTuple):
     """What is preferred among the targets of sources that were seen about as often.
 
     Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
@@ -232,52 +221,26 @@ def _correlations_with_count(pairs: Pairs, begins: Ints, sizes: Ints) -> Floats:
 
 def _preferences(name: str, figures: Floats) -> Preferences:
     """Means over sources."""
-    agreement, chance, by_table, by_rnn, of_all, shorter, longer, with_count = figures.T
-    apart, ordered = agreement == 0, with_count[~np.isnan(with_count)]
-    return Preferences(
-        name=name,
-        sources=len(figures),
-        agreement=_mean(agreement),
-        chance=_mean(chance),
-        words_by_table=_mean(by_table),
-        words_by_rnn=_mean(by_rnn),
-        words_of_all=_mean(of_all),
-        shorter=_mean(shorter),
-        longer=_mean(longer),
-        apart=int(apart.sum()),
-        shorter_apart=_mean(shorter[apart]),
-        longer_apart=_mean(longer[apart]),
-        ordered=len(ordered),
-        rnn_with_count=_mean(ordered),
-    )
+    apart, with_count = figures[:, 0] == 0, figures[:, -1]
+    ordered = with_count[~np.isnan(with_count)]
+    agree, chance, by_table, by_rnn, of_all, shorter, longer = map(_mean, figures[:, :-1].T)
+    shorter_apart, longer_apart = map(_mean, figures[apart, 5:7].T)
+    lengths, apart_all = (by_table, by_rnn, of_all), (int(apart.sum()), shorter_apart, longer_apart)
+    last = len(ordered), _mean(ordered)
+    return Preferences(name, len(figures), agree, chance, *lengths, shorter, longer, *apart_all, *last)
 
 
 def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-PREFERENCES_HEADER = (
-    "sources",
-    "number",
-    "agree",
-    "by chance",
-    "words: table",
-    "RNN",
-    "all",
-    "RNN shorter",
-    "longer",
-    "apart",
-    "shorter of these",
-    "longer of these",
-    "ordered",
-    "RNN ~ count",
-)
+PREFERENCES_HEADER = ("sources", "number", "agree", "by chance", "words: table", "RNN", "all", "RNN shorter", "longer",
+                      "apart", "shorter of these", "longer of these", "ordered", "RNN ~ count")  # fmt: skip
 
 
 def preferences_grid(summary: Summary) -> Grid:
     """The classes as a table of a row each, to be rendered by `grids`."""
-    rows: list[list[Cell]] = [list(vars(one).values()) for one in summary.classes]
-    return Grid("Preferences among the targets of a source", PREFERENCES_HEADER, rows)
+    return Grid("Preferences among the targets of a source", PREFERENCES_HEADER, summary.classes)
 
 
 def notes(summary: Summary) -> list[str]:

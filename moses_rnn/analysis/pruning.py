@@ -20,33 +20,24 @@ so that the share is exact and a run can be repeated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import compress, islice
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import Floats, Mask, Pairs, ScoredTable
+from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.table.phrase_table import LOWEST, TableLine
 
-Ints = npt.NDArray[np.int64]
+Append = Callable[[bytes], None]
 
 WRITTEN_AT_ONCE = 20_000  # lines: compressed outputs are made of few and long members
 STEPS_PER_NAT = 10_000  # finer differences are ties
 QUANTILE_STEPS = 1_000_000
 MANY_TIES = 0.01  # of all lines: from this share of equal ones that go, the user is warned
-
-
-class Sink(Protocol):
-    """Where bytes go, such as an `OutputFile`."""
-
-    def append(self, data: bytes) -> None:
-        """Take them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ class Pruned:
 
 def prune_table(
     table: ScoredTable,
-    kept: Sink,
+    append: Append,
     *,
     keep: float,
     by: str,
@@ -84,20 +75,10 @@ def prune_table(
 ) -> Pruned:
     """Write the lines that stay, byte for byte and in their order.
 
-    Args:
-        table: is read twice.
-        kept: is given the smaller table.
-        keep: the share of lines that stay, above 0 and up to 1; the number is rounded.
-        by: one of CRITERIA; logarithms that differ by less than 1 / STEPS_PER_NAT are equal, and a score above 1
-            counts as 1.
-        keep_best: sources of at most this many words do not lose the target that is best by this criterion (the first
-            of equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
-            targets; it is exceeded if they alone are more, as most sources of a raw table have one target only.
-        advanced: called now and then with how many lines were read, all passes together, and the share of the work.
-
-    Raises:
-        InputError: the table is not sorted, has negative scores, was changed meanwhile, or is so small that no line
-            would stay.
+    `keep` is the share of lines that stay, above 0 and up to 1; it is rounded to a whole line, which must stay. `by` is
+    one of CRITERIA. Sources of at most `keep_best` words do not lose the target that is best by it, the first of equal
+    ones: by default none does, so that no word becomes unknown. The share counts these targets; it is exceeded if they
+    alone are more, as most sources of a raw table have one target only. `advanced` is told of both passes as of one.
     """
     pairs = table.pairs(lambda lines, share: advanced(lines, share and share / 2))
     count = len(pairs.logs)
@@ -106,7 +87,7 @@ def prune_table(
         raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {count:,} lines")
     stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
     lines = table.lines(lambda lines, share: advanced(count + lines, share and (1 + share) / 2))
-    read, stayed = _write(lines, stay, kept)
+    read, stayed = _write(lines, stay, append)
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
     return Pruned(
         table=table.path,
@@ -162,7 +143,7 @@ def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask,
     return stay, len(ties), tied_stay
 
 
-def _write(lines: Iterator[TableLine], stay: Mask, kept: Sink) -> tuple[int, int]:
+def _write(lines: Iterator[TableLine], stay: Mask, append: Append) -> tuple[int, int]:
     """Write the lines that stay; the bytes of all lines, and of these."""
     read = stayed = 0
     for first in range(0, len(stay), WRITTEN_AT_ONCE):
@@ -170,7 +151,7 @@ def _write(lines: Iterator[TableLine], stay: Mask, kept: Sink) -> tuple[int, int
         data = b"".join(compress(block, stay[first : first + WRITTEN_AT_ONCE].tolist()))
         read, stayed = read + sum(map(len, block)), stayed + len(data)
         if data:
-            kept.append(data)
+            append(data)
     for _ in lines:  # to the end, where a table that was changed meanwhile is refused
         pass
     return read, stayed

@@ -97,16 +97,10 @@ class ScoredTable:
 
     @classmethod
     def open(cls, path: str, column: int | None = None, name: str = "", *, by_table: bool = True) -> ScoredTable:
-        """Look at a table's first line and its signature.
+        """Look at a table's first line and its signature; refuse it if it is not known which column is which.
 
-        Args:
-            path: an existing file, which will be read more than once.
-            column: the network's score, from 0; a negative one counts from the end. None: as the signature says.
-            name: of that score; without one, the RNN's is meant, or else the one of another network.
-            by_table: whether p(target | source) is needed too.
-
-        Raises:
-            InputError: it is not a table, cannot be read twice, is not scored, or which column is which is not known.
+        `column` is the network's score, from 0 or from the end; None: the signature says which, by the `name` of that
+        score or, without one, the RNN's or else another network's. `by_table` is whether p(target | source) is needed.
         """
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
@@ -132,12 +126,7 @@ class ScoredTable:
         return self.columns[-1]
 
     def lines(self, advanced: Advanced = show_nothing) -> Iterator[TableLine]:
-        """All lines, once more.
-
-        Raises:
-            InputError: the table is damaged, was changed since it was opened, or has a logarithm where one of the two
-                probabilities belongs.
-        """
+        """All lines, once more; refused if the table was changed meanwhile, or has logarithms for probabilities."""
         meter = Meter()
         for line in parse_table(read_lines(self.path, meter=meter), self.path, form=self.form):
             if line.number % LINES_BETWEEN_LOOKS == 0:
@@ -153,7 +142,7 @@ class ScoredTable:
         return by_source(self.lines(advanced), self.path)
 
     def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
-        """All pairs; raises as `lines`, and as `by_source`."""
+        """All pairs."""
         logs, of_pairs, of_sources = array("d"), array("d"), array("d")
         for number, lines in enumerate(self.sources(advanced)):
             of_sources.extend((lines[0].counts.source, length(lines[0].source)))
@@ -219,11 +208,7 @@ def _checked(path: str, scores: int, column: int) -> int:
 
 
 def by_source(lines: Iterable[TableLine], name: str) -> Iterator[list[TableLine]]:
-    """The lines of one source after the other, of a sorted table of that name.
-
-    Raises:
-        FormatError: a source stands before one that belongs before it, so that its lines may stand apart.
-    """
+    """The lines of one source after the other, of a table of that name, which must be sorted."""
     before = b""
     for source, group in groupby(lines, key=lambda line: line.source):
         members = list(group)

@@ -11,25 +11,15 @@ from moses_rnn.analysis.pruning import prune_table, warnings
 from tests.analysis.scored import line, scored
 
 
-class Kept:
-    """Remembers what it is given."""
-
-    def __init__(self):
-        self.data = b""
-
-    def append(self, data):
-        self.data += data
-
-
 def pruned(tmp_path, lines, **options):
     """Targets of the lines that stay, and what the function says."""
     table = scored(tmp_path / "t", lines)
-    kept = Kept()
-    found = prune_table(table, kept, **options)
-    stayed = kept.data.splitlines(keepends=True)
+    kept = []
+    found = prune_table(table, kept.append, **options)
+    stayed = b"".join(kept).splitlines(keepends=True)
     assert stayed == [one for one in lines if one in stayed]  # as they were, in their order
     assert found.lines == (len(lines), len(stayed))
-    assert found.bytes == (len(b"".join(lines)), len(kept.data))
+    assert found.bytes == (len(b"".join(lines)), len(b"".join(kept)))
     return [one.split(b" ||| ")[1].decode() for one in stayed], found
 
 
@@ -110,12 +100,12 @@ def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
     lines = [line(f"{i:02}", "x", 1, 1) for i in range(40)]
     first, _ = pruned(tmp_path, lines, keep=0.25, by="both", keep_best=0)
     table = scored(tmp_path / "t", lines)
-    kept, again = Kept(), Kept()
+    kept, again = [], []
     for sink in (kept, again):
-        prune_table(table, sink, keep=0.25, by="both", keep_best=0)
-    assert kept.data == again.data
+        prune_table(table, sink.append, keep=0.25, by="both", keep_best=0)
+    assert kept == again
     assert len(first) == 10
-    stay = [i for i in range(40) if lines[i] in kept.data.splitlines(keepends=True)]
+    stay = [i for i in range(40) if lines[i] in b"".join(kept).splitlines(keepends=True)]
     assert [b - a for a, b in itertools.pairwise(stay)] == [4] * 9
 
 
@@ -131,9 +121,9 @@ def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
 )
 def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
     table = scored(tmp_path / "t", lines)
-    kept = Kept()
-    prune_table(table, kept, keep=1, by=by)
-    assert kept.data == b"".join(lines)
+    kept = []
+    prune_table(table, kept.append, keep=1, by=by)
+    assert b"".join(kept) == b"".join(lines)
 
 
 def test_what_the_user_should_know_is_said(tmp_path):

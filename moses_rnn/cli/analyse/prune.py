@@ -88,7 +88,9 @@ def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
     with ExitStack() as stack:
         kept, beside = (stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names)
         with progress() as advanced:
-            pruned = prune_table(table, kept, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced)
+            pruned = prune_table(
+                table, kept.append, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced
+            )
         beside.append(_signature(signature, table, pruned, kept.digest(), request))
         commit_all([kept, beside])
     return pruned

@@ -43,7 +43,7 @@ def test_whether_it_is_trained(findings, costs, kind, answer):
 
 
 def fitting(findings, unknown, floored, **changes):
-    group = replace(findings.scatter.groups[0], pairs=1000, at_floor=floored)
+    group = findings.scatter.groups[0]._replace(pairs=1000, at_floor=floored)
     scatter = replace(findings.scatter, groups=[group])
     signature = {"models": [{"sha256": dict(findings.model.hashes)}]} | changes.pop("recorded", {})
     covered = replace(findings.survey, lines=1000, pairs_unknown=unknown)
