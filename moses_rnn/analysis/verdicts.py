@@ -7,8 +7,7 @@ table.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,40 +24,36 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.report import Findings
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
-TRAINED, FITS, TUNED = "Is the network trained well?", "Does it fit this table?", "What did tuning gain?"
 LITTLE = 0.01  # share at the floor that does no harm
 TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
-BASELINE = "baseline"
-PREFERRED = "rnn"  # the system with the score and nothing else
+BASELINE, PREFERRED = "baseline", "rnn"  # systems: the latter with the score and nothing else
 DECISIVE = 0.05  # p below which a gain counts
 DEVIATIONS = 2.0  # of a fair coin, beyond which a difference counts
 FEWEST = 30  # sources or pairs: too few for any verdict below that
-# |Spearman's correlation| from which it counts as strong, moderate or weak
-STRONG, MODERATE, WEAK = 0.5, 0.3, 0.1
+WEAK, MODERATE, STRONG = 0.1, 0.3, 0.5  # from which |Spearman's correlation| counts as such
 STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
 HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Not to be decided here"
 UNSEEN = "Not seen here"
+TRAINING = {  # a verdict on the curve: how good that is, the answer
+    "converged": (GOOD, "Yes"),
+    "overfitting": (GOOD, "Yes, and longer than it should have been"),
+    "still falling": (DOUBTFUL, "Not to its end"),
+    "learned nothing": (BAD, "No"),
+}
+
+Answer = tuple[str, str, str]  # GOOD, DOUBTFUL or BAD; the answer; the figures behind it
 
 
-class Card(NamedTuple):
-    """The answer to one question: `kind` is GOOD, DOUBTFUL or BAD; the figures behind it stand in `text`."""
-
-    question: str
-    kind: str
-    answer: str
-    text: str
-
-
-def cards(findings: Findings) -> list[Card]:
-    """The answers at the top of a report."""
-    return [
-        Card(TRAINED, *judge_training(findings)),
-        Card(FITS, *judge_fit(findings)),
-        Card(TUNED, *judge_tuning(findings.tuning)),
-    ]
+def cards(findings: Findings) -> dict[str, Answer]:
+    """The answers at the top of a report, by the questions."""
+    return {
+        "Is the network trained well?": judge_training(findings),
+        "Does it fit this table?": judge_fit(findings),
+        "What did tuning gain?": judge_tuning(findings.tuning),
+    }
 
 
-def judge_training(findings: Findings) -> tuple[str, str, str]:
+def judge_training(findings: Findings) -> Answer:
     """By the held-out costs that training recorded."""
     model = findings.model
     history = [step for step in records_of(model.provenance, "history") if "nats_per_token" in step]
@@ -66,12 +61,7 @@ def judge_training(findings: Findings) -> tuple[str, str, str]:
         return DOUBTFUL, "Not recorded", "The model's folder has no history of its training."
     best, unigram = model.held_out_nats, model.unigram_nats
     judged = verdict(history, unigram)
-    kind, answer = {
-        "converged": (GOOD, "Yes"),
-        "overfitting": (GOOD, "Yes, and longer than it should have been"),
-        "still falling": (DOUBTFUL, "Not to its end"),
-        "learned nothing": (BAD, "No"),
-    }.get(judged.name, (DOUBTFUL, "Not known"))
+    kind, answer = TRAINING.get(judged.name, (DOUBTFUL, "Not known"))
     text = f"{str(judged)[:1].upper()}{str(judged)[1:]}."
     if best is not None:
         beside = "" if unigram is None else f"; words by their frequency alone cost {unigram:.3f}"
@@ -79,7 +69,7 @@ def judge_training(findings: Findings) -> tuple[str, str, str]:
     return kind, answer, text
 
 
-def judge_fit(findings: Findings) -> tuple[str, str, str]:
+def judge_fit(findings: Findings) -> Answer:
     """By the words and scores that the network cannot tell apart, and by what is recorded beside the table."""
     counted, pairs, signature = findings.survey, findings.scatter.groups[0], findings.signature
     unknown, floored = counted.pairs_unknown / max(counted.lines, 1), pairs.at_floor / max(pairs.pairs, 1)
@@ -109,8 +99,7 @@ def _differs(findings: Findings, explanation: Any) -> bool:
     return bool(abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE)
 
 
-@dataclass(frozen=True)
-class Gain:
+class Gain(NamedTuple):
     """On a test set: mean BLEU of all tunings without and with the score, and p of each tuning."""
 
     name: str
@@ -124,8 +113,7 @@ class Gain:
         return self.after - self.before
 
 
-@dataclass(frozen=True)
-class Tuning:
+class Tuning(NamedTuple):
     """A system beside the baseline; `overall_p` are of all test sets together, `weights` by feature, of each tuning."""
 
     system: str
@@ -135,23 +123,17 @@ class Tuning:
 
 
 def read_tuning(path: str) -> Tuning:
-    """Read BLEU and weights from results.json, as `moses-rnn analyse results` recorded them.
-
-    Raises:
-        InputError: it is not such a file, or has no system beside the baseline.
-    """
+    """BLEU and weights from results.json, as `moses-rnn analyse results` wrote it; refused if it is not such a file."""
     try:
         record = parse_json(Path(path).read_bytes())
         systems = record["systems"]
         name = PREFERRED if PREFERRED in systems else next(iter(set(systems) - {BASELINE}))
-        runs, sets = systems[name]["runs"], []
+        runs = systems[name]["runs"]
+        sets = []
         for test in record["tests"]:
             before, after = (_finite(systems[which][f"{test}_BLEU"]["mean"]) for which in (BASELINE, name))
-            sets.append(
-                Gain(test, before, after, tuple(_finite(run[f"{test}_p"]) for run in runs if f"{test}_p" in run))
-            )
-        overall = tuple(_finite(run["p"]) for run in runs if "p" in run)
-        return Tuning(name, tuple(sets), overall, tuple(dict(run.get("weights") or {}) for run in runs))
+            sets.append(Gain(test, before, after, _every(runs, f"{test}_p")))
+        return Tuning(name, tuple(sets), _every(runs, "p"), tuple(dict(run.get("weights") or {}) for run in runs))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
@@ -162,6 +144,10 @@ def read_tuning(path: str) -> Tuning:
         ) from error
 
 
+def _every(runs: Iterable[Mapping[str, Any]], key: str) -> tuple[float, ...]:
+    return tuple(_finite(run[key]) for run in runs if key in run)
+
+
 def _finite(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
@@ -169,7 +155,7 @@ def _finite(value: Any) -> float:
     return number
 
 
-def judge_tuning(tuning: Tuning | None) -> tuple[str, str, str]:
+def judge_tuning(tuning: Tuning | None) -> Answer:
     """By BLEU on the test sets; a gain counts if most of the tunings gained more than chance would."""
     if tuning is None:
         how = "--results results.json (of make results) shows it here."
