@@ -68,11 +68,7 @@ class Lookup:
 
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
-    """A pair as somebody wrote it, or as a whole line of a table, still without a table.
-
-    Raises:
-        InputError: it is not a pair.
-    """
+    """A pair as somebody wrote it, or as a whole line of a table, still without a table."""
     fields = [b" ".join(words(field)) for field in text.rstrip(b"\r\n").split(SEPARATOR)]
     if len(fields) < 2 or not fields[0] or not fields[1] or b"\n" in text.rstrip(b"\r\n"):
         raise InputError(f"expected a pair as 'source ||| target', found {shown(text)}")
@@ -203,14 +199,10 @@ def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Explainer:
-    """Explains pairs.
+    """Explains pairs by a network and a scorer of its scores, called by the name of its column in a scored table.
 
-    Args:
-        model: the network.
-        scorer: of its scores, called by the name of its column in a scored table; the first column counts.
-        others: phrases that the network reads, of which the nearest are named.
-        added: names of the columns that the table had not before it was scored, by column.
-        weights: of the dictionary, if they are known.
+    `others` are phrases that the network reads, of which the nearest are named; `added` are the names of the columns
+    that the table had not before it was scored, by column.
     """
 
     model: Model
@@ -220,18 +212,15 @@ class Explainer:
     weights: Weights | None = None
 
     def __call__(self, pair: Lookup) -> Explanation:
-        """Explain one.
-
-        Raises:
-            InputError: the weights are not those of the table, or a rule that the table lacks has gaps.
-        """
+        """Explain one; refused if a rule without its alignment has gaps, or if the weights are not those of the table."""
         if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
             alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
             raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
         inverse = self.model.direction == "target-to-source"
         read, written = pair.read[::-1] if inverse else pair.read
         known = self.model.source_vocabulary.id_of()
-        rnn = self._scores(pair)
+        # of every target of the source, then of the pair itself
+        rnn = self.scorer.log_probs(Pairs.of([*(option.read for option in pair.options), pair.read]))[:, 0]
         added = self._added(pair, rnn[:-1]) if pair.options else {}
         names = column_names(len(pair.options[0].scores), added) if pair.options else []
         scores = pair.options[pair.chosen].scores if pair.chosen is not None else []
@@ -260,12 +249,6 @@ class Explainer:
         # a score of Moses's own may agree by chance where there is one target only
         likely = range(len(TABLE_COLUMNS) * (len(scores) == 1), scores.shape[1])
         return {column: self.scorer.name for column in likely if agree[column]}
-
-    def _scores(self, pair: Lookup) -> Floats:
-        """The scorer's log p of every target of the source, then of the pair itself."""
-        read = [*(option.read for option in pair.options), pair.read]
-        scores: Floats = self.scorer.log_probs(Pairs.of(read))[:, 0]
-        return scores
 
     def _words(self, read: bytes, written: bytes) -> list[Word]:
         vocabulary = self.model.target_vocabulary
@@ -329,11 +312,7 @@ def explain_in_table(
     weights: Weights | None = None,
     advanced: Advanced = show_nothing,
 ) -> Explanation:
-    """Explain a pair, compared with what a table has.
-
-    Raises:
-        InputError: the table cannot be read, has other phrases, or is not the one that its signature is of.
-    """
+    """Explain a pair, compared with what a table has, which must be the one that its signature is of."""
     name, reading = find_input(table), Reading(model)
     added = recorded_names(signature_of(name))
     found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)

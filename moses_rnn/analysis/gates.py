@@ -7,24 +7,20 @@ r = 0, where the unit ignores its state; an update gate near z = 1, where the un
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.analysis.scored_table import Floats
+from moses_rnn.analysis.scored_table import Floats, Ints, Mask
 from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.networks.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import words
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 BINS = 10
 MOST = 0.5  # of the steps
@@ -83,21 +79,8 @@ class GateReport:
         return self.reset_active > MOST
 
 
-def histogram(means: Floats) -> list[int]:
-    """How many units have a mean within 0 to 0.1, 0.1 to 0.2, … 0.9 to 1."""
-    counts: list[int] = np.histogram(means, BINS, (0, 1))[0].tolist()
-    return counts
-
-
 def measure_gates(model: Model, pairs: Sequence[Pair], network: str, advanced: Advanced = show_nothing) -> GateReport:
-    """Run a network over phrases and look at its gates, which are summed up by the words that are read.
-
-    Args:
-        model: of the network.
-        pairs: a sample, in the network's words (of an encoder, only `read` counts).
-        network: "encoder" or "decoder".
-        advanced: called with how many phrases are done, and their share.
-    """
+    """Run an "encoder" or a "decoder" over a sample of phrases and sum up its gates by the words that are read."""
     is_encoder = network == "encoder"
     vocabulary = model.source_vocabulary if is_encoder else model.target_vocabulary
     names = [*map(readable, vocabulary.words), BEGINNING]
@@ -151,8 +134,8 @@ def as_text(report: GateReport) -> list[str]:
         "",
         "units by their mean gate:",
         _line("from", [f"{i / BINS:.1f}" for i in range(BINS)]),
-        _line("z (1 keeps)", histogram(report.z)),
-        _line("r (0 resets)", histogram(report.r)),
+        _line("z (1 keeps)", np.histogram(report.z, BINS, (0, 1))[0]),
+        _line("r (0 resets)", np.histogram(report.r, BINS, (0, 1))[0]),
         f"mean z from {report.z.min():.3f} to {report.z.max():.3f}, of all units {report.z.mean():.3f}",
         f"mean r from {report.r.min():.3f} to {report.r.max():.3f}, of all units {report.r.mean():.3f}",
         "",
@@ -164,7 +147,7 @@ def as_text(report: GateReport) -> list[str]:
     ]
 
 
-def _line(name: str, cells: Sequence[object]) -> str:
+def _line(name: str, cells: Iterable[object]) -> str:
     return f"  {name:<14}" + "".join(f"{cell!s:>6}" for cell in cells)
 
 

@@ -44,17 +44,9 @@ class KnownWords(NamedTuple):
 def compare_lengths(
     sources: Lines, references: Lines, outputs: Mapping[str, Lines], known: KnownWords | None = None
 ) -> LengthScores:
-    """Compare systems on sentences of different lengths.
+    """Compare systems on sentences of different lengths, and on those whose words a network all knows.
 
-    Args:
-        sources: as the systems read them; their words are counted.
-        references: their translations.
-        outputs: by system.
-        known: a network's words; with them the sentences without unknown words are a part too.
-
-    Raises:
-        InputError: a text is of another length than the source.
-        MosesRnnError: sacreBLEU is not installed.
+    Sources are as the systems read them; their words are counted. A text of another length than theirs is refused.
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):

@@ -64,11 +64,7 @@ def word_points(model: Model, side: str, count: int) -> tuple[list[str], Floats]
 
 
 def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
-    """The words of the "source" or "target" shortlist, and their embeddings; words × E.
-
-    Raises:
-        CheckpointError: the network has no embeddings of that side.
-    """
+    """The words of the "source" or "target" shortlist, and their embeddings, if the network has any; words × E."""
     network = model.network
     if side not in network.embeddings:
         expected = f"a network with embeddings of {side} words"
@@ -80,11 +76,8 @@ def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
 def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
     """Phrases or sentences as the one vector that the decoder begins with (Figure 5); labels and points × dimensions.
 
-    See `Model.summaries`. Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the
-    first one is kept.
-
-    Raises:
-        CheckpointError: the network has no such vector.
+    See `Model.summaries`; a network without such a vector is refused. Of phrases that the network cannot tell apart,
+    because their words are ``<unk>`` to it, the first one is kept.
     """
     ids_of = model.source_vocabulary.ids
     distinct: dict[tuple[int, ...], bytes] = {}
@@ -95,11 +88,7 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
 
 
 def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne", seed: int = 1) -> Map:
-    """Lay points out by one of METHODS and choose what to enlarge; equal points and seeds give equal maps.
-
-    Raises:
-        MosesRnnError: scikit-learn is not installed, or the vectors are too large for it.
-    """
+    """Lay points out by one of METHODS and choose what to enlarge; equal points and seeds give equal maps."""
     coordinates = principal_components(vectors)
     if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
         with np.errstate(all="ignore"):  # told below

@@ -22,10 +22,6 @@ Marks = npt.NDArray[np.bool_]
 Observe = Callable[[int], None]  # is told how many more sentences were scored
 
 
-def observe_nothing(_sentences: int) -> None:
-    """Where nobody looks."""
-
-
 @dataclass(frozen=True)
 class Contender:
     """A model to be compared.
@@ -62,35 +58,28 @@ class Scored:
         return mixture
 
     def perplexity(self, weights: npt.ArrayLike) -> float:
-        """Of the linear interpolation; raises as `perplexity`."""
+        """Of the linear interpolation."""
         return perplexity(self.mixed(weights), self.name)
 
 
 def score_text(
-    lines: Iterable[bytes], name: str, contenders: Sequence[Contender], observe: Observe = observe_nothing
+    lines: Iterable[bytes], name: str, contenders: Sequence[Contender], observe: Observe = lambda _sentences: None
 ) -> Scored:
-    """Score a text by all models.
+    """Score the lines of a text of that name by all models; those without words do not count.
 
-    Args:
-        lines: of the text; those without words do not count.
-        name: of the text, for messages.
-        contenders: the models.
-        observe: see `Observe`.
-
-    Raises:
-        InputError: it is empty.
-        MosesRnnError: a model fails; the error tells which, and at which text.
+    A text without any is refused. If a model fails, the error tells which, and at which text.
     """
     parts: list[tuple[Values, Marks, Marks]] = []
-    before = 0  # sentences
+    before, all_sentences = 0, sentences_of(lines)
     with placing(lambda row: f"{name}, sentence {before + row + 1:,}"):
-        for sentences in together(lines, observe):
+        for before in range(0, len(all_sentences), SENTENCES):
+            sentences = all_sentences[before : before + SENTENCES]
             values = np.stack([_word_log_probs(one, sentences, name) for one in contenders])
             unknown = np.zeros((2, values.shape[1]), np.bool_)
             for one in contenders:
                 unknown[0 if one.network else 1] |= one.model.unknown(sentences)
             parts.append((values, *unknown))
-            before += len(sentences)
+            observe(len(sentences))
     if not parts:
         raise InputError(f"{name}: expected sentences, found none")
     return Scored(name, *(np.concatenate(column, -1) for column in zip(*parts, strict=True)))
@@ -110,21 +99,8 @@ def sentences_of(lines: Iterable[bytes]) -> list[bytes]:
     return [sentence for sentence in ended if sentence.strip(b" \t")]
 
 
-def together(lines: Iterable[bytes], observe: Observe) -> Iterator[list[bytes]]:
-    """The sentences of a text in groups that are scored at once; each group is observed when it is done."""
-    sentences = sentences_of(lines)
-    for first in range(0, len(sentences), SENTENCES):
-        group = sentences[first : first + SENTENCES]
-        yield group
-        observe(len(group))
-
-
 def perplexity(log_probs: Values, text: str) -> float:
-    """exp of the mean cost.
-
-    Raises:
-        ScoreError: no float is as high; the text is named.
-    """
+    """exp of the mean cost; refused, by the text's name, if no float is as high."""
     cost = -float(log_probs.mean())
     try:
         return math.exp(cost)
@@ -154,10 +130,7 @@ def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[t
     """Rows of the table: what is interpolated, and the weight of each model.
 
     Beside an n-gram model, a network has the weight of the paper that it is from; so have networks of one kind, evenly.
-
-    Args:
-        contenders: networks, and n-gram models if there are any.
-        first: the text that decides the best weights.
+    The `first` text decides the best weights.
     """
     alone = np.eye(len(contenders))
     rows = [(one.name, weights, one.network) for one, weights in zip(contenders, alone, strict=True)]
@@ -181,13 +154,9 @@ def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[t
 
 
 def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str]:
-    """Lines of Markdown about a CSLM, and perhaps an n-gram model: a line a text.
+    """Lines of Markdown about a CSLM, and an n-gram model if there is a `weight` of the CSLM beside it: a line a text.
 
     Perplexities are over all tokens, but for those over the shortlist or over the n-gram model's words.
-
-    Args:
-        texts: scored by them.
-        weight: of the CSLM in the interpolation; None: there is no n-gram model.
     """
     head = ["text", "tokens", "outside the shortlist", "CSLM, shortlist only"]
     if weight is not None:

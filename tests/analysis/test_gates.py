@@ -7,7 +7,6 @@ from moses_rnn.analysis import gates as module
 from moses_rnn.analysis.gates import (
     BEGINNING,
     GateReport,
-    histogram,
     measure_gates,
 )
 from moses_rnn.analysis.phrase_samples import Pair
@@ -92,8 +91,3 @@ SIDES = [(0.0, False), (0.5, False), (0.51, True), (1.0, True)]
 def test_a_side_is_most_steps(share, expected):
     found = GateReport("encoder", 7, 21, *(np.array([value]) for value in (0.5, 0.5, share, share)), [], [])
     assert (found.long_term[0], found.short_term[0]) == (expected, expected)
-
-
-def test_histograms_have_ten_bins():
-    assert histogram(np.array([0.0, 0.05, 0.95, 1.0])) == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
-    assert histogram(np.full(4, 0.5)) == [0, 0, 0, 0, 0, 4, 0, 0, 0, 0]
