@@ -212,7 +212,7 @@ class Explainer:
     weights: Weights | None = None
 
     def __call__(self, pair: Lookup) -> Explanation:
-        """Explain one; refused if a rule without its alignment has gaps, or if the weights are not those of the table."""
+        """Explain one; refused if a rule has gaps but no alignment, or if the weights are not those of the table."""
         if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
             alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
             raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")

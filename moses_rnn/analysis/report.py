@@ -60,7 +60,7 @@ LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
 LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
 NATS, BINS = 1.0, 20  # of a column in a row's picture of costs; the last one holds all that costs more
 MOST_CHARACTERS = 300  # of a recorded value
-Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it shows how far it is
+Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it says how far it is
 
 
 class CostClass(NamedTuple):
@@ -264,7 +264,7 @@ def _proposals(
     model: Model, scorer: Scorer, selections: Sequence[SourceGroup], options: ReportOptions, announce: Announce
 ) -> list[Proposals]:
     """What the network writes for the sources of Table 2."""
-    announce("sampling targets", "sources")
+    announce("sampling targets", "")
     reading = Reading(model)
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
@@ -285,7 +285,7 @@ def _maps(model: Model, survey: Survey, options: ReportOptions, announce: Announ
     }
     for name, (labels, vectors) in points.items():
         if labels:
-            announce(f"mapping {name}", "points")
+            announce(f"mapping {name}", "")
             yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method, options.seed)
 
 
@@ -293,7 +293,7 @@ def _alignments(model: Model, options: ReportOptions, announce: Announce) -> lis
     """Of the first lines of the source text, if there is one, and the network's own translations."""
     if options.source_text is None:
         return []
-    announce("translating", "lines")
+    announce("translating", "")
     # of so many words the translation can always be drawn
     most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
     return alignment_maps.map_first(model, find_input(options.source_text), TEXT_LINES, most_words)

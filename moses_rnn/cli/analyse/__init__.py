@@ -10,10 +10,11 @@ import click
 from moses_rnn.cli.analyse.explain import explain
 from moses_rnn.cli.analyse.lengths import lengths
 from moses_rnn.cli.analyse.maps import map_
+from moses_rnn.cli.analyse.options import force_option, optional_output
 from moses_rnn.cli.analyse.parses import parses
 from moses_rnn.cli.analyse.prune import prune
 from moses_rnn.cli.analyse.report import report
-from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
+from moses_rnn.cli.analyse.tables import summary, targets
 from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, print_err, print_out, reports_errors, takes
 
 EPILOG = """\b
@@ -28,15 +29,7 @@ def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 
 
-for command in (
-    *TABLE_COMMANDS,
-    prune,
-    map_,
-    explain,
-    lengths,
-    parses,
-    report,
-):
+for command in (targets, summary, prune, map_, explain, lengths, parses, report):
     main.add_command(command)
 
 
@@ -66,19 +59,17 @@ class ResultsRequest:
 @click.option("--test", "tests", multiple=True, default=["test"], show_default=True, help="A test set; repeat it")
 @click.option("--seed", "seeds", multiple=True, required=True, help="Of a tuning; repeat it")
 @click.option("-o", "--output", help="Write all numbers as JSON")
-@click.option("--force", is_flag=True, help="Replace an existing output")
+@force_option
 @reports_errors
 @takes(ResultsRequest)
 def results(request: ResultsRequest) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
     from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
-    from moses_rnn.files.outputs import OutputFile
 
     place = Place(request.work, request.target, request.tests)
     comparison = compare_systems(place, request.systems, request.seeds)
-    if request.output:
-        with OutputFile(request.output, force=request.force) as file:
-            file.commit(as_json(comparison))
+    with optional_output(request.output, force=request.force) as file:
+        file.commit(as_json(comparison))
     for text in list_warnings(comparison):
         print_err(f"warning: {text}")
     print_out("\n".join(format_table(comparison)))

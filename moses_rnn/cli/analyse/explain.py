@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.analyse.options import force_option, open_phrase_network, progress
+from moses_rnn.cli.analyse.options import force_option, open_phrase_network, optional_output, progress
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_out, reports_errors, takes
 from moses_rnn.cli.options import choose_model, model_beside_option
 from moses_rnn.errors import InputError
@@ -54,10 +54,9 @@ def explain(request: Explain) -> None:
     folder = choose_model(request.model, request.phrase_table)
     check_inputs(folder, request.phrase_table, request.moses_ini)
     from moses_rnn.analysis.explain import as_json, as_text, explain_in_table, parse_pair
-    from moses_rnn.files.outputs import NoOutput, OutputFile
 
-    output, inputs = request.output, (request.phrase_table, request.moses_ini or "")
-    with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
+    inputs = (request.phrase_table, request.moses_ini or "")
+    with optional_output(request.output, *inputs, force=request.force) as file:
         model = open_phrase_network(folder)
         pair, weights = parse_pair(os.fsencode(request.pair), model.form), _weights(request)
         with progress() as advanced:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.analysis.grids import PICTURES
-from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files
+from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files, optional_output
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, print_out, reports_errors, takes
 from moses_rnn.cli.options import text_of
 
@@ -56,18 +55,14 @@ def lengths(request: LengthsRequest) -> None:
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
     from moses_rnn.analysis.plots import lengths_figure, picture
-    from moses_rnn.files.outputs import OutputFile
 
     kind = kind_of(request.output, PICTURES, "the table needs nothing") if request.output else ""
     texts = (request.source, request.reference, *request.outputs)
-    with ExitStack() as stack:
-        if request.output:
-            file = stack.enter_context(OutputFile(request.output, force=request.force, inputs=texts))
+    with optional_output(request.output, *texts, force=request.force) as file:
         outputs = {name: text_of(path) for name, path in named_files(request.outputs).items()}
         known = _known_words(request.model) if request.model else None
         scores = compare_lengths(text_of(request.source), text_of(request.reference), outputs, known)
-        if request.output:
-            file.commit(picture(lengths_figure, scores, kind=kind))
+        file.commit(picture(lengths_figure, scores, kind=kind) if kind else b"")
     print_out(LAYOUTS[request.layout](as_grid(scores)))
 
 

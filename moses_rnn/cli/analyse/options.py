@@ -14,6 +14,7 @@ from moses_rnn.errors import CheckpointError, InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.files.streams import Advanced
     from moses_rnn.scorers.open import Model
 
@@ -46,10 +47,7 @@ def open_table(path: str, column: int | None, name: str = "", *, by_table: bool 
 def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
     """The kind of file that an output's suffix asks for; refused before the long work if it cannot be made.
 
-    Args:
-        output: a name.
-        kinds: that there are.
-        otherwise: what can be written where pictures cannot be drawn.
+    `otherwise` says what can be written where pictures cannot be drawn.
     """
     from moses_rnn.analysis.plots import check_matplotlib
 
@@ -62,17 +60,20 @@ def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
     return kind
 
 
+def optional_output(output: str | None, *inputs: str, force: bool) -> OutputFile | NoOutput:
+    """A file, if one is asked for."""
+    from moses_rnn.files.outputs import NoOutput, OutputFile
+
+    return OutputFile(output, force=force, inputs=inputs) if output else NoOutput()
+
+
 def suffix_of(output: str) -> str:
     """What kind of file a name says it is."""
     return Path(output).suffix.removeprefix(".").lower()
 
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:
-    """Texts by what they are called in a table: the names of the files, or their paths if names are not enough.
-
-    Raises:
-        InputError: a text is given twice.
-    """
+    """Texts by what they are called in a table: the names of the files, or their paths if names are not enough."""
     names = [Path(path).name for path in paths]
     named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
     if len(named) != len(paths):
@@ -88,11 +89,7 @@ def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
 
 
 def open_phrase_network(folder: Path) -> Model:
-    """A model whose gates and summaries are known.
-
-    Raises:
-        CheckpointError: it cannot be read, or is of another network.
-    """
+    """A model whose gates and summaries are known; others are refused."""
     from moses_rnn.networks.encdec import ENCDEC
     from moses_rnn.scorers.open import open_model
 
@@ -104,11 +101,7 @@ def open_phrase_network(folder: Path) -> Model:
 
 
 def open_writer(folder: Path) -> Model:
-    """A model that has an encoder and a decoder.
-
-    Raises:
-        CheckpointError: it cannot be read, or is of a network that scores whole pairs alone.
-    """
+    """A model that has an encoder and a decoder; one that scores whole pairs alone is refused."""
     from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)

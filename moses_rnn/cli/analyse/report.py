@@ -6,28 +6,21 @@ import os
 import shlex
 import sys
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn.analysis.choices import ReportOptions
-from moses_rnn.cli.analyse.options import (
-    SORTED,
-    column_option,
-    force_option,
-    open_table,
-    open_writer,
-)
+from moses_rnn.cli.analyse.options import SORTED, column_option, force_option, open_table, open_writer, progress
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_err, print_out, reports_errors, takes
 from moses_rnn.cli.options import choose_model, model_beside_option
 from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.report import Findings
-    from moses_rnn.cli.progress import Display
     from moses_rnn.files.streams import Advanced
 
 EPOCH = "SOURCE_DATE_EPOCH"
@@ -62,29 +55,33 @@ def report(request: ReportOptions) -> None:
     from moses_rnn.files.streams import find_input
 
     path, made = find_input(request.phrase_table), _made()
-    with OutputFile(
-        request.output, force=request.force, inputs=(path, *filter(None, [request.source_text, request.results]))
-    ) as file:
+    inputs = (path, *filter(None, [request.source_text, request.results]))
+    with OutputFile(request.output, force=request.force, inputs=inputs) as file:
         findings = _gather(path, folder, request)
         file.commit(write_report(findings, made))
     if findings.missing:
-        print_err(
-            f"warning: {' and '.join(findings.missing)} not found: pip install 'moses-rnn[plot]' for all pictures"
-        )
+        missing = " and ".join(findings.missing)
+        print_err(f"warning: {missing} not found: pip install 'moses-rnn[plot]' for all pictures")
     print_out(f"The report is in {request.output}.")
 
 
 def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
     from moses_rnn.analysis.report import gather
+    from moses_rnn.files.streams import show_nothing
     from moses_rnn.networks.hardware import Compute
 
     model = open_writer(folder)
     scorer = model.make_scorer(Compute(precision="fp64"))
-    steps = _Steps(quiet=not sys.stderr.isatty())
-    try:
-        return gather(open_table(path, request.column, model.architecture.name), model, scorer, request, steps)
-    finally:
-        steps.close()
+    with ExitStack() as stack:
+
+        def announce(title: str, unit: str) -> Advanced:
+            """Begin a step; one that counts in units has a bar on a terminal."""
+            stack.close()
+            if sys.stderr.isatty():
+                print_err(f"{title} …")
+            return stack.enter_context(progress(unit)) if unit else show_nothing
+
+        return gather(open_table(path, request.column, model.architecture.name), model, scorer, request, announce)
 
 
 def _made() -> str:
@@ -97,30 +94,3 @@ def _made() -> str:
         raise MosesRnnError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
     command = shlex.join(["moses-rnn", *sys.argv[1:]])
     return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
-
-
-class _Steps:
-    """Shows on a terminal what is being done, and how far it is."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._display: Display | None = None
-
-    def __call__(self, title: str, unit: str) -> Advanced:
-        """Begin a step; its bar appears only once something of it is done."""
-        self.close()
-        if not self._quiet:
-            print_err(f"{title} …")
-        return partial(self._show, unit)
-
-    def _show(self, unit: str, done: int, share: float | None) -> None:
-        from moses_rnn.cli.progress import Display
-
-        self._display = self._display or Display(unit, quiet=self._quiet)
-        self._display.show(done, share)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        if self._display:
-            self._display.close()
-        self._display = None

@@ -17,12 +17,14 @@ from moses_rnn.cli.analyse.options import (
     kind_of,
     layout_option,
     open_table,
+    optional_output,
     progress,
 )
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_err, print_out, reports_errors, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
+    from moses_rnn.analysis.agreement import Scatter
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.analysis.targets import SourceGroup
     from moses_rnn.files.streams import Advanced
@@ -142,40 +144,33 @@ class SummaryRequest:
 def summary(request: SummaryRequest) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
     check_inputs(request.phrase_table)
-    from moses_rnn.analysis.agreement import (
-        compute_scatter,
-        groups_grid,
-        histogram_grid,
-        notes,
-        preferences_grid,
-        summarise,
-    )
-    from moses_rnn.analysis.grids import LAYOUTS, as_csv
-    from moses_rnn.files.outputs import NoOutput, OutputFile
+    from moses_rnn.analysis.agreement import compute_scatter, groups_grid, notes, preferences_grid, summarise
+    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.table.signatures import recorded_floor
 
     output = request.output
     kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""
     table, show = open_table(request.phrase_table, request.column), LAYOUTS[request.layout]
-    with OutputFile(output, force=request.force, inputs=(table.path,)) if output else NoOutput() as file:
+    with optional_output(output, table.path, force=request.force) as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
         figures = summarise(pairs, min_words=request.min_words, seed=SEED)
-        agreement = []
         if output:
-            from moses_rnn.analysis.plots import density_figure, picture
-
-            floor = recorded_floor(table.signature, table.column)
-            scatter = compute_scatter(pairs, floor=floor, seed=SEED)
-            drawn = kind in PICTURES
-            cells = b"" if drawn else f"{as_csv(histogram_grid(scatter))}\n".encode()
-            file.commit(picture(density_figure, scatter, kind=kind) if drawn else cells)
-            agreement = ["", show(groups_grid(scatter))]
+            scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=SEED)
+            file.commit(_drawn(scatter, kind))
     print_out(show(preferences_grid(figures)))
     if request.layout == "text":
         print_out("\n".join(notes(figures)))
-    if agreement:
-        print_out("\n".join(agreement))
+    if output:
+        print_out(f"\n{show(groups_grid(scatter))}")
 
 
-TABLE_COMMANDS = (targets, summary)
+def _drawn(scatter: Scatter, kind: str) -> bytes:
+    """Figure 3 as a picture, or its cells."""
+    from moses_rnn.analysis.agreement import histogram_grid
+    from moses_rnn.analysis.grids import as_csv
+    from moses_rnn.analysis.plots import density_figure, picture
+
+    if kind in PICTURES:
+        return picture(density_figure, scatter, kind=kind)
+    return f"{as_csv(histogram_grid(scatter))}\n".encode()
