@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.agreement import draw, pearson, ranks, spearman
+from moses_rnn.analysis.agreement import pearson, ranks, spearman
 
 
 def slow_pearson(x, y):
@@ -45,16 +45,3 @@ def test_correlations_are_those_of_their_definitions(x, y):
 def test_constants_have_no_correlation(x, y):
     assert pearson(np.array(x), np.array(y)) is None
     assert spearman(np.array(x), np.array(y)) is None
-
-
-def sampled(size=50, seed=1):
-    rows = np.arange(2000.0).reshape(1000, 2)
-    return draw(rows, np.random.default_rng(seed).random(1000), size)[:, 0].tolist()
-
-
-def test_every_row_is_as_likely():
-    """1 000 rows are drawn 50 at a time, 200 times: the mean of the 10 000 has a standard deviation of 2·289/100."""
-    drawn = [row for seed in range(200) for row in sampled(seed=seed)]
-    assert sum(drawn) / len(drawn) == pytest.approx(999, abs=30)
-    assert len(set(sampled())) == 50
-    assert sorted(sampled(size=5000)) == [2.0 * i for i in range(1000)]

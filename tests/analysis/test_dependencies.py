@@ -118,12 +118,6 @@ def test_any_order_of_actions_makes_a_tree_that_has_actions():
         assert run_actions(actions, words) == (made, 0, 0)
 
 
-def test_no_words_take_no_actions():
-    none = Dependencies((), (), ())
-    assert (find_actions(none), run_actions([], [])) == ([], (none, 0, 0))
-    assert not run_actions([], []).malformed
-
-
 EXECUTED = {  # actions, heads, labels, skipped, left over
     "right": ("SH SH LA:det SH LA:nsubj RA:root", (2, 3, 0), "det nsubj root", 0, 0),
     "nothing": ("", (0, 0, 0), "dep dep dep", 0, 3),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, column_names, look_up, parse_pair
+from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, look_up, parse_pair
 from moses_rnn.errors import InputError
 from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
@@ -74,48 +74,11 @@ def test_words_sum_to_the_score(variant, direction, pair):
     assert found.words[-1].word == "</s>"
 
 
-def test_words_and_what_is_not_known_of_them():
-    found = explain(b"qq a ||| u v", scorer=make_scorer(checkpoint()))
-    assert [(word.word, word.known) for word in found.words] == [("u", True), ("v", True), ("</s>", True)]
-    assert found.unknown == ["qq"]
-    found = explain(b"a ||| \xff \x1b</s>", scorer=Scorer(lambda s, t: np.zeros((len(s), 1))))
-    assert [(word.word, word.known) for word in found.words] == [
-        ("\\xff", False),
-        ("\\x1b</s>", False),
-        ("</s>", True),
-    ]
-
-
 def test_an_inverse_network_writes_the_source():
     of = checkpoint(direction="target-to-source")
     found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, scorer=Scorer(lambda s, t: -np.ones((len(s), 1))), added={})  # fmt: skip
     assert [word.word for word in found.words] == ["u", "v", "</s>"]
     assert found.unknown == ["qq"]
-
-
-# scores of a line, names that were added, names of all
-NAMES = [
-    (4, {}, ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical"]),
-    (5, {4: "RNN"}, ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical", "RNN"]),
-    (5, {}, ["score 1", "score 2", "score 3", "score 4", "score 5"]),
-    (3, {2: "RNN"}, ["score 1", "score 2", "RNN"]),
-    (4, {2: "RNN"}, ["score 1", "score 2", "RNN", "score 4"]),
-    (1, {0: "A", 1: "B"}, ["A"]),
-]
-
-
-@pytest.mark.parametrize(("columns", "added", "expected"), NAMES)
-def test_columns_have_names_where_they_are_known(columns, added, expected):
-    assert column_names(columns, added) == expected
-
-
-def test_columns_are_as_moses_takes_them():
-    found = explain(b"a b ||| w")
-    assert [(c.name, c.score, c.log) for c in found.columns[2:]] == [
-        ("direct phrase", 0.0, LOW),
-        ("direct lexical", 0.3, math.log(0.3)),
-        ("RNN", 0.2, math.log(0.2)),
-    ]
 
 
 FIVE = Weights([0, 0, 1, 0, 2], "moses.ini", 1)
@@ -185,11 +148,6 @@ def test_a_table_without_the_four_scores_has_no_known_direct_probability(added, 
     assert [column.name for column in found.columns[:3]] == ["score 1", "score 2", "RNN"]
 
 
-def test_a_table_and_weights_without_an_rnn():
-    found = explain(b"a b ||| u", UNSCORED, weights=Weights([0, 0, 1, 0], "i"), added={})
-    assert [rank.by for rank in found.ranks] == ["p(target|source)", "RNN", "weighted sum without RNN"]
-
-
 def test_a_pair_that_is_not_in_the_table():
     found = explain(b"a  b ||| z", weights=FIVE)
     assert (found.in_table, found.targets, found.columns) == (False, 3, [])
@@ -201,13 +159,6 @@ def test_a_pair_that_is_not_in_the_table():
     ]
     assert "  not in the table, which has 3 other targets of its source" in as_text(found)
     assert "  p(target|source): none of 3, as it is not in the table" in as_text(found)
-
-
-def test_a_source_that_is_not_in_the_table():
-    found = explain(b"g ||| z", weights=FIVE)
-    assert (found.in_table, found.targets, found.columns) == (False, 0, [])
-    assert found.ranks == [Rank("RNN", 1, 1, math.log(0.15))]
-    assert "  not in the table, nor is its source" in as_text(found)
 
 
 def test_the_nearest_phrases_are_others():
@@ -238,14 +189,6 @@ def test_a_rule_with_gaps_needs_its_alignment():
     line = rule + b" ||| .1 .1 .1 .1 ||| 1-1 ||| 1 1 1\n"
     found, _ = look_up(parse_blocks([line], "t", form=RULES), "t", parse_pair(rule, RULES), inverse=False)  # fmt: skip
     assert found.read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
-
-
-def test_what_rounds_to_zero_has_no_sign():
-    certain = Scorer(lambda sources, _targets: np.full((len(sources), 1), -1e-9))
-    text = "\n".join(as_text(explain(b"a b ||| u", [b"a b ||| u ||| .1 .2 .99999999 .3\n"], scorer=certain, added={})))
-    assert "RNN: log p = 0.0000, p = 1;" in text
-    assert "p(target|source): 1 of 1 (0.0000)" in text
-    assert "-0.0000" not in text
 
 
 # what was given as a pair, form; what is wrong

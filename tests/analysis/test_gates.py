@@ -6,7 +6,6 @@ import pytest
 from moses_rnn.analysis import gates as module
 from moses_rnn.analysis.gates import (
     BEGINNING,
-    GateReport,
     measure_gates,
 )
 from moses_rnn.analysis.phrase_samples import Pair
@@ -75,19 +74,3 @@ def test_blocks_and_duplicates_change_no_mean():
     np.testing.assert_allclose(many.z, one.z, atol=1e-6)
     np.testing.assert_allclose(many.update_active, one.update_active, atol=1e-12)
     assert done == [(i * PHRASES, i / 3) for i in (1, 2, 3)]
-
-
-def test_one_phrase_of_unknown_words_is_enough():
-    found = measure_gates(checkpoint(), [Pair(b"qq", b"")], "encoder")
-    assert found.steps == 2
-    assert {word for unit in found.remembering for word, _ in unit.highest + unit.lowest} == {"<unk>", "</s>"}
-
-
-# share of steps with an active gate, whether the unit counts
-SIDES = [(0.0, False), (0.5, False), (0.51, True), (1.0, True)]
-
-
-@pytest.mark.parametrize(("share", "expected"), SIDES)
-def test_a_side_is_most_steps(share, expected):
-    found = GateReport("encoder", 7, 21, *(np.array([value]) for value in (0.5, 0.5, share, share)), [], [])
-    assert (found.long_term[0], found.short_term[0]) == (expected, expected)

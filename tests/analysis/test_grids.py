@@ -60,13 +60,6 @@ def test_json_lines_have_an_object_a_row():
     assert as_json_lines(Grid("", ("a",), [])) == ""
 
 
-@pytest.mark.parametrize("render", [as_text, as_markdown, as_csv, as_tsv])
-def test_a_grid_without_rows_has_its_header(render):
-    text = render(Grid("", ("name", "n"), []))
-    assert "name" in text
-    assert "Figures" not in text
-
-
 def test_groups_are_named_once_where_people_read():
     grid = Grid("", ("g", "h", "x"), [("a", 1, "x"), ("a", 1, "x"), ("a", 2, "x"), ("b", 2, "x")], group_columns=2)
     assert as_markdown(grid).split("\n")[2:] == ["| a | 1 | x |", "|  |  | x |", "| a | 2 | x |", "| b | 2 | x |"]

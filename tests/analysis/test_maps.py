@@ -8,7 +8,6 @@ import pytest
 
 from moses_rnn.analysis import maps
 from moses_rnn.analysis.maps import (
-    agreement,
     all_embeddings,
     check_method,
     choose_zooms,
@@ -16,7 +15,6 @@ from moses_rnn.analysis.maps import (
     nearest,
     phrase_points,
     principal_components,
-    word_points,
 )
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
@@ -41,14 +39,6 @@ def clusters(count=4, each=15, dimensions=6, seed=1):
 
 def labels(points):
     return [f"p{i}" for i in range(len(points))]
-
-
-def test_words_are_the_most_frequent_without_special_ones():
-    model = checkpoint()
-    found, vectors = word_points(model, "source", 3)
-    assert found == ["a", "b", "c"]
-    assert vectors.tolist() == model.network.encoder.embedding[2:5].tolist()
-    assert word_points(model, "target", 99)[0] == ["u", "v", "w", "x", "y", "z"]
 
 
 def test_words_of_a_language_model_are_those_that_it_predicts():
@@ -136,20 +126,6 @@ def test_tsne_keeps_clusters_and_is_repeatable(monkeypatch):
     assert (found // 15 == np.arange(60)[:, None] // 15).mean() > 0.99
     monkeypatch.setattr(maps, "PERPLEXITY", 3)
     assert draw_map("t", labels(points), points).coordinates.tolist() != first.tolist()
-
-
-def test_the_nearest_are_others_in_order():
-    found, distances = nearest(np.array([[0.0], [1], [3], [3]]), 3)
-    assert found[:2].tolist() == [[1, 2, 3], [0, 2, 3]]
-    assert found[2, 0] == 3
-    assert distances[1].tolist() == [1, 2, 2]
-
-
-def test_agreement_is_the_share_of_true_neighbours():
-    points = clusters(each=11)
-    assert agreement(points, points).tolist() == [1] * 44
-    scattered = np.random.default_rng(2).normal(size=(44, 2))
-    assert agreement(points, scattered).mean() == pytest.approx(10 / 43, abs=0.05)  # by chance
 
 
 def test_zooms_are_true_parts_apart_from_each_other():

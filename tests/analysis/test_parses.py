@@ -130,8 +130,3 @@ def test_baselines_of_attachments_by_hand():
     before, behind = compare_attachments([SENTENCE, other], {}).rows
     assert before == ["on the word before", "0.00", 0, 0, "16.67", "0.00", "0.00"]
     assert behind == ["on the next word", "0.00", 0, 0, "66.67", "50.00", "50.00"]
-
-
-def test_sentences_without_words_have_no_figures():
-    grid = compare_attachments([Dependencies((), (), ())], {"it": [b""]})
-    assert grid.rows[0] == ["it", "0.00", 0, 0, None, None, "100.00"]

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from moses_rnn.analysis import perplexity as perplexity_module
 from moses_rnn.analysis.perplexity import (
@@ -78,34 +76,12 @@ def test_the_best_weights(probabilities, expected):
     assert weights == pytest.approx(expected, abs=1e-4)
 
 
-MODELS = st.integers(1, 4).flatmap(
-    lambda count: st.lists(st.tuples(*[st.floats(1e-6, 1)] * count), min_size=1, max_size=12)
-)
-
-
-@settings(deadline=None, max_examples=50)
-@given(MODELS)
-def test_no_corner_and_no_even_mixture_is_better(words):
-    text = scored(*map(list, zip(*words, strict=True)))
-    count = len(text.log_probs)
-    best = mean_cost(text, best_weights(text)) * len(words)
-    others = [*np.eye(count).tolist(), [1 / count] * count]
-    assert best <= min(mean_cost(text, weights) for weights in others) * len(words) + 1e-3
-
-
 def test_the_likelihood_is_within_a_millionth_of_the_highest():
     random = np.random.default_rng(3)
     text = scored(*random.dirichlet(np.ones(20), size=3))
     best = mean_cost(text, best_weights(text)) * 20
     steps = [(i / 40, j / 40, (40 - i - j) / 40) for i in range(41) for j in range(41 - i)]
     assert best <= min(mean_cost(text, weights) for weights in steps) * 20 + 1e-6
-
-
-def test_only_words_that_all_know_are_known():
-    text = scored([0.5, 0.1, 0.2], [0.1, 0.3, 0.4], outside=[False, True, False])
-    text = text.only(~text.outside)
-    assert np.exp(text.log_probs).tolist() == [pytest.approx([0.5, 0.2]), pytest.approx([0.1, 0.4])]
-    assert not text.outside.any()
 
 
 class Fixed(LanguageModel):
@@ -166,14 +142,6 @@ def test_rows_of_the_table(networks, n_grams, expected):
     for _, weights in rows:
         assert len(weights) == len(models)
         assert sum(weights) == pytest.approx(1)
-
-
-def test_the_weights_of_an_even_mixture_beside_an_n_gram_model():
-    models = contenders("rnnlm", "rnnlm", "rnnlm", n_grams=1)
-    rows = dict(interpolations(models, score_text([b"le chat"], "dev.fr", models)))
-    assert rows["the 3 networks evenly"] == pytest.approx([1 / 3] * 3 + [0])
-    assert rows["0.75 the 3 networks evenly, 0.25 lm0"] == pytest.approx([0.25] * 4)
-    assert rows["0.75 rnnlm.1, 0.25 lm0"].tolist() == [0, 0.75, 0, 0.25]
 
 
 CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")

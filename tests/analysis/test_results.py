@@ -16,7 +16,6 @@ from moses_rnn.analysis.results import (
     format_table,
     list_warnings,
     odd_weights,
-    share_different,
 )
 from moses_rnn.errors import InputError
 
@@ -80,12 +79,6 @@ def test_phrases_of_a_segmented_translation():
     ]
 
 
-def test_share_of_other_phrases():
-    a, b, c = (Chosen(0, i, i, "x") for i in range(3))
-    assert share_different(frozenset({a, b}), frozenset({b, c})) == 0.5
-    assert share_different(frozenset(), frozenset({a})) == 0.0
-
-
 @pytest.mark.parametrize(
     ("weights", "warnings"),
     [
@@ -130,21 +123,3 @@ def test_systems_on_lists_are_marked(work):
     assert lines[2].startswith("| Baseline |")
     assert lines[3].startswith("| +RNN* |")
     assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
-
-
-def test_a_table_extended_is_said_to_have_the_weights_of_another(work):
-    for path in (work / "decode").glob("rnn.*"):
-        path.rename(path.with_name(path.name.replace("rnn.", "rnn-extended.")))
-    (work / "tune" / "rnn.1").rename(work / "tune" / "rnn-extended.1")
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn-extended"], ["1"], samples=20)))
-    assert lines[3].startswith("| +RNN+extended |")
-    assert lines[-1].startswith("+RNN+extended: the table of the system without it, with phrase pairs")
-
-
-def test_systems_that_translate_by_themselves_are_named(work):
-    for path in (work / "decode").glob("rnn.*.fr"):
-        path.rename(path.with_name(path.name.replace("rnn.", "rnnsearch.")))
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnnsearch"], ["1"], samples=20)))
-    assert lines[3].startswith("| RNNsearch | 100.00 |")
-    assert lines[3].endswith("|  |")  # no phrases
-    assert lines[6].startswith("RNNsearch: without Moses; a seed is that of a network,")

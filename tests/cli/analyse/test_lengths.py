@@ -1,10 +1,8 @@
 """moses-rnn analyse lengths: the table, the picture, what is refused."""
 
-import sys
-
 import pytest
 
-from tests.cli.analyse.calls import invoke, seen
+from tests.cli.analyse.calls import invoke
 from tests.translation.sentences import saved_model
 
 SOURCE = ["s2 s3 s4 s5", "s9 s2", "s2 " * 10 + "s3"]
@@ -44,12 +42,3 @@ def test_a_picture(texts, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
     invoke("lengths", *texts, "-o", "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_pictures_alone_need_matplotlib(texts, tmp_path, monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    done = seen("lengths", *texts, "-o", "curves.svg")
-    assert (done.exit_code, "pip install 'moses-rnn[plot]' (the table needs nothing)" in done.stderr) == (1, True)
-    assert not (tmp_path / "curves.svg").exists()
-    assert seen("lengths", *texts).exit_code == 0
