@@ -18,9 +18,11 @@ from moses_rnn.analysis.phrase_samples import PhraseSample, read_for_network
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
-from moses_rnn.networks.inspection import word_log_probs
-from moses_rnn.networks.vocabulary import END, Vocabulary
+from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.inspection import stepped_log_probs
+from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.base import Scorer
+from moses_rnn.scorers.ensembles import Writer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
@@ -184,11 +186,26 @@ class Explanation:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def name_words(vocabulary: Vocabulary, written: Sequence[bytes], log_probs: Sequence[float]) -> list[Word]:
-    """Words that a network writes, and the ``</s>`` behind them, with the log-probability of each."""
-    known = vocabulary.id_of()
-    pairs = zip([*written, END], log_probs, strict=True)
-    return [Word(readable(word), log_prob, word == END or word in known) for word, log_prob in pairs]
+def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explanation:
+    """What any network says of a pair, without a table; `scorer` has the name of its column in a scored table."""
+    if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
+        alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
+        raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
+    read, written = map(words, pair.read[::-1] if model.inverse else pair.read)
+    reads, writes = model.source_vocabulary, model.target_vocabulary
+    log_probs = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), writes.ids(written))
+    known, own = reads.id_of(), writes.id_of()
+    return Explanation(
+        source=readable(pair.source),
+        target=readable(pair.target),
+        scorer=scorer.name,
+        log_prob=float(scorer.log_probs(Pairs.of([pair.read]))[0, 0]),
+        words=[
+            Word(readable(word), log_prob, word == END or word in own)
+            for word, log_prob in zip([*written, END], log_probs, strict=True)
+        ],
+        unknown=[readable(word) for word in read if word not in known],
+    )
 
 
 def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
@@ -199,7 +216,7 @@ def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Explainer:
-    """Explains pairs by a network and a scorer of its scores, called by the name of its column in a scored table.
+    """Explains pairs beside a table by a network and a scorer of its scores.
 
     `others` are phrases that the network reads, of which the nearest are named; `added` are the names of the columns
     that the table had not before it was scored, by column.
@@ -212,31 +229,22 @@ class Explainer:
     weights: Weights | None = None
 
     def __call__(self, pair: Lookup) -> Explanation:
-        """Explain one; refused if a rule has gaps but no alignment, or if the weights are not those of the table."""
-        if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
-            alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
-            raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
-        inverse = self.model.direction == "target-to-source"
-        read, written = pair.read[::-1] if inverse else pair.read
-        known = self.model.source_vocabulary.id_of()
-        # of every target of the source, then of the pair itself
-        rnn = self.scorer.log_probs(Pairs.of([*(option.read for option in pair.options), pair.read]))[:, 0]
-        added = self._added(pair, rnn[:-1]) if pair.options else {}
+        """Explain one; refused if the weights are not those of the table."""
+        found = explain_words(self.model, self.scorer, pair)
+        rnn = np.zeros(0)  # log p of every target of the source
+        if pair.options:
+            rnn = self.scorer.log_probs(Pairs.of([option.read for option in pair.options]))[:, 0]
+        added = self._added(pair, rnn) if pair.options else {}
         names = column_names(len(pair.options[0].scores), added) if pair.options else []
         scores = pair.options[pair.chosen].scores if pair.chosen is not None else []
-        return Explanation(
-            source=readable(pair.source),
-            target=readable(pair.target),
+        return replace(
+            found,
             in_table=pair.chosen is not None,
             targets=len(pair.options),
-            scorer=self.scorer.name,
-            log_prob=float(rnn[-1]),
-            words=self._words(read, written),
-            unknown=[readable(word) for word in words(read) if word not in known],
             columns=[Column(name, score, log_of(score)) for name, score in zip(names, scores, strict=False)],
-            ranks=list(self._ranks(pair, names, min([*added, len(names)]), rnn)),
+            ranks=list(self._ranks(pair, names, min([*added, len(names)]), rnn, found.log_prob)),
             table_limit=self.weights.table_limit if self.weights else None,
-            neighbours=self._neighbours(read),
+            neighbours=self._neighbours(pair.read[self.model.inverse]),
         )
 
     def _added(self, pair: Lookup, rnn: Floats) -> Mapping[int, str]:
@@ -250,20 +258,16 @@ class Explainer:
         likely = range(len(TABLE_COLUMNS) * (len(scores) == 1), scores.shape[1])
         return {column: self.scorer.name for column in likely if agree[column]}
 
-    def _words(self, read: bytes, written: bytes) -> list[Word]:
-        vocabulary = self.model.target_vocabulary
-        source = self.model.source_vocabulary.ids(words(read))
-        log_probs = word_log_probs(self.model.network, source, vocabulary.ids(words(written))).tolist()
-        return name_words(vocabulary, words(written), log_probs)
-
-    def _ranks(self, pair: Lookup, names: list[str], own: int, rnn: Floats) -> Iterator[Rank]:
+    def _ranks(self, pair: Lookup, names: list[str], own: int, rnn: Floats, log_prob: float) -> Iterator[Rank]:
         logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
         if own >= len(TABLE_COLUMNS):
             yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
-        new = pair.chosen is None
-        yield _rank(self.scorer.name, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
+        if pair.chosen is None:
+            yield _rank(self.scorer.name, np.append(rnn, log_prob), len(rnn))
+        else:
+            yield _rank(self.scorer.name, rnn, pair.chosen)
         if self.weights and pair.options:
-            yield from self._weighted(logs, names, rnn[:-1], pair.chosen)
+            yield from self._weighted(logs, names, rnn, pair.chosen)
 
     def _weighted(self, logs: Floats, names: list[str], rnn: Floats, chosen: int | None) -> Iterator[Rank]:
         """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""

@@ -95,18 +95,9 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     return _in_order(blocks, model)
 
 
-@torch.no_grad()
-def word_log_probs(model: EncDec, source: Phrase, target: Phrase) -> npt.NDArray[np.float64]:
-    """log p(y_t | y_<t, e) of each target word, then of ``</s>``; natural; words + 1. Their sum is log p(f|e)."""
-    device = model.decoder.b_V.device
-    read, written = Batch.from_lists([source], device), Batch.from_lists([target], device)
-    log_probs = model.word_log_probs(read, written, torch.zeros(1, dtype=torch.int64, device=device))
-    return _array(log_probs).astype(np.float64)
-
-
 @torch.inference_mode()
 def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
-    """The same of any network that writes, and as often as there are words and ``</s>``; natural."""
+    """log p(y_t | y_<t, e) of each target word, then of ``</s>``, by any network that writes; natural; words + 1."""
     terms, _ = stepper.read(np.array(source, np.int64), np.array([len(source)], np.int64))
     prefixes, log_probs = stepper.start(terms), []
     for word in target:

@@ -15,6 +15,7 @@ from moses_rnn.analysis.maps import (
     nearest,
     phrase_points,
     principal_components,
+    word_points,
 )
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError

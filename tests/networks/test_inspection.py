@@ -11,7 +11,6 @@ from moses_rnn.networks.inspection import (
     encoder_gates,
     summaries,
     word_embeddings,
-    word_log_probs,
 )
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID
@@ -79,16 +78,6 @@ def test_decoder_gates_equal_the_scalar_equations(switches):
     weights = weights_of(model)
     expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
     assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
-
-
-@every_switch
-def test_word_log_probs_equal_the_scalar_equations(switches):
-    model = encdec_network(switches)
-    for source, target in PAIRS:
-        words = [*target, END_ID]
-        p = reference.distributions(weights_of(model), [*source, END_ID], words, switches)
-        expected = [np.log(of_word[word]) for of_word, word in zip(p, words, strict=True)]
-        np.testing.assert_allclose(word_log_probs(model, source, target), expected, atol=1e-12)
 
 
 def test_a_phrase_depends_on_no_other():
