@@ -248,8 +248,7 @@ def list_warnings(results: Json) -> Iterator[str]:
     """What should make a user doubt the results."""
     for name, system in results["systems"].items():
         for record in system["runs"]:
-            for text in record["warnings"]:
-                yield f"{name}, seed {record['seed']}: {text}"
+            yield from (f"{name}, seed {record['seed']}: {text}" for text in record["warnings"])
 
 
 def as_json(results: Json) -> bytes:
@@ -258,60 +257,45 @@ def as_json(results: Json) -> bytes:
 
 
 def format_table(results: Json) -> Iterator[str]:
-    """The lines of the table, of the text below it included, from what `results.compare_systems` returns."""
-    rows, tests = read_systems(), results["tests"]
-    first_name, first = next(iter(results["systems"].items()))
-    baseline = _title(rows.get(first_name), first_name)
-    header = _header(tests, baseline)
-    yield f"| {' | '.join(header)} |"
-    yield "|" + "---|" * len(header)
-    for name, system in results["systems"].items():
-        yield f"| {' | '.join(_cells(rows.get(name), name, system, first, tests))} |"
+    """The lines of the table, of the text below it included, from what `compare_systems` returns."""
+    rows, systems = read_systems(), results["systems"]
+    titles = {name: rows[name].title if name in rows else name for name in systems}
+    first = next(iter(systems))
+    columns = {name: list(_columns(titles, systems, name, results["tests"])) for name in systems}
+    yield f"| {' | '.join(header for header, _ in columns[first])} |"
+    yield "|" + "---|" * len(columns[first])
+    for cells in columns.values():
+        yield f"| {' | '.join(cell for _, cell in cells)} |"
     yield ""
-    yield _caption(results, baseline)
-    if any(system["on_lists"] for system in results["systems"].values()):
+    yield _caption(results, titles[first])
+    if any(system["on_lists"] for system in systems.values()):
         yield ON_LISTS
-    of_these = [rows[name] for name in results["systems"] if name in rows]
-    if extended := [row.title for row in of_these if row.kind == "extended"]:
-        yield f"{', '.join(extended)}: {EXTENDED}"
-    if by_themselves := [row.title for row in of_these if row.kind == "self"]:
-        yield f"{', '.join(by_themselves)}: {BY_THEMSELVES}"
+    for kind, text in (("extended", EXTENDED), ("self", BY_THEMSELVES)):
+        if named := [titles[name] for name in systems if name in rows and rows[name].kind == kind]:
+            yield f"{', '.join(named)}: {text}"
 
 
-def _title(row: System | None, name: str) -> str:
-    return row.title if row else name
-
-
-def _header(tests: list[str], baseline: str) -> list[str]:
-    header = ["system", "dev BLEU"]
-    for test in tests:
-        header += [f"{test} BLEU", f"against {baseline}", "p by seed"]
-    header += ["p, all sets"] * (len(tests) > 1)
-    return [*header, "chrF", "phrases chosen differently"]
-
-
-def _cells(row: System | None, name: str, system: Json, first: Json, tests: list[str]) -> list[str]:
-    cells = [_title(row, name) + ("*" if system["on_lists"] else ""), _spread(system["dev_BLEU"])]
+def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[str]) -> Iterator[tuple[str, str]]:
+    """The headers of a system's cells, and the cells; the first system is what others are compared with."""
+    system, (baseline, first) = systems[name], next(iter(systems.items()))
+    is_compared = any("p" in record for record in system["runs"])
+    yield "system", titles[name] + "*" * system["on_lists"]
+    yield "dev BLEU", _spread(system["dev_BLEU"])
     for test in tests:
         difference = system[f"{test}_BLEU"]["mean"] - first[f"{test}_BLEU"]["mean"]
-        ps = _ps(system, f"{test}_p")
-        cells += [_spread(system[f"{test}_BLEU"]), f"{difference:+.2f}" if ps else "", ps]
-    cells += [_ps(system, "p")] * (len(tests) > 1)
-    return [
-        *cells,
-        ", ".join(_spread(system[f"{test}_chrF"]) for test in tests),
-        _share_different(system),
-    ]
+        yield f"{test} BLEU", _spread(system[f"{test}_BLEU"])
+        yield f"against {titles[baseline]}", f"{difference:+.2f}" if is_compared else ""
+        yield "p by seed", _ps(system, f"{test}_p")
+    if len(tests) > 1:
+        yield "p, all sets", _ps(system, "p")
+    yield "chrF", ", ".join(_spread(system[f"{test}_chrF"]) for test in tests)
+    shares = [record["phrases_chosen_differently"] for record in system["runs"]]
+    yield "phrases chosen differently", f"{mean(shares):.0%}" if is_compared and None not in shares else ""
 
 
 def _ps(system: Json, key: str) -> str:
     """Of all runs; nothing for the system that others are compared with."""
     return ", ".join(f"{record[key]:.3f}" for record in system["runs"] if key in record)
-
-
-def _share_different(system: Json) -> str:
-    shares = [record["phrases_chosen_differently"] for record in system["runs"]]
-    return f"{mean(shares):.0%}" if _ps(system, "p") and None not in shares else ""
 
 
 def _spread(value: Mapping[str, float | None]) -> str:

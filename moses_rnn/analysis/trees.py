@@ -55,14 +55,8 @@ class Rebuilt(NamedTuple):
 def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
     """The trees of a treebank, each on one line or on several.
 
-    A bracket without a label around a whole tree, as the Penn Treebank has it, counts for nothing.
-
-    Args:
-        lines: with or without their ends.
-        name: of the file, for messages.
-
-    Raises:
-        FormatError: a line does not go on with a tree, or the last tree has no end.
+    A bracket without a label around a whole tree, as the Penn Treebank has it, counts for nothing. What is no tree, or
+    has no end, is refused by the file's name.
     """
     begins, depth, block = 1, 0, list[bytes]()
     for number, line in enumerate(lines, 1):
@@ -158,16 +152,12 @@ def count_trees(tokens: Iterable[bytes]) -> int:
 
 
 def rebuild(written: Sequence[bytes], words: Sequence[bytes]) -> Rebuilt:
-    """Make a tree of what a network wrote, whatever that is.
+    """Make a tree of the words of a sentence and of the tokens that a network wrote, whatever they are.
 
     In this order: tokens of no tree are dropped; a closer closes the innermost open bracket whatever its label, or is
     dropped if none is open; open brackets are closed at the end; surplus XX are dropped from the end, missing ones put
     before the last closer; brackets without words are dropped. Several trees stay as they are. All but one tree is
     malformed, and so is all that had to be changed.
-
-    Args:
-        written: tokens.
-        words: of the sentence.
     """
     tokens = _without_empty(_with_words(_balanced(written), len(words)))
     tree = Tree(tuple(words), (WORD,) * len(words), tuple(tokens))
