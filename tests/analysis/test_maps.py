@@ -19,16 +19,12 @@ from moses_rnn.analysis.maps import (
 )
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.networks.cells import ENCDEC_OF_CELLS
-from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from tests.analysis.attentive import lstm, search
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
-from tests.networks import reference_cells
 from tests.networks.checkpoints import cslm_checkpoint
-from tests.networks.networks import CSLM_VOCABULARY, PAPERS, cell_network, cslm_network, weights_of
+from tests.networks.networks import CSLM_VOCABULARY, cslm_network
 from tests.scorers.bigrams import random_stepper
-from tests.scorers.pairs import SOURCE, TARGET
 
 
 def clusters(count=4, each=15, dimensions=6, seed=1):
@@ -50,16 +46,6 @@ def test_words_of_a_language_model_are_those_that_it_predicts():
     assert all_embeddings(model, "target")[1].tolist() == model.network.embedding[2:6].tolist()  # without that of <s>
     with pytest.raises(CheckpointError, match="expected a network with embeddings of source words, found: CSLM"):
         word_points(model, "source", 3)
-
-
-@pytest.mark.parametrize("cell", ["tanh", "lstm"])
-def test_phrases_of_other_cells_are_their_summaries(cell):
-    of_cells = Model(ENCDEC_OF_CELLS, cell_network(PAPERS[cell]), {"source": SOURCE, "target": TARGET})
-    found, vectors = phrase_points(of_cells, [b"s2 s3", b"s4"])
-    assert found == ["s2 s3", "s4"]
-    network, ids = of_cells.network, [[*SOURCE.ids([b"s2", b"s3"]), END_ID], [*SOURCE.ids([b"s4"]), END_ID]]
-    expected = [reference_cells.summary(weights_of(network), one, PAPERS[cell]) for one in ids]
-    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
@@ -97,12 +83,9 @@ def test_principal_components_are_the_axes_of_an_ellipse():
 # points that are too few, equal or flat for a map: what comes out all the same
 DEGENERATE = [
     np.zeros((1, 5)),
-    np.zeros((2, 5)),
     np.ones((30, 5)),
-    np.arange(4.0)[:, None],
     np.arange(40.0)[:, None],
     np.repeat(np.eye(5), 8, axis=0),
-    np.eye(6),
     np.concatenate([np.zeros((40, 3)), np.eye(3), -np.eye(3)]),
 ]
 
