@@ -21,7 +21,7 @@ import numpy as np
 from markupsafe import Markup
 
 from moses_rnn import __version__
-from moses_rnn.analysis import alignment_maps, gates, maps, plots
+from moses_rnn.analysis import alignment_maps, gates, maps, plots, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
 from moses_rnn.analysis.choices import ReportOptions
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, Option
@@ -37,7 +37,7 @@ from moses_rnn.analysis.scored_table import (
     split_by_count,
 )
 from moses_rnn.analysis.targets import SourceGroup, long_sources
-from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning, weigh
+from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input
 from moses_rnn.networks.encdec import ENCDEC
@@ -327,6 +327,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
         "base64": lambda data: base64.b64encode(data).decode(),
         "sha256": lambda text: hashlib.sha256(text.encode()).digest(),
         "exp": math.exp,
+        "signed": lambda value: "–" if value is None else f"{value:+.2f}",
         "fixed": lambda value, digits: f"{value:z.{digits}f}",
         "share": lambda value: "–" if value is None else f"{value:.1%}",
         "common": lambda counts, most: sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most],
@@ -338,8 +339,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
     text = template.render(
         f=findings,
         name=Path(findings.table.path).name,
-        cards=cards(findings),
-        observations=observations(findings.summary, findings.literalness),
+        verdicts=verdicts,
         facts=list(_facts(findings)),
         weights=list(_weights(findings)),
         totals=totals,
