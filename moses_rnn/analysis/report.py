@@ -10,7 +10,7 @@ import base64
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -36,7 +36,7 @@ from moses_rnn.analysis.scored_table import (
     length,
     split_by_count,
 )
-from moses_rnn.analysis.targets import SourceGroup, long_sources
+from moses_rnn.analysis.targets import LongSources, SourceGroup
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input
@@ -78,12 +78,13 @@ class Disputed(NamedTuple):
 
     by: str
     rank: int
-    source: int  # its number
-    target: int  # its number among the source's own
+    seen: float  # how often the source was extracted
+    pair: int  # the line, from 0
+    targets: range  # the lines of all targets of its source
 
 
 class Dispute(NamedTuple):
-    """The same, explained; `seen` is how often the source was extracted."""
+    """The same, explained."""
 
     by: str
     rank: int
@@ -93,14 +94,10 @@ class Dispute(NamedTuple):
 
 @dataclass
 class Survey:
-    """What is in a table's lines; words are running words, and unknown ones are ``<unk>`` to the network.
-
-    `kept` are the lines of the sources whose numbers are `chosen`.
-    """
+    """What is in a table's lines; words are running words, and unknown ones are ``<unk>`` to the network."""
 
     reading: Reading
     options: ReportOptions
-    chosen: Collection[int] = ()
     lines: int = 0
     sources: int = 0
     source_words: int = 0
@@ -109,22 +106,17 @@ class Survey:
     target_unknown: Counter[bytes] = field(default_factory=Counter)
     target_words: list[int] = field(default_factory=list)  # of each line, as the network reads them
     lexical: list[float] = field(default_factory=list)  # log lex(target | source) a word of the target, of each line
-    kept: dict[int, Sequence[TableLine]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.phrases = PhraseSample(self.options.phrases, self.options.seed)
         self.long_phrases = PhraseSample(self.options.points, self.options.seed)
 
-    def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
-        """Hand sources on, and look at each."""
-        for lines in sources:
-            if self.sources in self.chosen:
-                self.kept[self.sources] = lines
-            self.sources += 1
-            self.lines += len(lines)
-            for line in lines:
-                self._look(line)
-            yield lines
+    def add(self, lines: Sequence[TableLine]) -> None:
+        """Look at all lines of a source."""
+        self.sources += 1
+        self.lines += len(lines)
+        for line in lines:
+            self._look(line)
 
     def _look(self, line: TableLine) -> None:
         source, target = self.reading.pair(line)
@@ -198,17 +190,11 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
     reading.check_form(table.path, table.form)
     tuning = read_tuning(find_input(options.results)) if options.results else None
     alignments = _alignments(model, options, announce)
-    pairs = table.pairs(announce("comparing scores", "lines"))
+    survey = Survey(reading, options)
+    chooser = LongSources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=seed)
+    pairs = table.pairs(announce("reading the table", "lines"), survey.add, chooser.add)
+    selections = chooser.groups()
     can_explain = model.architecture is ENCDEC
-    disputed = find_disputes(pairs) if can_explain else []
-    survey = Survey(reading, options, {dispute.source for dispute in disputed})
-    selections = long_sources(
-        survey.watch(table.sources(announce("counting and choosing", "lines"))),
-        options.sources,
-        min_words=MIN_WORDS,
-        min_targets=TOP,
-        seed=seed,
-    )
     phrases = [phrase for (phrase,) in survey.phrases.items()]
     return Findings(
         table=table,
@@ -223,7 +209,9 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
         proposals=_proposals(model, scorer, selections, options, announce),
         gates=_gates(model, phrases, announce) if can_explain and phrases else None,
         maps=dict(_maps(model, survey, options, announce)),
-        disputes=_explain(disputed, Explainer(model, scorer, phrases, recorded_names(table.signature)), table, survey),
+        disputes=list(_disputes(pairs, table, Explainer(model, scorer, phrases, recorded_names(table.signature))))
+        if can_explain
+        else [],
         costs=costs_by_class(pairs, np.array(survey.target_words)),
         tuning=tuning,
         alignments=alignments,
@@ -244,20 +232,19 @@ def find_disputes(pairs: Pairs) -> list[Disputed]:
         limits = np.full(len(begins), np.inf)
         limits[sources] = pairs.logs[chosen, other]
         ranks = 1 + np.add.reduceat(pairs.logs[:, other] > limits[pairs.source], begins, dtype=np.int64)[sources]
-        order = np.lexsort((-pairs.source_counts[sources], -ranks))
-        found += [Disputed(by, int(ranks[i]), int(sources[i]), int(chosen[i] - begins[sources[i]])) for i in order[:1]]
+        for i in np.lexsort((-pairs.source_counts[sources], -ranks))[:1]:
+            source = sources[i]
+            targets = range(begins[source], begins[source] + sizes[source])
+            found.append(Disputed(by, int(ranks[i]), float(pairs.source_counts[source]), int(chosen[i]), targets))
     return [dispute for dispute in found if dispute.rank > 1]
 
 
-def _explain(disputed: Sequence[Disputed], explain: Explainer, table: ScoredTable, survey: Survey) -> list[Dispute]:
-    found = []
-    for one in disputed:
-        lines = survey.kept[one.source]
-        options = [Option.of(line, table.form) for line in lines]
-        source, (target, _, read) = b" ".join(words(lines[0].source)), options[one.target]
-        explanation = explain(Lookup(source, target, read, options, one.target))
-        found.append(Dispute(one.by, one.rank, lines[0].counts.source, explanation))
-    return found
+def _disputes(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[Dispute]:
+    for one in find_disputes(pairs):
+        lines = table.some_lines(one.targets.start, len(one.targets))
+        options, chosen = [Option.of(line, table.form) for line in lines], one.pair - one.targets.start
+        source, (target, _, read) = b" ".join(words(lines[0].source)), options[chosen]
+        yield Dispute(one.by, one.rank, one.seen, explain(Lookup(source, target, read, options, chosen)))
 
 
 def _proposals(

@@ -7,9 +7,9 @@ follow each other, and whether they do can be seen without remembering all sourc
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,15 @@ from moses_rnn.files.streams import (
     sort_command,
 )
 from moses_rnn.table.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
-from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
+from moses_rnn.table.phrase_table import (
+    DIRECT_COLUMN,
+    SEPARATOR,
+    TableLine,
+    log_of,
+    parse_line,
+    parse_table,
+    read_first_line,
+)
 from moses_rnn.table.signatures import recorded_columns
 from moses_rnn.table.validation import signature_of
 
@@ -43,6 +51,7 @@ FIRST_COUNTS = (2, 10)  # of the second and the third class
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+Look = Callable[[list[TableLine]], None]
 
 
 def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
@@ -141,10 +150,12 @@ class ScoredTable:
         """The lines of one source after the other; see `by_source`."""
         return by_source(self.lines(advanced), self.path)
 
-    def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
-        """All pairs."""
+    def pairs(self, advanced: Advanced = show_nothing, *looks: Look) -> Pairs:
+        """All pairs; `looks` are given the lines of one source after the other as they pass."""
         logs, of_pairs, of_sources = array("d"), array("d"), array("d")
         for number, lines in enumerate(self.sources(advanced)):
+            for look in looks:
+                look(lines)
             of_sources.extend((lines[0].counts.source, length(lines[0].source)))
             for line in lines:
                 logs.extend(self.log_probs(line))
@@ -154,6 +165,11 @@ class ScoredTable:
         return Pairs(
             columns, counts, target_words, source.astype(np.int64), *np.frombuffer(of_sources).reshape(-1, 2).T
         )
+
+    def some_lines(self, first: int, count: int) -> list[TableLine]:
+        """So many lines from the `first` one, which counts from 0."""
+        some = enumerate(islice(read_lines(self.path), first, first + count), start=first + 1)
+        return [parse_line(line, self.path, number, self.form) for number, line in some]
 
     def log_probs(self, line: TableLine) -> tuple[float, ...]:
         """Natural logarithms of the scores in `columns`, as Moses takes them."""

@@ -31,7 +31,7 @@ GRID_HEADER = (
     "RNN",
 )
 
-_Candidate = tuple[float, int, Sequence[TableLine]]  # priority, place in the table from the end, lines
+_Candidate = tuple[float, int, Sequence[TableLine]]  # priority, minus the first line, all lines
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,35 @@ class SourceGroup:
     note: str = ""
 
 
-def long_sources(
-    sources: Iterable[Sequence[TableLine]], how_many: int, *, min_words: int, min_targets: int, seed: int
-) -> list[SourceGroup]:
+class LongSources:
     """The paper's two kinds of sources, so many of each: the most frequent ones, and rare ones that are drawn.
 
     A rule's gaps count as words, its left-hand side does not. Whether a source is drawn depends on the seed and its own
     words: a table that was filtered or scored again gives the same ones as far as it has them.
     """
-    found: tuple[list[_Candidate], ...] = [], []
-    fitting = [0, 0]
-    for order, lines in enumerate(sources):
-        if len(lines) >= min_targets and length(lines[0].source) >= min_words:
-            for kind, priority in enumerate(_priorities(lines[0], seed)):
-                fitting[kind] += 1
-                heapq.heappush(found[kind], (priority, -order, lines))
-                if len(found[kind]) > how_many:
-                    heapq.heappop(found[kind])
-    groups = []
-    hows = "the most frequent", f"drawn with seed {seed}"
-    for title, limit, how, best, of in zip(KINDS, LIMITS, hows, found, fitting, strict=True):
-        chosen = [Targets(lines) for _, _, lines in sorted(best, reverse=True)]
-        limits = f"at least {min_words} words, at least {min_targets} targets{limit}"
-        groups.append(SourceGroup(title, chosen, f"{limits}; {len(chosen):,} of {of:,}, {how}"))
-    return groups
+
+    def __init__(self, how_many: int, *, min_words: int, min_targets: int, seed: int) -> None:
+        self._how_many, self._min_words, self._min_targets, self._seed = how_many, min_words, min_targets, seed
+        self._best: tuple[list[_Candidate], ...] = [], []
+        self._fitting = [0, 0]
+
+    def add(self, lines: Sequence[TableLine]) -> None:
+        """Look at all lines of a source."""
+        if len(lines) >= self._min_targets and length(lines[0].source) >= self._min_words:
+            for kind, priority in enumerate(_priorities(lines[0], self._seed)):
+                self._fitting[kind] += 1
+                heapq.heappush(self._best[kind], (priority, -lines[0].number, lines))
+                if len(self._best[kind]) > self._how_many:
+                    heapq.heappop(self._best[kind])
+
+    def groups(self) -> list[SourceGroup]:
+        """What was chosen of all that was looked at."""
+        groups, hows = [], ("the most frequent", f"drawn with seed {self._seed}")
+        for title, limit, how, best, of in zip(KINDS, LIMITS, hows, self._best, self._fitting, strict=True):
+            chosen = [Targets(lines) for _, _, lines in sorted(best, reverse=True)]
+            limits = f"at least {self._min_words} words, at least {self._min_targets} targets{limit}"
+            groups.append(SourceGroup(title, chosen, f"{limits}; {len(chosen):,} of {of:,}, {how}"))
+        return groups
 
 
 def _priorities(line: TableLine, seed: int) -> Iterator[float]:

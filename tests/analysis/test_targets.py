@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.analysis.scored_table import by_source
-from moses_rnn.analysis.targets import long_sources, side_by_side, targets_of
+from moses_rnn.analysis.targets import LongSources, side_by_side, targets_of
 from moses_rnn.table.phrase_table import parse_table
 from tests.analysis.scored import line
 
@@ -20,9 +20,16 @@ def sources(lines=TABLE):
     return by_source(parse_table(lines, "t"), "t")
 
 
+def groups(lines, how_many, **options):
+    chooser = LongSources(how_many, **options)
+    for one in sources(lines):
+        chooser.add(one)
+    return chooser.groups()
+
+
 def chosen(how_many=9, seed=1, lines=TABLE, min_words=1, min_targets=1):
     """The frequent ones, and those of the rare ones that are drawn."""
-    found = long_sources(sources(lines), how_many, min_words=min_words, min_targets=min_targets, seed=seed)
+    found = groups(lines, how_many, min_words=min_words, min_targets=min_targets, seed=seed)
     return [[one.source for one in group.sources] for group in found]
 
 
@@ -64,7 +71,7 @@ def test_draws_are_fair():
 
 
 def test_groups_say_how_they_were_chosen():
-    frequent, rare = long_sources(sources(), 1, min_words=3, min_targets=2, seed=4)
+    frequent, rare = groups(TABLE, 1, min_words=3, min_targets=2, seed=4)
     assert frequent.note == "at least 3 words, at least 2 targets; 1 of 4, the most frequent"
     assert rare.note == "at least 3 words, at least 2 targets, seen 1 to 3 times; 1 of 1, drawn with seed 4"
 

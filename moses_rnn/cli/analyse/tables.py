@@ -98,10 +98,12 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
 
 
 def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import long_sources
+    from moses_rnn.analysis.targets import LongSources
 
-    limits = {"min_words": request.min_words, "min_targets": request.top}
-    groups = long_sources(table.sources(advanced), request.count, **limits, seed=SEED)
+    chooser = LongSources(request.count, min_words=request.min_words, min_targets=request.top, seed=SEED)
+    for lines in table.sources(advanced):
+        chooser.add(lines)
+    groups = chooser.groups()
     if not any(group.sources for group in groups):
         expected = f"source phrases of at least {request.min_words} words and {request.top} targets"
         raise InputError(f"{table.path}: expected {expected}, found none")

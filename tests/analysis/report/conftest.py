@@ -23,7 +23,7 @@ def findings(tmp_path_factory):
 
     opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=SIGNATURE)
     gathered = gather(opened, checkpoint(), Scorer(), OPTIONS, step)
-    assert steps[:2] == ["comparing scores", "counting and choosing"]
+    assert steps[0] == "reading the table"
     return replace(gathered, missing=("matplotlib",))  # pictures take a second each
 
 

@@ -186,7 +186,6 @@ def test_the_left_hand_side_of_a_rule_is_a_word_of_the_network(tmp_path):
     rule = b"a [X][X] [X] ||| [X][X] u v [X] ||| .1 .1 .5 .1 .5 ||| 1-0 ||| 1 1 1\n"
     table = scored(tmp_path / "t", [rule])
     learned = replace(checkpoint(), provenance={"phrases": {"hierarchical": True}})
-    survey = Survey(Reading(learned), OPTIONS, {0})
-    assert [len(lines) for lines in survey.watch(table.sources())] == [1]
+    survey = Survey(Reading(learned), OPTIONS)
+    survey.add(list(table.lines()))
     assert (survey.source_words, survey.target_words) == (3, [4])
-    assert survey.kept[0][0].source == b"a [X][X] [X]"
