@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 TO_PAGE = re.compile(r"\]\(docs/([\w./-]+\.(?:md|png))")
-TO_FILE = re.compile(r"\[([^\]]*)\]\((?!https?:)(?:\.\./|(?![\w-]+\.(?:md|png)|#))[\w./-]+\)")
+TO_FILE = re.compile(r"\[([^\]]*)\]\((?!https?:)(?:\.\./|(?![\w-]+\.(?:md|png)|#))[\w./-]+(?:#[\w-]+)?\)")
 
 
 def first_page(readme: str) -> str:
