@@ -44,7 +44,7 @@ from moses_rnn.networks.trie_scoring import score_trie
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import PAIRS
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds
 from moses_rnn.training.networks import PHRASES
 

@@ -25,8 +25,7 @@ from moses_rnn.native import INSTRUCTION_SETS, SWITCH, native_core
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.score.reading import chunks_between_sources
 from moses_rnn.score.workers import to_column
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR, words
 from moses_rnn.table.table_blocks import PhraseIds, parse_blocks
 
 WORDS = 15_000  # of the shortlist

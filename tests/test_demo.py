@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrase_table import parse_table, words
 from tests.cli.scored import lines_of
 from tests.commands import ROOT
 

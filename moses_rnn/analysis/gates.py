@@ -20,7 +20,7 @@ from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.networks.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 
 BINS = 10
 MOST = 0.5  # of the steps

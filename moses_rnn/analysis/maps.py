@@ -22,7 +22,7 @@ from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.inspection import word_embeddings
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 
 Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.floating[Any]]

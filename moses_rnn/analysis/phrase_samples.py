@@ -10,8 +10,7 @@ from typing import NamedTuple
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, find_input, read_blocks, show_nothing
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import read_first_line
+from moses_rnn.table.phrase_table import read_first_line, words
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.translation.proposals import Reading
 

@@ -26,15 +26,17 @@ from moses_rnn.files.streams import (
     show_nothing,
     sort_command,
 )
-from moses_rnn.table.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.table.phrase_table import (
     DIRECT_COLUMN,
+    LEFT_HAND_SIDE,
     SEPARATOR,
+    PhraseForm,
     TableLine,
     log_of,
     parse_line,
     parse_table,
     read_first_line,
+    words,
 )
 from moses_rnn.table.signatures import recorded_columns
 from moses_rnn.table.validation import signature_of

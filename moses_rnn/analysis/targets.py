@@ -12,8 +12,7 @@ from hashlib import blake2b
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.scored_table import length
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
+from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine, words
 
 HASH_BYTES = 8
 MOST_OF_RARE = 3  # times that a rare source was extracted

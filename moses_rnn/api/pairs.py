@@ -10,7 +10,7 @@ from typing import NamedTuple
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.moses.alignments import broken, check_links, parse_links
 from moses_rnn.scorers.ensembles import Writer
-from moses_rnn.table.phrase_forms import has_gaps, words
+from moses_rnn.table.phrase_table import has_gaps, words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.proposals import Reading
 

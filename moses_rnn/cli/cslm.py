@@ -411,7 +411,7 @@ def export_nplm(
 
 def _print_ini_lines(order: int, path: str) -> None:
     """What a moses.ini needs."""
-    from moses_rnn.moses.ini_editing import is_readable_path
+    from moses_rnn.moses.ini import is_readable_path
 
     if not is_readable_path(path):
         print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")

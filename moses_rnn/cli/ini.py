@@ -11,7 +11,7 @@ import click
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, print_err, print_out, reports_errors, takes
 from moses_rnn.files.outputs import OutputFile
 from moses_rnn.files.streams import find_input
-from moses_rnn.moses.ini_editing import IniEdit, edit_ini
+from moses_rnn.moses.ini import IniEdit, edit_ini
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:

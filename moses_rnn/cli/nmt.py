@@ -193,7 +193,7 @@ def rebuild(
     force: Force = False,
 ) -> None:
     """Make trees, or words with factors, of what a network wrote of each line of --words."""
-    from moses_rnn.table.phrase_forms import words as words_of
+    from moses_rnn.table.phrase_table import words as words_of
 
     pieces, malformed = [], 0
     lines = zip(*parallel_texts(words, written), strict=True)

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import NUMBER
+from moses_rnn.table.phrase_table import NUMBER, words
 
 SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
 LOG_PROB = re.compile(rb"-inf|" + NUMBER.pattern)

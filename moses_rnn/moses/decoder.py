@@ -23,11 +23,20 @@ import numpy as np
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.moses.dictionaries import BINARY, KINDS, OF_RULES, TEXT_TYPES
-from moses_rnn.moses.ini import MosesIni
-from moses_rnn.moses.ini_editing import factor_list, is_readable_path
+from moses_rnn.moses.ini import MosesIni, factor_list, is_readable_path
 from moses_rnn.moses.nbest import NBestLine, parse_nbest
-from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, has_gaps, words
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR, Shape, TableLine, log_of, parse_table, read_first_line
+from moses_rnn.table.phrase_table import (
+    DEFAULT_FLOOR,
+    PLAIN,
+    PhraseForm,
+    Shape,
+    TableLine,
+    has_gaps,
+    log_of,
+    parse_table,
+    read_first_line,
+    words,
+)
 from moses_rnn.table.table_blocks import parse_blocks
 
 SHOWN_LINES = 8  # of what a program printed before it failed

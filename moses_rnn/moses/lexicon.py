@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, broken, check_links, parse_links
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine
+from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine, words
 
 COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, of source, of both together
 MOST_OFTEN = 1e15  # that a pair can have been extracted

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, parse_links
-from moses_rnn.table.phrase_forms import ALIGNMENT_POINT, BLANKS, words
-from moses_rnn.table.phrase_table import NUMBER, SEPARATOR
+from moses_rnn.table.phrase_table import ALIGNMENT_POINT, BLANKS, NUMBER, SEPARATOR, words
 
 # What mert-moses.pl takes for a label: anything with an underscore inside is a sparse feature's
 LABEL = re.compile(rb"(?:[^ \t]+_[^ \t]+|[A-Za-z][A-Za-z0-9]*)=")

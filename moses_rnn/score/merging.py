@@ -14,7 +14,7 @@ from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip
-from moses_rnn.moses.ini_editing import NewIni, lines_of
+from moses_rnn.moses.ini import NewIni, lines_of
 from moses_rnn.score.checks import fit_warnings
 from moses_rnn.score.options import rejects_of
 from moses_rnn.table.phrase_table import Shape

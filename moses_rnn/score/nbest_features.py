@@ -22,7 +22,7 @@ from moses_rnn.scorers.language_models import NetworkLanguageModel, text
 from moses_rnn.scorers.open import Model, needs_alignments, open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer, read_shortlist
 from moses_rnn.scorers.shares import open_backoff
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 Knows = Callable[[bytes], bool]  # tells of a word whether a model knows it

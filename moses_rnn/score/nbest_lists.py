@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from moses_rnn.errors import FormatError, InputError, MisfitError, placing
 from moses_rnn.moses.nbest import NAME, NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Phrases
 
 LINES = 20_000  # hypotheses scored together; a sentence's list is never parted

@@ -14,8 +14,7 @@ from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import Meter, change_stamp, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_forms import PhraseForm, words
-from moses_rnn.table.phrase_table import LineParser, Rejected, Shape, TableLine
+from moses_rnn.table.phrase_table import LineParser, PhraseForm, Rejected, Shape, TableLine, words
 from moses_rnn.table.table_blocks import TableLines, parse_with
 
 CHUNK_LINES = 8192

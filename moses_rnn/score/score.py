@@ -12,7 +12,7 @@ import torch
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
-from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of
+from moses_rnn.moses.ini import IniEdit, NewIni, extend_ini, lines_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import (
@@ -28,7 +28,7 @@ from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import CHUNK_BYTES, CHUNK_LINES, InputTable, Rejects, open_table
 from moses_rnn.score.workers import choose_compute, describe_columns, map_in_order, open_workers
 from moses_rnn.scorers.open import Model, model_files, open_model
-from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_table import LineWarnings
 from moses_rnn.table.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
 
 FIRST_CHECK = 100_000  # lines, after which and after each doubling a table's fit is checked before its end

@@ -8,7 +8,7 @@ from moses_rnn.errors import InputError, PairError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.scorers.base import Scorer, Scores, Tally
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from moses_rnn.errors import ScoreError, shown
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.scorers.base import LARGEST, ROUNDING, Scores, Tally
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 Values = npt.NDArray[np.float64]

@@ -60,8 +60,8 @@ from moses_rnn.scorers.base import Description, Scorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.scorers.phrases import PhraseScorer, meaning_of
 from moses_rnn.scorers.rare_words import NOALIGN, RareWords
-from moses_rnn.table.phrase_forms import PhraseForm
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
+from moses_rnn.table.phrase_table import PhraseForm
 
 NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary

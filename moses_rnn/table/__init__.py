@@ -1,1 +1,1 @@
-"""What Moses and others write: text and bytes, no tensors."""
+"""A phrase table: its lines, what may be in them, and its signature."""

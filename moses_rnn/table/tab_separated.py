@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Iterator
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 
 TAB = b"\t"
 BAR = b"|||"

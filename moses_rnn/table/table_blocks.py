@@ -20,8 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.native import native_core
-from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, is_utf8, words
-from moses_rnn.table.phrase_table import LineParser, Rejected, Spans, TableLine, alignment_span
+from moses_rnn.table.phrase_table import (
+    PLAIN,
+    LineParser,
+    PhraseForm,
+    Rejected,
+    Spans,
+    TableLine,
+    alignment_span,
+    is_utf8,
+    words,
+)
 
 Ints = npt.NDArray[np.int64]
 Phrases = Sequence[bytes]

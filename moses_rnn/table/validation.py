@@ -11,9 +11,7 @@ from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
-from moses_rnn.table.line_warnings import LineWarnings
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import LineParser, Shape, TableLine, form_of
+from moses_rnn.table.phrase_table import LineParser, LineWarnings, Shape, TableLine, form_of, words
 from moses_rnn.table.signatures import read_signature
 
 LINES_BETWEEN_LOOKS = 10_000

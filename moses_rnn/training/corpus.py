@@ -23,7 +23,7 @@ from moses_rnn.errors import InputError, writing
 from moses_rnn.files.outputs import replace_file
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]

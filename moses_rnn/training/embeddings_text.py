@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import FLOAT32_LIMIT
+from moses_rnn.table.phrase_table import FLOAT32_LIMIT, words
 
 Vector = list[float]
 MOST_DIGITS = 19  # of a number of rows

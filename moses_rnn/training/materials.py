@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks
-from moses_rnn.table.phrase_forms import PhraseForm
+from moses_rnn.table.phrase_table import PhraseForm
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus

@@ -18,7 +18,7 @@ from moses_rnn.moses.alignments import Links, broken, check_links, read_links, t
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, Words, reserved_word
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import Watch, existing_file
 from moses_rnn.training.networks import Chosen, Options

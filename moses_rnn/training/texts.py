@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.training.corpus import NumberFile, Positions, load_words, map_ids, read_record, save_record, save_words
 from moses_rnn.training.materials import Watch, existing_file, read_watched
 from moses_rnn.training.networks import Chosen

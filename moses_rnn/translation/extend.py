@@ -21,21 +21,21 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitErr
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, read_lines, sort_command
 from moses_rnn.moses.alignments import format_links
-from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of
+from moses_rnn.moses.ini import IniEdit, NewIni, extend_ini, lines_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model, model_files
-from moses_rnn.table.line_warnings import LineWarnings
-from moses_rnn.table.phrase_forms import words
 from moses_rnn.table.phrase_table import (
     DEFAULT_FLOOR,
     SEPARATOR,
+    LineWarnings,
     Shape,
     TableLine,
     parse_line,
     parse_table,
     read_first_line,
+    words,
 )
 from moses_rnn.table.signatures import changed_signature, recorded_columns, records_of
 from moses_rnn.table.table_blocks import Pairs

@@ -13,8 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import TableLine
+from moses_rnn.table.phrase_table import TableLine, words
 
 NO_WORD = b""  # what a word without a link is linked to
 LEAST = 1e-7  # probability of words that are never linked

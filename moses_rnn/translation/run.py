@@ -16,8 +16,7 @@ from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.scorers.ensembles import Ensemble, Writer
 from moses_rnn.scorers.open import model_files
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import SEPARATOR
+from moses_rnn.table.phrase_table import SEPARATOR, words
 from moses_rnn.translation import translate
 from moses_rnn.translation.options import TranslationRequest
 from moses_rnn.translation.search import BeamConfig

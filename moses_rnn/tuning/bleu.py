@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU

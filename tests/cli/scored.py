@@ -6,8 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrase_table import parse_table, words
 from tests.commands import saved_lines
 
 INI = """[feature]

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table, words
 from tests.cli.scored import lines_of
 from tests.commands import run, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY

@@ -23,15 +23,12 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.files.streams import read_lines
     from moses_rnn.moses.alignments import check_links, format_links, nearest, read_links
     from moses_rnn.moses.arpa import parse_arpa
-    from moses_rnn.moses.ini import MosesIni
-    from moses_rnn.moses.ini_editing import IniEdit, extend_ini
+    from moses_rnn.moses.ini import IniEdit, MosesIni, extend_ini
     from moses_rnn.moses.lexicon import read_lexicon
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
     from moses_rnn.native import SWITCH
     from moses_rnn.scorers.rare_words import KINDS, RareWords, Shortlists, reserved_word
-    from moses_rnn.table.line_warnings import LineWarnings
-    from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, words
-    from moses_rnn.table.phrase_table import parse_table
+    from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
     from moses_rnn.table.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
     from moses_rnn.training.embeddings_text import embedding_lines, read_embeddings
 

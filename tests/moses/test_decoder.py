@@ -9,8 +9,7 @@ import pytest
 
 from moses_rnn.files.streams import read_lines
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.table.phrase_forms import words
-from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrase_table import parse_table, words
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 

@@ -3,8 +3,7 @@
 import pytest
 
 from moses_rnn.moses.dictionaries import BINARY, KINDS, LOADABLE, OF_RULES
-from moses_rnn.table.phrase_forms import PhraseForm
-from moses_rnn.table.phrase_table import Shape, parse_line
+from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
 
 COMPACT, PROBING, ON_DISK = "PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk"
 SCORES = "0.5 1 1 1 1"

@@ -7,8 +7,7 @@ import subprocess
 
 import pytest
 
-from moses_rnn.table.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table, words
 from tests.commands import run
 from tests.conftest import TINY
 

@@ -12,7 +12,7 @@ from moses_rnn.score.checks import check_form, check_new
 from moses_rnn.score.reading import open_table
 from moses_rnn.score.score import manifest_of, open_models
 from moses_rnn.score.workers import choose_compute, describe_columns
-from moses_rnn.table.phrase_forms import PLAIN
+from moses_rnn.table.phrase_table import PLAIN
 from moses_rnn.table.signatures import PROGRAM, fitting_signature
 from tests.score.tables import LINES, options_for
 from tests.scorers.rare import save_rare_model

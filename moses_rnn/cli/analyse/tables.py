@@ -84,7 +84,7 @@ def targets(request: TargetsRequest) -> None:
 
 def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
     from moses_rnn.analysis.targets import SourceGroup, targets_of
-    from moses_rnn.table.phrase_forms import words
+    from moses_rnn.table.phrase_table import words
 
     there = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
     if not there:

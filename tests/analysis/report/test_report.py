@@ -16,7 +16,7 @@ from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.report import Survey, costs_by_class, write_report
 from moses_rnn.analysis.verdicts import read_tuning
 from moses_rnn.scorers.open import open_model, save_model
-from moses_rnn.table.phrase_forms import words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.signatures import read_signature
 from moses_rnn.translation.proposals import Proposal, Proposals, Reading
 from tests.analysis.report.small import NAMES, OPTIONS, RESULTS, TABLE, Reader
