@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 SHOWN_BYTES = 200
 
@@ -107,31 +104,6 @@ class AlreadyComplete(MosesRnnError):
     """What an interrupted run is supposed to have left unfinished is finished."""
 
     exit_code = 0
-
-
-def write_failure(path: Path | str, error: OSError, wanted: int = 0) -> OutputError:
-    """What it is when writing a file fails.
-
-    Args:
-        path: of the file.
-        error: the system's own, which does not name the file if it was open already.
-        wanted: bytes that were to be written, if it is known; a message of a full disk names them and the free ones.
-    """
-    message = f"{path}: cannot be written: {error.strerror or error}"
-    if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # numpy's errors of short writes have no number
-        with contextlib.suppress(OSError):
-            free = shutil.disk_usage(Path(path).parent).free
-            message += f" ({wanted:,} bytes wanted, {free:,} free)" if wanted else f" ({free:,} bytes free)"
-    return OutputError(message)
-
-
-@contextlib.contextmanager
-def writing(path: Path | str, wanted: int = 0) -> Iterator[None]:
-    """Name the file when writing it fails; see `write_failure`."""
-    try:
-        yield
-    except OSError as error:
-        raise write_failure(path, error, wanted) from error
 
 
 @contextlib.contextmanager

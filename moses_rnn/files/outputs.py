@@ -9,31 +9,24 @@ state as a whole. Whatever follows the saved bytes is cut off when the work is r
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import io
 import json
 import os
+import shutil
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from zlib_ng import gzip_ng
 
-from moses_rnn.errors import (
-    AlreadyComplete,
-    FormatError,
-    InputError,
-    MisfitError,
-    MosesRnnError,
-    OutputError,
-    write_failure,
-    writing,
-)
+from moses_rnn.errors import AlreadyComplete, FormatError, InputError, MisfitError, MosesRnnError, OutputError
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
 Note = dict[str, Any]  # JSON
@@ -126,6 +119,31 @@ def hold(path: str, place: Path, holder: Callable[[], str] = str) -> BinaryIO:
     if stream is None:
         raise OutputError(f"{path}: is being written by another run{holder()}")
     return stream
+
+
+def write_failure(path: Path | str, error: OSError, wanted: int = 0) -> OutputError:
+    """What it is when writing a file fails.
+
+    Args:
+        path: of the file.
+        error: the system's own, which does not name the file if it was open already.
+        wanted: bytes that were to be written, if it is known; a message of a full disk names them and the free ones.
+    """
+    message = f"{path}: cannot be written: {error.strerror or error}"
+    if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # numpy's errors of short writes have no number
+        with contextlib.suppress(OSError):
+            free = shutil.disk_usage(Path(path).parent).free
+            message += f" ({wanted:,} bytes wanted, {free:,} free)" if wanted else f" ({free:,} bytes free)"
+    return OutputError(message)
+
+
+@contextlib.contextmanager
+def writing(path: Path | str, wanted: int = 0) -> Iterator[None]:
+    """Name the file when writing it fails; see `write_failure`."""
+    try:
+        yield
+    except OSError as error:
+        raise write_failure(path, error, wanted) from error
 
 
 def write_all(stream: BinaryIO, data: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import numpy as np
 import torch
 
-from moses_rnn.errors import InputError, MosesRnnError, PairError, Stopped, placing, shown
+from moses_rnn.errors import InputError, MosesRnnError, PairError, ScoreError, Stopped, shown
 from moses_rnn.files.outputs import Packing
 from moses_rnn.files.streams import is_gzip
 from moses_rnn.networks.hardware import Compute
@@ -68,13 +68,13 @@ class ChunkScorer:
             MosesRnnError: it could not be scored, or a score is none, see `check_scores`; the line at fault is named.
         """
         try:
-            with placing(lambda row: f"{self._name}:{chunk.numbers[row]}"):
-                scores, tallies = self._score(chunk)
-        except MosesRnnError as error:
-            if not isinstance(error, PairError):
-                raise
-            raise self._failure(chunk, error) from error
+            scores, tallies = self._score(chunk)
+        except ScoreError as error:
+            error.message = f"{self._name}:{chunk.numbers[error.row]}: {error.message}"
+            raise
         except Exception as error:
+            if isinstance(error, MosesRnnError) and not isinstance(error, PairError):
+                raise
             raise self._failure(chunk, error) from error
         scores = np.minimum(scores, self._highest)
         written = scores if self._floor is None else np.maximum(scores, self._floor)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError, writing
-from moses_rnn.files.outputs import replace_file
+from moses_rnn.errors import InputError
+from moses_rnn.files.outputs import replace_file, writing
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
 from moses_rnn.table.phrase_table import words

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from moses_rnn.errors import CheckpointError, OutputError, shown_value, writing
-from moses_rnn.files.outputs import open_locked
+from moses_rnn.errors import CheckpointError, OutputError, shown_value
+from moses_rnn.files.outputs import open_locked, writing
 from moses_rnn.networks.config import CONFIG, Architecture, vocabulary_file
 from moses_rnn.scorers.open import Model, finish_saving, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD

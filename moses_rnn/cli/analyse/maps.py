@@ -25,7 +25,8 @@ from moses_rnn.cli.analyse.options import (
 from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, print_out, reports_errors, takes
 from moses_rnn.cli.nmt_options import warn_of_unit
 from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of
-from moses_rnn.errors import FormatError, InputError, writing
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.files.outputs import writing
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.phrase_samples import Pair
