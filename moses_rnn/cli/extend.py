@@ -119,8 +119,7 @@ def _check_options(request: ExtensionRequest) -> None:
 
 
 def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
-    from moses_rnn.score.checks import check_learned
-    from moses_rnn.scorers.open import open_model
+    from moses_rnn.scorers.open import check_learned, open_model
 
     model = open_model(folder, direction=direction)
     if not request.allow_misfit:

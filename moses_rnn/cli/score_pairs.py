@@ -43,8 +43,7 @@ def score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.options import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
-    from moses_rnn.score.checks import check_learned
-    from moses_rnn.scorers.open import model_files, needs_alignments, open_model
+    from moses_rnn.scorers.open import check_learned, model_files, needs_alignments, open_model
 
     table, models = given.table, given.models
     if not given.allow_misfit:

@@ -22,27 +22,6 @@ from moses_rnn.table.signatures import (
 )
 
 
-def check_learned(model: Model) -> None:
-    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance.
-
-    Raises:
-        CheckpointError: it does not, by what its training recorded.
-    """
-    learned, rival, measure = model.held_out_cost, model.baseline_cost, model.architecture.measure
-    if learned is None or rival is None or learned < rival:
-        return
-    command = "moses-rnn nmt train" if model.learned_sentences else "moses-rnn-train"
-    raise CheckpointError(
-        f"{model.folder}: expected a model that costs less than {measure.rival}'s {rival:.2f} {measure.unit}, "
-        f"found {learned:.2f}",
-        advice=(
-            f"It has learned nothing that helps. Train longer (the same {command} with a larger "
-            "--max-minutes or --max-epochs continues), or\ntrain again with another --learning-rate; "
-            "--allow-misfit scores with it all the same."
-        ),
-    )
-
-
 def check_complete(options: ScoringOptions) -> None:
     """Refuse to take a table for complete whose signature is of another run, or is missing."""
     signature = read_signature(options.output) or {}

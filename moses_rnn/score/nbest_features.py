@@ -13,13 +13,12 @@ from moses_rnn.files.streams import find_input
 from moses_rnn.moses.alignments import broken, check_links, format_links
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.checks import check_learned
 from moses_rnn.score.nbest_request import ListRequest
 from moses_rnn.scorers.base import Scorer, Scores
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, Writer, check_mixture, open_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, text
-from moses_rnn.scorers.open import Model, needs_alignments, open_model
+from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer, read_shortlist
 from moses_rnn.scorers.shares import open_backoff
 from moses_rnn.table.phrase_table import words

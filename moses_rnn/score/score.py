@@ -15,19 +15,11 @@ from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
 from moses_rnn.moses.ini import IniEdit, NewIni, extend_ini, lines_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.checks import (
-    check_complete,
-    check_fit,
-    check_form,
-    check_learned,
-    check_new,
-    fit_warnings,
-    unit_warnings,
-)
+from moses_rnn.score.checks import check_complete, check_fit, check_form, check_new, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import CHUNK_BYTES, CHUNK_LINES, InputTable, Rejects, open_table
 from moses_rnn.score.workers import choose_compute, describe_columns, map_in_order, open_workers
-from moses_rnn.scorers.open import Model, model_files, open_model
+from moses_rnn.scorers.open import Model, check_learned, model_files, open_model
 from moses_rnn.table.phrase_table import LineWarnings
 from moses_rnn.table.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
 

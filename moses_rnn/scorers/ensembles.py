@@ -31,8 +31,8 @@ from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
 from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Values, sums
-from moses_rnn.scorers.open import Model, open_model, read_record
-from moses_rnn.scorers.phrases import PhraseScorer, meaning_of
+from moses_rnn.scorers.open import Model, meaning_of, open_model, read_record
+from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.table.table_blocks import Pairs, Phrases
 

@@ -58,7 +58,7 @@ from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
 from moses_rnn.scorers.base import Description, Scorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
-from moses_rnn.scorers.phrases import PhraseScorer, meaning_of
+from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import NOALIGN, RareWords
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.table.phrase_table import PhraseForm
@@ -85,73 +85,44 @@ class Model:
     hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was read from
     folder: Path = Path()
 
-    @property
-    def config(self) -> Any:
-        """Sizes and switches of its network."""
-        return self.network.config
+    config: Any = field(init=False)  # sizes and switches of its network
+    source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; of a language model none
+    target_vocabulary: Vocabulary = field(init=False)  # words that it writes
+    inverse: bool = field(init=False)  # whether it reads target phrases and writes source phrases
+    unit: str = field(init=False)  # what it learned from: SENTENCES or PHRASES
+    learned_sentences: bool = field(init=False)
+    form: PhraseForm = field(init=False)  # of the phrases that it learned from
+    rare: RareWords | None = field(init=False)  # how it learned rare words; None: they are <unk>
+    name: str = field(init=False)  # of its score
+    network_title: str = field(init=False)  # with its cells if they are not those of its paper
+    title: str = field(init=False)  # the network's, for the meaning of its score
+    unbounded: bool = field(init=False)  # whether its score is no log-probability, and so may be above 0
 
-    @property
-    def name(self) -> str:
-        """Of its score."""
-        return self.architecture.name + "Inverse" * self.inverse
-
-    @property
-    def network_title(self) -> str:
-        """The network's, with its cells if they are not those of its paper."""
-        cell = getattr(self.config, "cell", None)
-        return f"{self.architecture.title} of {cell} cells" if cell else self.architecture.title
-
-    @property
-    def title(self) -> str:
-        """The network's, for the meaning of its score."""
-        return self.network_title + " of sentences" * self.learned_sentences
+    def __post_init__(self) -> None:
+        """Say once what follows from these."""
+        config, inverse = self.network.config, self.direction == TARGET_TO_SOURCE
+        unit = getattr(config, "unit", self.provenance.get("unit", PHRASES))  # format 1 has it in its provenance
+        rare, cell = getattr(config, "rare", None), getattr(config, "cell", None)
+        network_title = f"{self.architecture.title} of {cell} cells" if cell else self.architecture.title
+        vars(self).update(
+            config=config,
+            source_vocabulary=self.vocabularies.get("source") or Vocabulary([UNKNOWN, END]),
+            target_vocabulary=self.vocabularies.get("target"),
+            inverse=inverse,
+            unit=unit,
+            learned_sentences=unit == SENTENCES,
+            form=PhraseForm.from_record(self.provenance.get("phrases")),
+            rare=None if rare is None else RareWords.from_record(rare),
+            name=self.architecture.name + "Inverse" * inverse,
+            network_title=network_title,
+            title=network_title + " of sentences" * (unit == SENTENCES),
+            unbounded=self.architecture.unbounded,
+        )
 
     @property
     def models(self) -> Sequence[Model]:
         """Itself alone, where an ensemble has several."""
         return (self,)
-
-    @property
-    def source_vocabulary(self) -> Vocabulary:
-        """Words that the network reads; of a language model none."""
-        return self.vocabularies.get("source", Vocabulary([UNKNOWN, END]))
-
-    @property
-    def target_vocabulary(self) -> Vocabulary:
-        """Words that the network writes."""
-        return self.vocabularies["target"]
-
-    @property
-    def inverse(self) -> bool:
-        """Whether the network reads target phrases and writes source phrases."""
-        return self.direction == TARGET_TO_SOURCE
-
-    @property
-    def unit(self) -> str:
-        """What the network learned from: SENTENCES or PHRASES."""
-        of_format_1: str = self.provenance.get("unit", PHRASES)
-        return getattr(self.config, "unit", of_format_1)
-
-    @property
-    def learned_sentences(self) -> bool:
-        """Whether it learned from sentences, not from phrases."""
-        return self.unit == SENTENCES
-
-    @property
-    def form(self) -> PhraseForm:
-        """The form of the phrases that it learned from."""
-        return PhraseForm.from_record(self.provenance.get("phrases"))
-
-    @property
-    def rare(self) -> RareWords | None:
-        """How it learned rare words; None: they are <unk>."""
-        record = getattr(self.config, "rare", None)
-        return None if record is None else RareWords.from_record(record)
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether its score is no log-probability, and so may be above 0."""
-        return self.architecture.unbounded
 
     @property
     def held_out_nats(self) -> float | None:
@@ -188,7 +159,7 @@ class Model:
             precision: of products, or "auto": bf16 where it is faster and the network large; None: fp32.
             floors_long: whether pairs that the network has no room for score the floor.
         """
-        precision = choose_precision(precision or "fp32", device, self.config.width)
+        precision = choose_precision(precision, device, self.config.width) if precision else "fp32"
         native = self.runs_natively(device, precision)
         return Compute(device, precision, native, floors_long and not native)
 
@@ -227,8 +198,7 @@ class Model:
         """The scorer of its score."""
         if not self.architecture.reads_sources:
             return self.make_language_model(compute)
-        meaning = self._meaning
-        scorer = PhraseScorer(self, self._pair_network(compute), self.name, meaning, self.unbounded)
+        scorer = PhraseScorer(self, self._pair_network(compute), self.name, self._meaning, self.unbounded)
         return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
 
     def describe(self) -> Description:
@@ -271,6 +241,14 @@ class Model:
                 raise MosesRnnError(f"{self.folder}: expected the native core to compute it, found {core or 'none'}")
             network = self.architecture.native(self.network, core, compute.precision)
         return network
+
+
+def meaning_of(title: str, *, inverse: bool, ends: str = "both </s> included", unbounded: bool = False) -> str:
+    """What the score of a network of pairs is; `ends`: which end symbols count."""
+    side, given = ("source", "target") if inverse else ("target", "source")
+    if unbounded:
+        return f"s({given}, {side}) of the {title}, unbounded and no log-probability, {ends}"
+    return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 
 def save_model(folder: Path, model: Model) -> None:
@@ -359,6 +337,27 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
             advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
         )
     return model
+
+
+def check_learned(model: Model) -> None:
+    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance.
+
+    Raises:
+        CheckpointError: it does not, by what its training recorded.
+    """
+    learned, rival, measure = model.held_out_cost, model.baseline_cost, model.architecture.measure
+    if learned is None or rival is None or learned < rival:
+        return
+    command = "moses-rnn nmt train" if model.learned_sentences else "moses-rnn-train"
+    raise CheckpointError(
+        f"{model.folder}: expected a model that costs less than {measure.rival}'s {rival:.2f} {measure.unit}, "
+        f"found {learned:.2f}",
+        advice=(
+            f"It has learned nothing that helps. Train longer (the same {command} with a larger "
+            "--max-minutes or --max-epochs continues), or\ntrain again with another --learning-rate; "
+            "--allow-misfit scores with it all the same."
+        ),
+    )
 
 
 def open_language_model(folder: Path | str) -> Model:

@@ -19,7 +19,6 @@ from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Scores, Tally, Val
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 PAIRS = 8192  # scored together
-BOTH_ENDS = "both </s> included"
 
 
 class PairWords(Protocol):
@@ -106,14 +105,6 @@ class PhraseScorer:
         values = self._network.log_probs(sources, targets)
         tally.unknown += int(np.count_nonzero(unknown_words(*sources) + unknown_words(*targets)))
         return values
-
-
-def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS, unbounded: bool = False) -> str:
-    """What the score of a network of pairs is; `ends`: which end symbols count."""
-    side, given = ("source", "target") if inverse else ("target", "source")
-    if unbounded:
-        return f"s({given}, {side}) of the {title}, unbounded and no log-probability, {ends}"
-    return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 
 def check_scores(scorer: Scorer, scores: Scores, pairs: Pairs) -> None:

@@ -1,6 +1,7 @@
 """Maps of points whose neighbours are known."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,6 @@ from moses_rnn.analysis.maps import (
 )
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.scorers.open import Model
 from tests.analysis.attentive import lstm, search
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 from tests.networks.checkpoints import cslm_checkpoint
@@ -64,11 +64,8 @@ def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
 
 
 def test_a_network_without_summaries_is_refused_by_name():
-    class Without(Model):
-        def make_stepper(self, _compute):
-            return random_stepper(9, 8)
-
-    model = Without(**{**vars(search()), "folder": Path("m")})
+    model = replace(search(), folder=Path("m"))
+    vars(model)["make_stepper"] = lambda _compute: random_stepper(9, 8)
     with pytest.raises(
         CheckpointError, match="m: expected a network that sums up a sentence as one vector, found RNNs"
     ):

@@ -7,8 +7,9 @@ import pytest
 
 from moses_rnn.errors import MisfitError
 from moses_rnn.networks.encdec import SWITCHES
-from moses_rnn.score.checks import check_fit, check_learned, fit_warnings, unit_warnings
+from moses_rnn.score.checks import check_fit, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
+from moses_rnn.scorers.open import check_learned
 from moses_rnn.table.signatures import ColumnCounts
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
@@ -51,7 +52,8 @@ def test_a_constant_column_is_warned_of():
 
 
 def learned(history, unigram):
-    return encdec_checkpoint(None, None, None, provenance={"history": history, "unigram_nats_per_token": unigram})
+    provenance = {"history": history, "unigram_nats_per_token": unigram}
+    return encdec_checkpoint(encdec_network(SWITCHES["paper"]), SOURCE, TARGET, provenance=provenance)
 
 
 @pytest.mark.parametrize(

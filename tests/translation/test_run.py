@@ -10,6 +10,7 @@ from moses_rnn.errors import FormatError, OutputError, Stopped
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import parse_nbest
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.scorers.open import open_model, save_model
@@ -23,6 +24,7 @@ from tests.scorers.rare import READ, save_rare_model
 from tests.translation.sentences import AttentiveModel, UnsureModel, network, sentences, text
 
 LINES = sentences(30)
+WORDS = {"source": SOURCE, "target": TARGET}
 
 
 @pytest.fixture
@@ -35,11 +37,11 @@ def here(tmp_path, monkeypatch):
 
 
 def attentive(folder):
-    return AttentiveModel(**vars(encdec_checkpoint(network(), SOURCE, TARGET)))
+    return AttentiveModel(ENCDEC, network(), WORDS)
 
 
 def unsure(folder):
-    return UnsureModel(**vars(encdec_checkpoint(network(), SOURCE, TARGET)))
+    return UnsureModel(ENCDEC, network(), WORDS)
 
 
 ASKED = {
