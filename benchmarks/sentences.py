@@ -29,12 +29,10 @@ from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfig, RnnSearchStepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, Phrase
-from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.materials import Watch
-from moses_rnn.training.networks import NETWORKS
-from moses_rnn.training.pairs import PhrasePairs, epoch_batches
-from moses_rnn.training.parallel import ParallelTexts
+from moses_rnn.training.materials import ParallelTexts, Watch
+from moses_rnn.training.networks import NETWORKS, TrainingConfig
+from moses_rnn.training.tasks import PhrasePairs, epoch_batches
 from moses_rnn.training.trainer import Trainer
 from moses_rnn.translation.search import BeamConfig, BeamSearch
 

@@ -29,11 +29,10 @@ from torch.nn.utils.rnn import pad_sequence
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
-from moses_rnn.training.networks import PHRASES
-from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches
+from moses_rnn.training.networks import PHRASES, TrainingConfig
 from moses_rnn.training.ranks import Threads
+from moses_rnn.training.tasks import PhrasePairs, by_length, epoch_batches
 from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy

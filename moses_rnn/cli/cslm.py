@@ -24,7 +24,7 @@ from moses_rnn.cli.command import (
     reports_errors,
     section,
 )
-from moses_rnn.cli.training_options import (
+from moses_rnn.cli.training import (
     Setting,
     check_options,
     learning_options,
@@ -123,7 +123,7 @@ def train(**options: Any) -> None:
     """Train a language model on tokenised TEXTS, taken as one."""
     check_options(options)
     check_inputs(*options["texts"], options["dev"])
-    from moses_rnn.cli.training_display import run_training, say_next
+    from moses_rnn.cli.training import run_training, say_next
 
     run_training(options)
     text = options["dev"] or options["texts"][0]

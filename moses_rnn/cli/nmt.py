@@ -85,8 +85,7 @@ def dictionary(
 def _count_in_texts(corpus: str, source: str, target: str, alignment: str) -> Counted:
     check_inputs(f"{corpus}.{source}", f"{corpus}.{target}", alignment)
     from moses_rnn.moses.lexicon import count_links
-    from moses_rnn.training.materials import Watch
-    from moses_rnn.training.parallel import ParallelTexts
+    from moses_rnn.training.materials import ParallelTexts, Watch
 
     texts = ParallelTexts.of_prefix(corpus, source, target, alignment)
     texts.check_lengths()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, check_inputs, model_option, reports_errors, section
-from moses_rnn.cli.training_options import (
+from moses_rnn.cli.training import (
     Setting,
     check_options,
     learning_options,
@@ -93,7 +93,7 @@ def train(**options: Any) -> None:
     texts, endings = options["dev"] or options["prefix"], (options["source"], options["target"])
     check_inputs(*(f"{prefix}.{ending}" for prefix in (options["prefix"], texts) for ending in endings))
     check_inputs(options["alignment"], options["dev_alignment"])
-    from moses_rnn.cli.training_display import run_training, say_next
+    from moses_rnn.cli.training import run_training, say_next
 
     run_training(options)
     text = f"{texts}.{endings[options['inverse']]}"

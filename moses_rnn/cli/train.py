@@ -22,7 +22,7 @@ from moses_rnn.cli.command import (
     shows_version,
 )
 from moses_rnn.cli.options import default_model, factor_options, json_option, pairs_option, training_record
-from moses_rnn.cli.training_options import (
+from moses_rnn.cli.training import (
     Setting,
     check_options,
     learning_options,
@@ -116,7 +116,7 @@ def main(*, estimate: bool, as_json: bool, **options: Any) -> None:
     check_options(options)
     table = options["phrase_table"]
     check_inputs(table, options["source_embeddings"], options["target_embeddings"])
-    from moses_rnn.cli.training_display import run_training, say_next
+    from moses_rnn.cli.training import run_training, say_next
 
     if estimate:
         _print_estimate(options)
@@ -153,7 +153,7 @@ def _warning(outcome: Outcome) -> str:
 def _print_estimate(options: Options) -> None:
     """How long, and how good if there is something to compare with."""
     from moses_rnn.cli.progress import duration
-    from moses_rnn.cli.training_display import TrainingDisplay, of_rank, stop_request, together
+    from moses_rnn.cli.training import TrainingDisplay, of_rank, stop_request, together
     from moses_rnn.training.train import estimate_training
 
     with together() as ranks:

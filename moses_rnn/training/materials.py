@@ -1,24 +1,31 @@
-"""What networks learn from, in general, and the pairs of a phrase table; `parallel` and `texts` have the others."""
+"""What networks learn from: the pairs of a phrase table, of two parallel texts, or a text."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
-from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks
-from moses_rnn.table.phrase_table import PhraseForm
+from moses_rnn.errors import FormatError, InputError, Stopped, shown
+from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines
+from moses_rnn.moses.alignments import Links, broken, check_links, read_links, transposed
+from moses_rnn.networks.config import SENTENCES
+from moses_rnn.networks.vocabulary import shortlist
+from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, Words, reserved_word
+from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import parse_blocks
-from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
 from moses_rnn.training.embeddings import GivenEmbeddings
-from moses_rnn.training.networks import Chosen
+from moses_rnn.training.networks import Chosen, Options
 from moses_rnn.training.ranks import Ranks
 
 ANNOUNCEMENT = "corpus"  # of the first of several processes
+WITHOUT_ORDER = 2  # one <s> before each sentence
 
 
 @dataclass(frozen=True)
@@ -145,3 +152,285 @@ def built_by_first(ranks: Ranks, folder: Path, material: Material, should_stop: 
         ) from error
     ranks.sums([0.0])  # the first removes the files if it fails from now on
     return corpus
+
+
+# --- parallel texts ---------------------------------------------------------------------------------------------------
+
+
+Pair = tuple[bytes, bytes]
+Aligned = tuple[list[bytes], list[bytes], Links]
+Counts = tuple[Counter[bytes], Counter[bytes]]  # of what is read, and of what is written
+LINES_AT_ONCE = 1 << 14  # between two looks at whether to stop
+
+
+@dataclass(frozen=True)
+class ParallelTexts:
+    """Two files whose lines are translations of each other, and the links between their words if they are needed."""
+
+    source: str
+    target: str
+    links: str | None = None
+
+    @classmethod
+    def of_prefix(cls, prefix: str, source: str, target: str, alignment: str | None = None) -> ParallelTexts:
+        """PREFIX.SOURCE and PREFIX.TARGET, and their alignment, plain or compressed.
+
+        Raises:
+            InputError: one of them does not exist.
+        """
+        texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
+        return cls(texts[0], texts[1], alignment and existing_file(alignment))
+
+    def check_lengths(self) -> None:
+        """Read all files, and count their lines.
+
+        Raises:
+            InputError: one has more than the other, or the alignment has another number.
+        """
+        source, target = (count_lines(path) for path in (self.source, self.target))
+        if source != target:
+            raise InputError(
+                f"{self.source}, {self.target}: expected as many lines in both, found {source:,} and {target:,}",
+                advice="Line N of one is the translation of line N of the other.",
+            )
+        if self.links and (found := count_lines(self.links)) != source:
+            raise InputError(
+                f"{self.links}: expected as many lines as {self.source} and {self.target} have, {source:,}, "
+                f"found {found:,}",
+                advice="Line N is the alignment of their lines N: 0-0 1-2 …, positions from 0, source first.",
+            )
+
+    def pairs(self, watch: Watch) -> Iterator[Pair]:
+        """The pairs, line by line, without line ends.
+
+        Raises:
+            InputError: one file has more lines than the other.
+            Stopped: see `Watch.look`.
+        """
+        meter = Meter()
+        both = zip_longest(_lines(self.source, meter), _lines(self.target, Meter()))
+        while together := list(islice(both, LINES_AT_ONCE)):
+            for source, target in together:
+                if source is None or target is None:
+                    self.check_lengths()
+                    raise InputError(f"{self.source}, {self.target}: changed while they were read")
+                yield source, target
+            watch.look(meter, self.source)
+
+    def aligned_pairs(self, watch: Watch) -> Iterator[Aligned]:
+        """Source words, target words and links, line by line.
+
+        Raises:
+            FormatError: a word is spelled as a token, or links are none or of other words.
+        """
+        if self.links is None:
+            links: Iterator[Links] = iter(lambda: (), None)
+        else:
+            links = read_links(read_lines(self.links), self.links)
+        for number, ((source, target), of_pair) in enumerate(zip(self.pairs(watch), links, strict=False), 1):
+            both = words(source), words(target)
+            for path, text in zip((self.source, self.target), both, strict=True):
+                _refuse_tokens(path, number, text)
+            try:
+                check_links(of_pair, len(both[0]), len(both[1]))
+            except ValueError as error:
+                raise broken(str(self.links), number, error) from error
+            yield *both, of_pair
+
+
+def _lines(path: str, meter: Meter) -> Iterator[bytes]:
+    for block in read_blocks(path, meter=meter):
+        yield from (line.rstrip(b"\r") for line in block.removesuffix(b"\n").split(b"\n"))
+
+
+def count_lines(path: str) -> int:
+    """The lines of a file."""
+    return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in read_blocks(path))
+
+
+def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
+    token = reserved_word(text)
+    if token is not None:
+        advice = "Such words stand for rare ones; Moses's escaped text has &lt; in place of <."
+        raise FormatError(path, number, "no word that is spelled as a token", shown(token), advice)
+
+
+# --- rare words -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What is annotated, and how; `inverse`: the target is read and the source written."""
+
+    rare: RareWords
+    texts: ParallelTexts
+    dev: ParallelTexts | None
+    inverse: bool
+
+    def build(self, folder: Path, config: CorpusConfig, watch: Watch) -> Corpus:
+        """Training material.
+
+        Args:
+            folder: for the arrays' files.
+            config: its shortlists decide what is rare.
+            watch: follows.
+
+        Raises:
+            InputError: see `ParallelTexts.aligned_pairs` and `build_corpus`.
+        """
+        counts = self._count(config, watch)
+        known = shortlists_by(counts, config)
+        corpus = build_corpus(
+            self._annotated(self.texts, known, watch),
+            folder,
+            replace(config, marked=self.rare.doubles),
+            word_counts=counts,
+            held_out=None if self.dev is None else self._annotated(self.dev, known, watch),
+            tokens=(self.rare.read_tokens, self.rare.written_tokens),
+        )
+        seen = {"source_words": len(counts[0]), "target_words": len(counts[1])}
+        return replace(corpus, statistics=replace(corpus.statistics, **seen))
+
+    def _swapped(self, texts: ParallelTexts, watch: Watch) -> Iterator[Aligned]:
+        """What is read, what is written, and the links from the one to the other."""
+        for source, target, links in texts.aligned_pairs(watch):
+            yield (target, source, transposed(links)) if self.inverse else (source, target, links)
+
+    def _count(self, config: CorpusConfig, watch: Watch) -> Counts:
+        """How often words occur in the pairs that are learned."""
+        counts: Counts = (Counter(), Counter())
+        for read, written, _ in self._swapped(self.texts, watch):
+            longest = max(len(read), len(written))
+            if read and written and not 0 < config.max_length < longest:
+                counts[0].update(read)
+                counts[1].update(written)
+        return counts
+
+    def _annotated(self, texts: ParallelTexts, known: Shortlists, watch: Watch) -> Iterator[Pair]:
+        """What is read and what is written of each pair."""
+        for read, written, links in self._swapped(texts, watch):
+            annotated: tuple[Words, Words] = self.rare.annotate(read, written, links, known)
+            yield b" ".join(annotated[0]), b" ".join(annotated[1])
+
+
+def shortlists_by(counts: Counts, config: CorpusConfig) -> Shortlists:
+    """The words that are not rare, of what is read and of what is written."""
+    sizes = config.source_words, config.target_words
+    read, written = (
+        frozenset(shortlist(of_side, size, config.min_count).words[2:])
+        for of_side, size in zip(counts, sizes, strict=True)
+    )
+    return Shortlists(read, written)
+
+
+class SentencePairs:
+    """Two texts, line by line translations of each other.
+
+    Raises:
+        InputError: one is not there, or they have not equally many lines.
+    """
+
+    name, corpus = "corpus", Corpus
+
+    def __init__(self, chosen: Chosen, watch: Watch) -> None:
+        options, preset = chosen.options, chosen.preset
+        self._watch, self._inverse = watch, options["inverse"]
+        endings = options["source"], options["target"]
+        texts = ParallelTexts.of_prefix(options["prefix"], *endings, options.get("alignment"))
+        dev = options["dev"] and ParallelTexts.of_prefix(options["dev"], *endings, options.get("dev_alignment"))
+        self._texts, self._dev = texts, dev
+        for both in filter(None, (texts, dev)):
+            both.check_lengths()
+        self._rare = rare_words_of(options) if options.get("rare") else None
+        read, written = options["source_words"], options["target_words"]
+        if self._inverse:
+            read, written = written, read
+        self.config = CorpusConfig(
+            read or preset.words_read or preset.shortlist,
+            written or preset.shortlist,
+            held_out_pairs=options["held_out"],
+            max_length=options["max_length"],
+            seed=options["seed"],
+            repeated=True,
+            min_count=preset.min_count,
+        )
+        alignment = options.get("alignment")
+        self.origin = {
+            "unit": SENTENCES,
+            "texts": [f"{Path(options['prefix']).name}.{ending}" for ending in endings],
+            "dev": options["dev"] and Path(options["dev"]).name,
+            "alignment": alignment and Path(alignment).name,
+        }
+
+    def build(self, folder: Path) -> Corpus:
+        """See `Material`."""
+        if self._rare is not None:
+            annotation = Annotation(self._rare, self._texts, self._dev, self._inverse)
+            return annotation.build(folder, self.config, self._watch)
+        held_out = self._pairs(self._dev) if self._dev else None
+        return build_corpus(self._pairs(self._texts), folder, self.config, held_out=held_out)
+
+    def _pairs(self, texts: ParallelTexts) -> Iterable[Pair]:
+        """What is read, and what is written."""
+        pairs = texts.pairs(self._watch)
+        return ((target, source) for source, target in pairs) if self._inverse else pairs
+
+    def describe(self, corpus: Corpus) -> list[str]:
+        """See `Material`."""
+        n = corpus.statistics
+        kept = "a text of its own" if self._dev else "chosen by source sentence"
+        return [
+            f"texts: {n.pairs:,} pairs, {n.distinct_pairs:,} distinct; each is learned as often as it occurs",
+            f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
+            f"read: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
+            f"{n.source_coverage:.2%} of running words",
+            f"written: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
+            f"{n.target_coverage:.2%} of running words",
+            f"training pairs: {n.training_pairs:,}; held out: {n.held_out_pairs:,}, {kept}",
+        ]
+
+
+def rare_words_of(options: Options) -> RareWords:
+    """How rare words are annotated."""
+    return RareWords(options["rare"], options.get("rare_window") or WINDOW)
+
+
+# --- a text -----------------------------------------------------------------------------------------------------------
+
+
+class TextLines:
+    """A text of several files, taken as one.
+
+    Raises:
+        InputError: one is not there.
+    """
+
+    name, corpus = "text", TextCorpus
+
+    def __init__(self, chosen: Chosen, watch: Watch) -> None:
+        options, preset = chosen.options, chosen.preset
+        self._texts = [existing_file(text) for text in options["texts"]]
+        self._dev = [existing_file(options["dev"])] if options["dev"] else []
+        self._watch = watch
+        self._order = preset.network.get("order", WITHOUT_ORDER)
+        self.config = TextConfig(preset.shortlist, options["held_out"] or 0, options["seed"], preset.min_count)
+        self.origin = {"texts": [Path(text).name for text in options["texts"]]}
+
+    def build(self, folder: Path) -> TextCorpus:
+        """See `Material`."""
+        names = ", ".join(self._texts), ", ".join(self._dev)
+        dev = (lambda: self._lines(self._dev)) if self._dev else None
+        return build_text_corpus(lambda: self._lines(self._texts), dev, names, folder, self._order, self.config)
+
+    def _lines(self, paths: Sequence[str]) -> Iterator[bytes]:
+        for block in read_watched(paths, self._watch):
+            yield from block.removesuffix(b"\n").split(b"\n")
+
+    def describe(self, corpus: TextCorpus) -> list[str]:
+        """See `Material`."""
+        n = corpus.statistics
+        return [
+            f"text: {n.lines:,} lines, {n.words:,} words, {n.distinct_words:,} distinct",
+            f"shortlist: {len(corpus.vocabulary) - 2:,} words, {n.coverage:.2%} of running words",
+            *[f"held out: {n.held_out_lines:,} lines"] * bool(n.held_out_lines),
+        ]

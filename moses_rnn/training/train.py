@@ -28,21 +28,22 @@ from moses_rnn.networks.rnnlm import RNNLM, Rnnlm, RnnlmConfig
 from moses_rnn.networks.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.scorers.open import Model
-from moses_rnn.training.config import Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus
+from moses_rnn.training.descent import rounds
 from moses_rnn.training.embeddings import GivenEmbeddings
-from moses_rnn.training.gradients import rounds
-from moses_rnn.training.language_models import NGrams, Sentences
-from moses_rnn.training.materials import Material, TablePairs, Watch, built_by_first
-from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.networks import NETWORKS, Options, choose
-from moses_rnn.training.pairs import PhrasePairs, describe_partitions
-from moses_rnn.training.parallel import SentencePairs, rare_words_of
-from moses_rnn.training.ranking import RankedPairs
+from moses_rnn.training.materials import (
+    Material,
+    SentencePairs,
+    TablePairs,
+    TextLines,
+    Watch,
+    built_by_first,
+    rare_words_of,
+)
+from moses_rnn.training.model_folder import ModelFolder, Progress
+from moses_rnn.training.networks import NETWORKS, Options, Preset, TrainingConfig, choose
 from moses_rnn.training.ranks import ALONE, Ranks, share_cores
-from moses_rnn.training.state import Progress
-from moses_rnn.training.task import Task
-from moses_rnn.training.texts import TextLines
+from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import Observer, Trainer
 
 LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes

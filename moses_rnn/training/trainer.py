@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.gradients import Gradients
-from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.optimisers import Average, make_optimiser
+from moses_rnn.training.descent import Average, Gradients, make_optimiser
+from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
+from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks, Threads
 from moses_rnn.training.schedules import SCHEDULES, Course, Judged
-from moses_rnn.training.state import Progress, RunState
-from moses_rnn.training.task import Task
+from moses_rnn.training.tasks import Task
 
 HOPELESS = 10  # steps in a row without a finite gradient
 NO_GAIN = "evaluations brought no gain"

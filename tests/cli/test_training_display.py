@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from moses_rnn.cli.training_display import TrainingDisplay, evaluation_header, evaluation_line
+from moses_rnn.cli.training import TrainingDisplay, evaluation_header, evaluation_line
 from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG
 
 FIGURES = {

@@ -17,10 +17,10 @@ from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
-from moses_rnn.training import language_models, pairs
+from moses_rnn.training import tasks
+from moses_rnn.training.model_folder import RANDOM
 from moses_rnn.training.networks import NETWORKS, choose
 from moses_rnn.training.ranks import Threads
-from moses_rnn.training.state import RANDOM
 from tests.contract.killed import train_until_killed
 from tests.contract.rows import ALL, ROWS
 from tests.contract.training import TRAININGS, after, lines_of, options_of, train, write_material
@@ -189,13 +189,7 @@ def pairs_of(training, task, here):
 
 
 AT_ONCE = [  # when nothing is learned: all, some, and one at a time
-    (module, constant, at_once)
-    for at_once in (4096, 7, 1)
-    for module, constant in (
-        (pairs, "EVALUATION_WORDS"),
-        (language_models, "EVALUATION_WORDS"),
-        (language_models, "EVALUATION_ROWS"),
-    )
+    (constant, at_once) for at_once in (4096, 7, 1) for constant in ("EVALUATION_WORDS", "EVALUATION_ROWS")
 ]
 
 
@@ -210,8 +204,8 @@ def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp
             for examples in pairs_of(training, task, here)
         )
         tokens = sum(len(target) + 1 for _, target in pairs_of(training, task, here)[1])
-        for module, constant, at_once in AT_ONCE:
-            monkeypatch.setattr(module, constant, at_once)
+        for constant, at_once in AT_ONCE:
+            monkeypatch.setattr(tasks, constant, at_once)
             for workers in (Threads(), Threads(2)):
                 assert task.held_out(workers)["nats_per_token"] == pytest.approx(sum(judges) / tokens, rel=1e-4)
         costs = [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]

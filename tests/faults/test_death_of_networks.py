@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from moses_rnn.training.state import RANDOM
+from moses_rnn.training.model_folder import RANDOM
 from tests.commands import settings
 from tests.training.sentences import write_texts
 from tests.translation.sentences import saved_model, sentences, text
@@ -28,7 +28,7 @@ LONG = ["long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threa
 
 PARENT = """
 import os, sys
-import moses_rnn.cli.progress, moses_rnn.cli.training_display, moses_rnn.translation.run
+import moses_rnn.cli.progress, moses_rnn.cli.training, moses_rnn.translation.run
 import moses_rnn.training.train
 from moses_rnn.cli.{program} import main
 for line in sys.stdin:

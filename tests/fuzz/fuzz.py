@@ -30,7 +30,7 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.scorers.rare_words import KINDS, RareWords, Shortlists, reserved_word
     from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
     from moses_rnn.table.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
-    from moses_rnn.training.embeddings_text import embedding_lines, read_embeddings
+    from moses_rnn.training.embeddings import embedding_lines, read_embeddings
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"

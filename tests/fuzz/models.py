@@ -11,9 +11,9 @@ from moses_rnn.scorers.open import open_model
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError
-    from moses_rnn.networks.encdec import EncDec, EncDecConfig
+    from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
     from moses_rnn.networks.vocabulary import Vocabulary
-    from moses_rnn.scorers.open import ENCDEC, finish_saving, save_model
+    from moses_rnn.scorers.open import finish_saving, save_model
 
 from tests.networks.checkpoints import encdec_checkpoint
 

@@ -3,9 +3,9 @@
 import dataclasses
 
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
-from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.networks import TrainingConfig
+from moses_rnn.training.tasks import PhrasePairs
 from moses_rnn.training.trainer import Trainer
 
 FAST = TrainingConfig(optimiser="adam", learning_rate=0.01, batch_size=16, evaluate_every=400, max_minutes=0)

@@ -9,8 +9,7 @@ import torch
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
-from moses_rnn.training.embeddings import GivenEmbeddings
-from moses_rnn.training.embeddings_text import read_embeddings
+from moses_rnn.training.embeddings import GivenEmbeddings, read_embeddings
 from moses_rnn.training.networks import choose
 from moses_rnn.training.train import train
 from tests.contract.rows import FIRST

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.training.embeddings_text import embedding_lines, read_embeddings
+from moses_rnn.training.embeddings import embedding_lines, read_embeddings
 
 TEXT = b"the 0.5 -1e-3 2\ncat .25 +1 7.\ndog 0 0 1E2\n"
 ROWS = {b"the": [0.5, -0.001, 2.0], b"cat": [0.25, 1.0, 7.0], b"dog": [0.0, 0.0, 100.0]}

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from moses_rnn.training import train as trainings
-from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.tasks import PhrasePairs
 from moses_rnn.training.train import Estimate, estimate
 from tests.training.small import FAST, network
 

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from moses_rnn.training.gradients import Gradients
-from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.descent import Gradients
 from moses_rnn.training.ranks import ALONE, Threads
+from moses_rnn.training.tasks import PhrasePairs
 from tests.training.pretended_ranks import in_ranks
 from tests.training.small import FAST, network
 

@@ -9,8 +9,7 @@ from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
-from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.state import Progress
+from moses_rnn.training.model_folder import ModelFolder, Progress
 from tests.networks.checkpoints import encdec_checkpoint
 
 

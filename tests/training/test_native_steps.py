@@ -8,8 +8,8 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
-from moses_rnn.training.optimisers import NativeSteps, make_optimiser
+from moses_rnn.training.descent import NativeSteps, make_optimiser
+from moses_rnn.training.networks import CUSTOMARY_RATES, for_optimiser
 from tests.networks.native_kernels import FLOAT32, kernel_of, needs_native
 from tests.training.small import FAST, network, train
 

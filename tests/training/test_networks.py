@@ -11,9 +11,8 @@ from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
 from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.ranker import RANKER
-from moses_rnn.training.config import TrainingConfig, for_optimiser
 from moses_rnn.training.materials import Watch
-from moses_rnn.training.networks import CELLS, NETWORKS, UnfitOption, choose
+from moses_rnn.training.networks import CELLS, NETWORKS, TrainingConfig, UnfitOption, choose, for_optimiser
 from moses_rnn.training.train import plan_of
 from tests.training.sentences import sentence_options
 from tests.training.small import never, phrase_options

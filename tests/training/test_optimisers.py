@@ -8,10 +8,9 @@ import torch
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.config import for_optimiser
-from moses_rnn.training.networks import PHRASES
-from moses_rnn.training.optimisers import make_optimiser
-from moses_rnn.training.pairs import epoch_batches
+from moses_rnn.training.descent import make_optimiser
+from moses_rnn.training.networks import PHRASES, for_optimiser
+from moses_rnn.training.tasks import epoch_batches
 from tests.training.small import FAST, network, trainer_of
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from moses_rnn.training import pairs
-from moses_rnn.training.pairs import epoch_batches
+from moses_rnn.training import tasks
+from moses_rnn.training.tasks import epoch_batches
 from tests.training.small import FAST
 
 
@@ -19,11 +19,11 @@ def test_sorting_makes_batches_of_like_lengths(corpus):
 
 
 def test_pairs_are_evaluated_in_blocks_of_a_bounded_number_of_words(corpus, monkeypatch):
-    monkeypatch.setattr(pairs, "EVALUATION_WORDS", 12)
-    rows = pairs.by_length(corpus, corpus.held_out)
+    monkeypatch.setattr(tasks, "EVALUATION_WORDS", 12)
+    rows = tasks.by_length(corpus, corpus.held_out)
     lengths = np.diff(corpus.target.ends) + 1
     assert all(np.diff(lengths[rows]) <= 0)
-    blocks = list(pairs.evaluation_blocks(corpus, rows))
+    blocks = list(tasks.evaluation_blocks(corpus, rows))
     assert np.concatenate(blocks).tolist() == rows.tolist()
     assert len(blocks) > 10
     assert all(len(block) * lengths[block[0]] <= 12 for block in blocks)

@@ -5,9 +5,8 @@ import gzip
 import pytest
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.training import parallel
-from moses_rnn.training.materials import Watch
-from moses_rnn.training.parallel import ParallelTexts
+from moses_rnn.training import materials
+from moses_rnn.training.materials import ParallelTexts, Watch
 from tests.training.rare import WATCH
 
 
@@ -44,7 +43,7 @@ def test_texts_of_different_length_are_refused_with_both_counts(tmp_path, source
 
 
 def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(materials, "LINES_AT_ONCE", 2)
     both, seen = texts(tmp_path, b"a\n" * 5, b"x\n" * 5), []
     list(both.pairs(Watch(lambda lines, share: seen.append((lines, share)), lambda: False)))
     assert len(seen) == 3

@@ -8,8 +8,8 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
-from moses_rnn.training.pairs import PhrasePairs, describe_partitions, epoch_batches, partitions_of, target_words
 from moses_rnn.training.ranks import Threads
+from moses_rnn.training.tasks import PhrasePairs, describe_partitions, epoch_batches, partitions_of, target_words
 from tests.training.small import FAST, network
 
 MOST = 30

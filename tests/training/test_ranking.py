@@ -9,10 +9,10 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.networks.ranker import Ranker, RankerConfig
-from moses_rnn.training import ranking
+from moses_rnn.training import tasks
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
-from moses_rnn.training.ranking import CORRUPTIONS, HELD_OUT, RankedPairs, corrupted, hashes_of
 from moses_rnn.training.ranks import Threads
+from moses_rnn.training.tasks import CORRUPTIONS, HELD_OUT, RankedPairs, corrupted, hashes_of
 from tests.networks import reference_ranker as reference
 from tests.networks.networks import weights_of, with_large_weights
 from tests.training.small import FAST
@@ -98,9 +98,9 @@ def corrupted_ids(learned, corpus, rows, seeds):
 
 @pytest.mark.parametrize("corrupt", ["last", "any"])
 def test_loss_and_held_out_figure_are_the_scalar_ones(corpus, corrupt, monkeypatch):
-    monkeypatch.setattr(ranking, "EVALUATION_PAIRS", 30)
+    monkeypatch.setattr(tasks, "EVALUATION_PAIRS", 30)
     learned, rows = task(corpus, corrupt=corrupt), corpus.training[:16]
-    losses, _ = scalar_figures(learned, corpus, rows, (FAST.seed, 3, ranking.LEARNING))
+    losses, _ = scalar_figures(learned, corpus, rows, (FAST.seed, 3, tasks.LEARNING))
     cost = learned.cost(rows, 3)
     assert (cost.nats, cost.tokens) == (pytest.approx(sum(losses), rel=1e-4), 16)
     assert cost.objective.item() == cost.nats

@@ -7,7 +7,7 @@ import pytest
 from moses_rnn.errors import FormatError
 from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training.corpus import CorpusConfig
-from moses_rnn.training.parallel import Annotation, ParallelTexts
+from moses_rnn.training.materials import Annotation, ParallelTexts
 from tests.training.rare import LINES, WATCH, write_aligned
 
 CONFIG = CorpusConfig(held_out_pairs=1, repeated=True, min_count=2, max_length=6)

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
-from moses_rnn.training.state import Progress, RunState, load_state, save_state
+from moses_rnn.training.model_folder import Progress, RunState, load_state, save_state
 
 IDENTITY = {"corpus": "abc"}
 

@@ -11,10 +11,10 @@ from moses_rnn.networks.bengio import Bengio, BengioConfig
 from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.training.config import TrainingConfig
-from moses_rnn.training.language_models import NGrams, Sentences
+from moses_rnn.training.corpus import TextConfig, TextCorpus, build_texts, chosen_lines
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.texts import TextConfig, TextCorpus, build_texts, chosen_lines
+from moses_rnn.training.networks import TrainingConfig
+from moses_rnn.training.tasks import NGrams, Sentences
 from moses_rnn.training.trainer import Trainer
 from tests.training.texts import Listener, never, sentences
 

@@ -6,9 +6,9 @@ import threading
 import pytest
 import torch
 
-from moses_rnn.training.gradients import even_parts
+from moses_rnn.training.descent import even_parts
 from moses_rnn.training.ranks import Threads, share_cores
-from moses_rnn.training.task import seed_of
+from moses_rnn.training.tasks import seed_of
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9])

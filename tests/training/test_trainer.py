@@ -9,8 +9,8 @@ import torch
 
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.ranks import PeerFailed, Ranks
+from moses_rnn.training.tasks import PhrasePairs, epoch_batches
 from moses_rnn.training.trainer import Trainer
 from tests.training.small import FAST, Listener, network, never, train, trainer_of
 

@@ -164,7 +164,7 @@ def _check_files(request: MapRequest) -> None:
 
 def _export(request: MapRequest, output: str) -> None:
     from moses_rnn.analysis.maps import all_embeddings
-    from moses_rnn.training.embeddings_text import embedding_lines
+    from moses_rnn.training.embeddings import embedding_lines
 
     names, rows = all_embeddings(*_model_and_side(request))
     with output_to(output, request.force, ()) as file:

@@ -1,0 +1,400 @@
+"""What the commands that train have in common: options, the file of settings, the run and what it says.
+
+Of several processes, as torchrun starts them, the first one speaks for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from moses_rnn.cli.command import (
+    AMERICAN,
+    MOST_WHOLE,
+    FiniteFloat,
+    Seed,
+    StopRequest,
+    choose_device,
+    print_err,
+    reports_errors,
+    section,
+    threads_option,
+)
+from moses_rnn.cli.progress import Display, duration
+from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
+from moses_rnn.training.networks import CUSTOMARY_RATES, NETWORKS, Options, UnfitOption, choose
+from moses_rnn.training.schedules import SCHEDULES
+
+if TYPE_CHECKING:
+    from moses_rnn.training.ranks import Ranks
+    from moses_rnn.training.train import Outcome
+    from moses_rnn.training.trainer import Trainer
+
+Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
+CONFIG = "config"  # key of the context's notes
+LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
+MOST_NATS = 700.0  # whose exponential is a number
+SMOOTHING = 0.02  # weight of a minibatch in the mean loss that the bar shows
+
+
+class Setting(click.Parameter):
+    """What --config alone can set.
+
+    Args:
+        name: of the key, and of the option.
+        kind: of its values.
+    """
+
+    param_type_name = "setting"
+
+    def __init__(self, name: str, kind: Any) -> None:
+        super().__init__([name], type=kind)
+
+    def _parse_decls(self, decls: Sequence[str], _expose_value: bool) -> tuple[str, list[str], list[str]]:
+        return decls[0], [], []
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Do nothing: the command line cannot give it."""
+
+
+def learning_settings() -> list[click.Parameter]:
+    """What is set about learning in the file of every command that trains."""
+    return [
+        Setting("schedule", click.Choice(list(SCHEDULES))),
+        Setting("warm_up", click.IntRange(0)),
+        Setting("cool_down", FiniteFloat(0, 1)),
+        Setting("averaging", FiniteFloat(0, 1)),
+        Setting("weight_decay", FiniteFloat(0)),
+        Setting("clip_norm", FiniteFloat(0)),
+        Setting("initial_deviation", FiniteFloat(0, min_open=True)),
+        Setting("accumulate", click.IntRange(1)),
+        Setting("precision", click.Choice(["auto", "fp32", "bf16"])),
+        Setting("evaluate_every", click.IntRange(1)),
+        Setting("patience", click.IntRange(1)),
+    ]
+
+
+def limit_options(presets: Mapping[str, object], text: str) -> Decorator:
+    """How much is learned, and where.
+
+    Args:
+        presets: to choose from.
+        text: what an epoch is a pass over.
+    """
+
+    def decorate(command: Command) -> Command:
+        for option in (
+            threads_option,
+            click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
+            click.option(
+                "--max-epochs", type=FiniteFloat(0), help=f"Stop after this many passes over the {text}; 0 for no limit"
+            ),
+            click.option("--max-minutes", type=FiniteFloat(0), help="Stop after this many minutes; 0 for no limit"),
+            click.option(
+                "--preset",
+                type=click.Choice(list(presets)),
+                help="Sizes and training, shown below [default: paper on a GPU, else small]",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def learning_options(unit: str, *more: Decorator) -> Decorator:
+    """How a network learns.
+
+    Args:
+        unit: what a minibatch consists of, capitalised.
+        more: options of one command.
+    """
+    return section(
+        "Learning",
+        click.option(
+            "--config",
+            metavar="FILE",
+            is_eager=True,
+            expose_value=False,
+            callback=reports_errors(_take_settings),
+            help="Take settings from this TOML file, rare ones too; options on the command line win [docs/training.md]",
+        ),
+        click.option(
+            "--optimiser",
+            type=click.Choice(list(CUSTOMARY_RATES)),
+            help="How weights are changed; each has a customary learning rate",
+        ),
+        click.option("--learning-rate", type=FiniteFloat(0, min_open=True), help="Step size, in place of the preset's"),
+        click.option("--batch-size", type=click.IntRange(1), help=f"{unit} per minibatch"),
+        click.option(
+            "--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units that is left out while learning"
+        ),
+        *more,
+        click.option(
+            "--seed",
+            type=Seed(63),
+            default=1,
+            show_default=True,
+            help="Decides what is held out, the initial weights and the order of the minibatches",
+        ),
+    )
+
+
+def run_options(*more: Decorator) -> Decorator:
+    """How a run takes place; `more`: options of one command."""
+    return section(
+        "Run",
+        click.option("--restart", is_flag=True, help="Remove what the model folder holds and start over"),
+        click.option("-q", "--quiet", is_flag=True, help="No progress on stderr"),
+        *more,
+    )
+
+
+def shown_presets(*names: str) -> str:
+    """A paragraph of --help that shows what the presets of some networks are."""
+    lines = "".join(
+        f"\n  {f'{name}, ' * (len(names) > 1)}{preset}  {shown}"
+        for name in names
+        for preset, shown in NETWORKS[name].presets.items()
+    )
+    return f"\b\nPresets, of which every figure can be set:{lines}\n"
+
+
+def check_options(options: Options) -> None:
+    """Refuse an option that does not go with the others by its place: the command line, or the file of settings."""
+    try:
+        choose(options)
+    except UnfitOption as error:
+        context = click.get_current_context()
+        if context.get_parameter_source(error.name) is ParameterSource.DEFAULT_MAP:
+            expected = "settings that go with the others"
+            raise InputError(f"{context.meta[CONFIG]}: expected {expected}, found {error}") from error
+        raise click.UsageError(f"--{error.name.replace('_', '-')}: {error.why}") from error
+
+
+def _take_settings(context: click.Context, _option: click.Parameter, path: str | None) -> None:
+    """Have a file's values be the defaults."""
+    if path is None:
+        return
+    keys = {parameter.name: parameter for parameter in context.command.params if _is_key(parameter)}
+    taken = {}
+    for name, value in _read(path).items():
+        key = AMERICAN.get(name, name)
+        if key not in keys:
+            raise InputError(f"{path}: expected keys among {', '.join(sorted(map(str, keys)))}, found {key}")
+        taken[key] = _checked(f"{path}: {key}", keys[key], value, context)
+    context.default_map = taken
+    context.meta[CONFIG] = path
+
+
+def _is_key(param: click.Parameter) -> bool:
+    """Numbers, choices and settings may come from a file; names of files and what is of one run alone may not."""
+    return isinstance(param, Setting) or isinstance(param.type, click.Choice | click.IntRange | click.FloatRange)
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: expected a file of settings, found: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: expected settings in TOML, found: {error}") from error
+
+
+def _checked(place: str, parameter: click.Parameter, value: object, context: click.Context) -> object:
+    """A value that is of its key's type and within its bounds."""
+    types, expected = _expectation(parameter.type)
+    if type(value) in types:
+        with contextlib.suppress(click.BadParameter, OverflowError):
+            return parameter.type.convert(value, parameter, context)
+    raise InputError(f"{place}: expected {expected}, found {shown_value(value)}")
+
+
+def _expectation(kind: Any) -> tuple[tuple[type, ...], str]:
+    """What TOML may have for a type of click's, and how a message says so."""
+    if isinstance(kind, click.Choice):
+        return (str,), f"one of {', '.join(kind.choices)}"
+    if isinstance(kind, click.IntRange):
+        most = f" and at most {MOST_WHOLE}" * (kind.max is None)
+        return (int,), f"an integer, {kind._describe_range()}{most}"
+    if isinstance(kind, click.FloatRange):
+        return (int, float), f"a number, {kind._describe_range()}"
+    return (bool,), "true or false"
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+class TrainingDisplay:
+    """Shows a training run, of whatever network; see `moses_rnn.training.trainer.Observer`."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._display = Display("lines read", quiet=quiet)
+        self._has_header = False
+        self._loss = 0.0
+        self._before = 0  # examples learned when this run was started or resumed
+        self._share_before = 0.0  # of the budget, then
+
+    def reading(self, lines: int, share: float | None) -> None:
+        """Move the bar of the corpus."""
+        self._display.show(lines, share)
+
+    def corpus_read(self, description: Sequence[str]) -> None:
+        """Print what the corpus holds."""
+        self._display.close()
+        for line in description:
+            self._say(line)
+
+    def starting(self, trainer: Trainer) -> None:
+        """Print how large the network is and where the run stands; open the bar."""
+        unit, progress = trainer.task.unit, trainer.progress
+        parameters = sum(tensor.numel() for tensor in trainer.model.parameters())
+        self._say(f"network: {trainer.task.describe()}, {parameters:,} parameters")
+        self._say(f"training: {trainer.config.describe(unit)}")
+        if trainer.ranks.size > 1:
+            self._say(f"processes: {trainer.ranks.size}, which share each minibatch")
+        if trainer.resumed:
+            best = f"best so far {progress.best:.4f}" if progress.history else "no evaluation yet"
+            self._say(f"resuming after {progress.examples:,} {unit}, {best}")
+        self._display = Display(unit, quiet=self._quiet)
+        self._before = progress.examples
+        self._share_before = trainer.share_over()
+
+    def stepped(self, trainer: Trainer, loss: float) -> None:
+        """Move the bar."""
+        progress = trainer.progress
+        self._loss += SMOOTHING * (loss - self._loss) if self._loss else loss
+        note = f"epoch {progress.epoch + 1}, {self._loss:.3f} {trainer.task.measure.of_step}"
+        share = (trainer.share_over() - self._share_before) / (1 - self._share_before or 1)  # of what was left
+        if self._before:
+            note = f"{progress.examples:,} in all, {note}"
+        self._display.show(progress.examples - self._before, share or None, note)
+
+    def evaluated(self, trainer: Trainer, is_best: bool) -> None:
+        """Print the held-out figures, the first time below a header."""
+        if not self._has_header:
+            self._display.print_err(evaluation_header(trainer))
+            self._has_header = True
+        self._display.print_err(evaluation_line(trainer, is_best))
+        if skipped := trainer.progress.skipped_steps:
+            self._display.print_err(f"{skipped:,} steps skipped so far: their gradients were not finite")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print_err(text)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self._display.close()
+
+
+def evaluation_header(trainer: Trainer) -> str:
+    """What stands above evaluations; nats and perplexity are those of a held-out token of the target."""
+    last = "|log Z|" if LOG_Z in trainer.progress.history[-1] else "clipped"
+    measure = trainer.task.measure
+    (cost, beside), speed = measure.columns, f"{measure.counted}/s"
+    return f"{trainer.task.unit:>10}  epochs      time  {cost:>13}  {beside:>10}  {last}  {speed:>8}"
+
+
+def evaluation_line(trainer: Trainer, is_best: bool) -> str:
+    """The figures of the last evaluation: 80 columns up to ten million examples and a hundred hours."""
+    figures, measure = trainer.progress.history[-1], trainer.task.measure
+    cost = figures[measure.key]
+    beside = figures[measure.beside] if measure.beside else math.exp(min(cost, MOST_NATS))
+    last = f"{figures[LOG_Z]:.2f}" if LOG_Z in figures else f"{figures['clipped_share']:.0%}"
+    return (
+        f"{figures[trainer.task.unit]:>10,}  {figures['epochs']:>6.2f}  {duration(figures['seconds']):>8}  "
+        f"{cost:>13.4f}  {beside:>10.4g}  {last:>7}  {figures['tokens_per_second']:>8,.0f}" + "  best" * is_best
+    )
+
+
+def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
+    """Train, alone or with others, and print how that ended; of several processes only the first one returns.
+
+    Args:
+        options: see `moses_rnn.training.train.train`.
+        warning_of: what is wrong with a model; empty if nothing is.
+
+    Raises:
+        Stopped: it was stopped before its end.
+    """
+    from moses_rnn.training.train import train
+
+    with together() as ranks:
+        options = of_rank(options, ranks)
+        display = TrainingDisplay(quiet=options["quiet"])
+        outcome = train(options, display, stop_request(ranks), ranks)
+    display.close()
+    progress = outcome.progress
+    if not ranks.leads:
+        sys.exit(0 if progress.finished else Stopped.exit_code)
+    if not progress.finished:
+        raise Stopped(f"stopped after {progress.examples:,} {outcome.unit}; run the same command again to continue")
+    if warning := warning_of(outcome):
+        print_err(f"warning: {warning}")
+    if not options["quiet"]:
+        per = outcome.measure.unit if outcome.unit == "pairs" else "nats per token"
+        print_err(
+            f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {options['model']}"
+        )
+        print_err(f"verdict: {outcome.verdict}")
+    return outcome
+
+
+def say_next(*words: str | Path, quiet: bool) -> None:
+    """Print a command that uses the model."""
+    if not quiet:
+        print_err(f"next: {shlex.join(map(str, words))}")
+
+
+@contextlib.contextmanager
+def together() -> Iterator[Ranks]:
+    """The processes that train together, of which this is one; by itself it is the only one.
+
+    An error of one process ends all, and is said once.
+    """
+    from moses_rnn.training.ranks import PeerFailed, join
+
+    ranks = join()
+    try:
+        yield ranks
+    except MosesRnnError as error:
+        if not ranks.report(error):
+            sys.exit(error.exit_code)
+        if not ranks.leads and not isinstance(error, PeerFailed):  # which says where it was seen
+            error.message = f"process {ranks.rank} of {ranks.size}: {error.message}"
+        raise
+    except Exception as error:
+        ranks.report(error)
+        raise
+    ranks.leave()
+
+
+def of_rank(options: Options, ranks: Ranks) -> Options:
+    """What is requested of one of the processes: it has a device of its own, and the first alone shows its progress.
+
+    A training that torchrun has started again continues, also with --restart, which was meant the first time.
+    """
+    from moses_rnn.training.ranks import restarts
+
+    quiet = options["quiet"] or not ranks.leads
+    if options["restart"] and restarts() and not quiet:
+        print_err(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
+    device = choose_device(ranks.device(options["device"]))
+    return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}
+
+
+def stop_request(ranks: Ranks) -> StopRequest:
+    """What stops the processes: a signal to any of them. With several, one signal may come by several ways."""
+    return StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)
