@@ -24,26 +24,6 @@ from moses_rnn.training.tasks import Task
 STEPS_BETWEEN = 10  # two weights that are averaged: neighbours differ little
 
 
-class Optimiser(torch.optim.Optimizer):
-    """One that steps along scaled gradients, for some of its weights at a time."""
-
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One step of all weights along their gradients."""
-        assert closure is None
-        every = [tensor for group in self.param_groups for tensor in group["params"]]
-        self.step_along(1.0, [tensor for tensor in every if tensor.grad is not None])
-
-    @torch.no_grad()
-    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
-        """One step of some weights along their gradients times `scale`; others may be stepped by other threads."""
-        raise NotImplementedError
-
-    def set_learning_rate(self, rate: float) -> None:
-        """Take other steps from now on."""
-        for group in self.param_groups:
-            group["lr"] = rate
-
-
 class NativeSteps:
     """The native core's steps of tensors in float32 on the CPU, which read and write each number once.
 
@@ -53,104 +33,111 @@ class NativeSteps:
 
     def __init__(self, core: NativeCore) -> None:
         self._functions = core.functions
-        self._instructions = core.instructions
+        self._instructions = ctypes.c_int64(core.instructions)
         self._functions.moses_rnn_train_sum_squares.restype = ctypes.c_double
 
-    def adam(self, weights: Tensor, gradient: Tensor, state: Mapping[str, Tensor], options: Sequence[float]) -> None:
-        """One step in place; options as in native/training.h."""
-        self._step("adam", options, [weights, gradient, state["exp_avg"], state["exp_avg_sq"]])
-
-    def adadelta(
-        self, weights: Tensor, gradient: Tensor, state: Mapping[str, Tensor], options: Sequence[float]
-    ) -> None:
-        """One step in place; options: learning rate, ρ, ε, factor on the gradient."""
-        self._step("adadelta", options, [weights, gradient, state["square_avg"], state["acc_delta"]])
-
-    def sum_squares(self, gradient: Tensor) -> float:
-        """Σ g² of a tensor; sums of some thousand numbers are added in double precision."""
-        numbers = gradient.contiguous()
-        total: float = self._functions.moses_rnn_train_sum_squares(
-            ctypes.c_int64(self._instructions), ctypes.c_void_p(numbers.data_ptr()), ctypes.c_int64(numbers.numel())
-        )
-        return total
-
-    def _step(self, rule: str, options: Sequence[float], tensors: Sequence[Tensor]) -> None:
+    def step(self, rule: str, tensors: Sequence[Tensor], options: Sequence[float]) -> None:
+        """One step in place: weights, gradient and both averages; options as in native/training.h."""
         weights, gradient, *averages = tensors
         operands = [weights, gradient.contiguous(), *averages]
         getattr(self._functions, f"moses_rnn_train_{rule}")(
-            ctypes.c_int64(self._instructions),
+            self._instructions,
             (ctypes.c_float * len(options))(*options),
             *(ctypes.c_void_p(tensor.data_ptr()) for tensor in operands),
             ctypes.c_int64(weights.numel()),
         )
 
+    def sum_squares(self, gradient: Tensor) -> float:
+        """Σ g² of a tensor; sums of some thousand numbers are added in double precision."""
+        numbers = gradient.contiguous()
+        total: float = self._functions.moses_rnn_train_sum_squares(
+            self._instructions, ctypes.c_void_p(numbers.data_ptr()), ctypes.c_int64(numbers.numel())
+        )
+        return total
+
+
+class Optimiser(torch.optim.Optimizer):
+    """Steps along scaled gradients, for some of its weights at a time; its state is named as torch's is.
+
+    Args:
+        weights: to be trained.
+        config: learning rate and what else the rule has.
+    """
+
+    state_names: tuple[str, ...] = ()  # of a tensor's averages, and of its steps if they count
+
+    def __init__(self, weights: Iterable[Tensor], config: TrainingConfig) -> None:
+        super().__init__(weights, {"lr": config.learning_rate, "fused": True})  # so Adam's steps stay on the device
+        self.config = config
+        self.native = NativeSteps(core_named(config.native)) if config.native else None
+
+    @property
+    def learning_rate(self) -> float:
+        """The factor on the steps."""
+        rate: float = self.param_groups[0]["lr"]
+        return rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self.param_groups[0]["lr"] = rate
+
+    @torch.no_grad()
+    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+        """One step of some weights along their gradients times `scale`; others may be stepped by other threads."""
+        raise NotImplementedError
+
+    def operands(self, tensor: Tensor) -> list[Tensor]:
+        """Weights, their gradient and its averages, which begin at zero."""
+        state = self.state[tensor]
+        if not state:
+            shapes = {name: () if name == "step" else tensor.shape for name in self.state_names}
+            state.update({name: torch.zeros(shape, device=tensor.device) for name, shape in shapes.items()})
+        return [tensor, _gradient(tensor), *(state[name] for name in self.state_names)]
+
 
 class Adam(Optimiser):
     """Adam (Kingma and Ba 2015), its weight decay decoupled from the gradient (Loshchilov and Hutter 2019).
 
-    Args:
-        weights: to be trained.
-        lr: factor on the steps.
-        weight_decay: share of each matrix taken off a step, times `lr`; biases keep theirs.
-        native: does the steps; by default torch.
+    The decay is of matrices alone.
     """
 
     BETAS = (0.9, 0.999)
     EPSILON = 1e-8
-
-    def __init__(
-        self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0, native: NativeSteps | None = None
-    ) -> None:
-        super().__init__(
-            weights, {"lr": lr, "weight_decay": weight_decay, "fused": True}
-        )  # so steps stay on the device
-        self._native = native
+    state_names = ("exp_avg", "exp_avg_sq", "step")
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
-        group = self.param_groups[0]
-        for tensor in weights:
-            state = self.state[tensor]
-            if not state:
-                state["step"] = torch.zeros((), device=tensor.device)
-                state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
-            if self._native:
-                self._step_natively(self._native, tensor, scale)
-        if self._native:
+        operands = [self.operands(tensor) for tensor in weights]
+        lr, (beta_1, beta_2) = self.learning_rate, self.BETAS
+        if self.native:
+            for *tensors, step in operands:
+                done = float(step.add_(1))
+                decay = 1 - lr * self.config.weight_decay if tensors[0].dim() > 1 else 1.0
+                rate, root = lr / (1 - beta_1**done), (1 - beta_2**done) ** -0.5
+                self.native.step("adam", tensors, [rate, decay, beta_1, beta_2, root, self.EPSILON, scale])
             return
         if scale != 1.0:
-            torch._foreach_mul_([_gradient(tensor) for tensor in weights], scale)
-        for decay, chosen in ((group["weight_decay"], True), (0.0, False)):
-            of_kind = [tensor for tensor in weights if (tensor.dim() > 1) == chosen]
-            averages, squares, steps = (
-                [self.state[tensor][key] for tensor in of_kind] for key in ("exp_avg", "exp_avg_sq", "step")
-            )
+            torch._foreach_mul_([gradient for _, gradient, *_ in operands], scale)
+        for matrices in (True, False):
+            chosen = [each for each in operands if (each[0].dim() > 1) == matrices]
+            tensors, gradients, averages, squares, steps = ([each[k] for each in chosen] for k in range(5))
             adamw(
-                [tensor.data for tensor in of_kind],
-                [_gradient(tensor) for tensor in of_kind],
+                [tensor.data for tensor in tensors],
+                gradients,
                 averages,
                 squares,
                 [],
                 steps,
                 fused=True,
                 amsgrad=False,
-                beta1=self.BETAS[0],
-                beta2=self.BETAS[1],
-                lr=group["lr"],
-                weight_decay=decay,
+                beta1=beta_1,
+                beta2=beta_2,
+                lr=lr,
+                weight_decay=self.config.weight_decay if matrices else 0.0,
                 eps=self.EPSILON,
                 maximize=False,
             )
-
-    def _step_natively(self, native: NativeSteps, tensor: Tensor, scale: float) -> None:
-        group, state = self.param_groups[0], self.state[tensor]
-        state["step"] += 1
-        lr, step = group["lr"], float(state["step"])
-        decay = 1 - lr * group["weight_decay"] if tensor.dim() > 1 else 1.0
-        beta_1, beta_2 = self.BETAS
-        corrected = lr / (1 - beta_1**step), decay, beta_1, beta_2, (1 - beta_2**step) ** -0.5
-        native.adam(tensor, _gradient(tensor), state, [*corrected, self.EPSILON, scale])
 
 
 def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
@@ -171,64 +158,43 @@ def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) 
 
 
 class Adadelta(Optimiser):
-    """Adadelta (Zeiler 2012) that can pass once over the weights; torch's passes over them twelve times.
+    """Adadelta (Zeiler 2012) that can pass once over the weights; torch's passes over them twelve times."""
 
-    Args:
-        weights: to be trained.
-        options: lr, a factor on the steps; rho, the decay of both averages; epsilon, see `adadelta_update`.
-        one_pass: compile the update.
-        native: does the steps, in one pass; by default torch.
-    """
-
-    def __init__(
-        self,
-        weights: Iterable[Tensor],
-        options: Mapping[str, float],
-        *,
-        one_pass: bool,
-        native: NativeSteps | None = None,
-    ) -> None:
-        super().__init__(weights, dict(options))
-        self._native = native
-        self._update = fused(adadelta_update) if one_pass else adadelta_update
+    state_names = ("square_avg", "acc_delta")
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
-        group = self.param_groups[0]
-        options = [group["lr"], group["rho"], group["epsilon"]]
+        options = [self.learning_rate, self.config.rho, self.config.epsilon]
+        update = fused(adadelta_update) if self.config.compiled else adadelta_update
         for tensor in weights:
-            state = self.state[tensor]
-            if not state:
-                state["square_avg"], state["acc_delta"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
-            if self._native:
-                self._native.adadelta(tensor, _gradient(tensor), state, [*options, scale])
+            operands = self.operands(tensor)
+            if self.native:
+                self.native.step("adadelta", operands, [*options, scale])
                 continue
-            tensors = [tensor.data, _plain(_gradient(tensor)), state["square_avg"], state["acc_delta"]]
-            factor = torch.full((), scale, device=tensor.device)  # a number would be compiled into the pass
-            self._update(tensors, factor, options)
+            operands[:2] = [tensor.data, _plain(operands[1])]
+            update(operands, torch.full((), scale, device=tensor.device), options)  # a number would be compiled in
 
 
 class Sgd(Optimiser):
     """Stochastic gradient descent without momentum: θ - lr (g + λθ), λ of matrices alone.
 
-    Args:
-        weights: to be trained.
-        lr: factor on the steps.
-        weight_decay: λ; biases keep theirs.
+    It is one pass over weights and gradient, which the native core could not make shorter.
     """
-
-    def __init__(self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0) -> None:
-        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay})
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
-        lr, decay = self.param_groups[0]["lr"], self.param_groups[0]["weight_decay"]
+        # a step along a sum stands for one after each example, and so does its decay
+        examples = self.config.batch_size if self.config.reduction == "sum" else 1
+        lr, decay = self.learning_rate, self.config.weight_decay * examples
         for tensor in weights:
             if decay and tensor.dim() > 1:
                 tensor.mul_(1 - lr * decay)
             tensor.add_(_gradient(tensor), alpha=-lr * scale)
+
+
+OPTIMISERS: Mapping[str, type[Optimiser]] = {"adadelta": Adadelta, "adam": Adam, "sgd": Sgd}
 
 
 def _gradient(tensor: Tensor) -> Tensor:
@@ -239,19 +205,6 @@ def _gradient(tensor: Tensor) -> Tensor:
 def _plain(tensor: Tensor) -> Tensor:
     """Neither a parameter nor the middle of another tensor, for which torch.compile would make separate passes."""
     return tensor.data if tensor.storage_offset() == 0 else tensor.data.clone()
-
-
-def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimiser:
-    """The optimiser of a configuration over all weights of a network."""
-    native = NativeSteps(core_named(config.native)) if config.native else None
-    if config.optimiser == "adam":
-        return Adam(model.parameters(), config.learning_rate, config.weight_decay, native)
-    if config.optimiser == "sgd":  # one pass over weights and gradient, which the native core could not make shorter
-        # a step along a sum stands for one after each example, and so does its decay
-        examples = config.batch_size if config.reduction == "sum" else 1
-        return Sgd(model.parameters(), config.learning_rate, config.weight_decay * examples)
-    options = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
-    return Adadelta(model.parameters(), options, one_pass=config.compiled, native=native)
 
 
 def sum_of_squares(config: TrainingConfig) -> Callable[[Tensor], float]:
@@ -402,7 +355,8 @@ class Gradients:
             if self._common is None:
                 self.weights[i].grad = _sum(of_threads)
             else:
-                _copy(_sum(of_threads) if of_threads else None, self.weights[i])
+                common = _gradient(self.weights[i])  # of a minibatch with fewer examples than ranks it may be zero
+                common.copy_(_sum(of_threads)) if of_threads else common.zero_()
         return self._squares_of(places) if self._common is None else 0.0
 
     def _squares_of(self, places: list[int]) -> float:
@@ -439,10 +393,3 @@ def _sum(tensors: list[Tensor]) -> Tensor:
     for other in others:
         first = first + other
     return first
-
-
-def _copy(gradient: Tensor | None, weights: Tensor) -> None:
-    if gradient is None:  # of a minibatch with fewer examples than ranks
-        _gradient(weights).zero_()
-    else:
-        _gradient(weights).copy_(gradient)

@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 import torch
 
 from moses_rnn import __version__
-from moses_rnn.networks.bengio import BENGIO, Bengio, BengioConfig
-from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
+from moses_rnn.networks.bengio import BENGIO
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
-from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
-from moses_rnn.networks.cstm import CSTM, Cstm, CstmConfig
+from moses_rnn.networks.cslm import CSLM
+from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig, variant_of
 from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.networks.ranker import RANKER, Ranker, RankerConfig
-from moses_rnn.networks.rnnlm import RNNLM, Rnnlm, RnnlmConfig
-from moses_rnn.networks.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
-from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.networks.ranker import RANKER
+from moses_rnn.networks.rnnlm import RNNLM
+from moses_rnn.networks.rnnsearch import RNNSEARCH
+from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.scorers.open import Model
 from moses_rnn.training.corpus import Corpus
 from moses_rnn.training.descent import rounds
@@ -53,29 +53,25 @@ LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # of cells, unless an option says otherwis
 
 
 class Learner(NamedTuple):
-    """How a network of `NETWORKS` is made: config by sizes of vocabularies, sizes and switches; network; task."""
+    """A network of `NETWORKS`, and how it learns."""
 
     kind: Architecture
-    config: Callable[..., Any]
-    network: Callable[..., Any]
     task: Callable[..., Task]
 
 
 OF_CELLS = "encdec of other cells"  # whose folder has another format
 LEARNERS = {
-    "encdec": Learner(ENCDEC, EncDecConfig, EncDec, PhrasePairs),
-    OF_CELLS: Learner(ENCDEC_OF_CELLS, CellConfig, CellEncDec, PhrasePairs),
-    "cstm": Learner(CSTM, CstmConfig, Cstm, PhrasePairs),
-    "ranker": Learner(RANKER, RankerConfig, Ranker, RankedPairs),
-    "rnnsearch": Learner(RNNSEARCH, RnnSearchConfig, RnnSearch, PhrasePairs),
-    "seq2seq": Learner(SEQ2SEQ, Seq2SeqConfig, Seq2Seq, PhrasePairs),
-    "rnnenc": Learner(ENCDEC, EncDecConfig, EncDec, PhrasePairs),
-    "cslm": Learner(CSLM, CslmConfig, Cslm, NGrams),
-    "bengio": Learner(BENGIO, BengioConfig, Bengio, NGrams),
-    "rnnlm": Learner(RNNLM, RnnlmConfig, Rnnlm, Sentences),
+    "encdec": Learner(ENCDEC, PhrasePairs),
+    OF_CELLS: Learner(ENCDEC_OF_CELLS, PhrasePairs),
+    "cstm": Learner(CSTM, PhrasePairs),
+    "ranker": Learner(RANKER, RankedPairs),
+    "rnnsearch": Learner(RNNSEARCH, PhrasePairs),
+    "seq2seq": Learner(SEQ2SEQ, PhrasePairs),
+    "rnnenc": Learner(ENCDEC, PhrasePairs),
+    "cslm": Learner(CSLM, NGrams),
+    "bengio": Learner(BENGIO, NGrams),
+    "rnnlm": Learner(RNNLM, Sentences),
 }
-
-
 MATERIALS: dict[str, Callable[..., Material]] = {"table": TablePairs, "sentences": SentencePairs, "text": TextLines}
 
 
@@ -247,8 +243,9 @@ def threads_for(device: str, wanted: int | None, examples: int, *, native: bool 
 
 def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Task:
     """The task of a network with its initial weights; says what is learned."""
-    kind, config, network, task = plan.learner
-    model = network(config(*map(len, corpus.vocabularies.values()), **plan.config), seed=None)
+    kind, task = plan.learner
+    sizes = map(len, corpus.vocabularies.values())
+    model: Any = kind.module(kind.config(*sizes, **plan.config), seed=None)
     model.initialise(plan.training.seed, plan.training.initial_deviation)
     model = model.to(plan.options["device"])
     described = material.describe(corpus)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.descent import Average, Gradients, make_optimiser
+from moses_rnn.training.descent import OPTIMISERS, Average, Gradients
 from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks, Threads
@@ -65,7 +65,7 @@ class Trainer:
         self.progress = Progress(learning_rate=config.learning_rate)
         self.resumed = False
         self._started = self._saved = time.monotonic()
-        self._optimiser = make_optimiser(self.model, config)
+        self._optimiser = OPTIMISERS[config.optimiser](self.model.parameters(), config)
         self._threads = Threads(config.threads)
         self._gradients = Gradients(task, config, self._threads, ranks)
         self._average = Average(self.model, config.averaging)
@@ -150,7 +150,7 @@ class Trainer:
         norm = of_pair * math.sqrt(sums.squares)
         if math.isfinite(norm):
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
-            self._optimiser.set_learning_rate(self._learning_rate())
+            self._optimiser.learning_rate = self._learning_rate()
             self._threads.each(lambda places: self._descend(places, of_pair * clipped), self._gradients.places)
             progress.skipped_in_a_row = 0
         else:  # a step along NaN would lose the weights

@@ -8,26 +8,29 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.descent import NativeSteps, make_optimiser
+from moses_rnn.training.descent import OPTIMISERS, NativeSteps
 from moses_rnn.training.networks import CUSTOMARY_RATES, for_optimiser
 from tests.networks.native_kernels import FLOAT32, kernel_of, needs_native
 from tests.training.small import FAST, network, train
 
 pytestmark = needs_native
 NATIVE = instructions_to_learn("cpu", "fp32")
-OPTIMISERS = pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
+EACH = pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
 
 
 def natively(config=FAST, **changes):
     return dataclasses.replace(config, native=NATIVE, **changes)
 
 
-@OPTIMISERS
+@EACH
 def test_the_steps_are_those_that_torch_does(corpus, optimiser):
     """With decay on matrices alone, and a factor on the gradient."""
     plain = dataclasses.replace(for_optimiser(FAST, optimiser), weight_decay=0.3)
     models = network(corpus), network(corpus)
-    optimisers = [make_optimiser(*pair) for pair in zip(models, (plain, natively(plain)), strict=True)]
+    optimisers = [
+        OPTIMISERS[optimiser](model.parameters(), config)
+        for model, config in zip(models, (plain, natively(plain)), strict=True)
+    ]
     random = torch.Generator().manual_seed(0)
     for _ in range(5):
         for one, other in zip(*(model.parameters() for model in models), strict=True):

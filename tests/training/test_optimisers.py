@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.descent import make_optimiser
+from moses_rnn.training.descent import OPTIMISERS
 from moses_rnn.training.networks import PHRASES, for_optimiser
 from moses_rnn.training.tasks import epoch_batches
 from tests.training.small import FAST, network, trainer_of
@@ -23,7 +23,7 @@ def test_adam_is_torchs(corpus, tmp_path):
     reference = torch.optim.AdamW(
         [{"params": matrices}, {"params": biases, "weight_decay": 0.0}], 0.01, weight_decay=0.3
     )
-    optimiser = make_optimiser(ours, config)
+    optimiser = OPTIMISERS["adam"](ours.parameters(), config)
     random = torch.Generator().manual_seed(0)
     for _ in range(5):
         for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
@@ -43,7 +43,7 @@ def test_adadelta_is_zeilers(compiled):
     """Algorithm 1 of Zeiler (2012) in numpy, with both accumulators' ε inside the roots."""
     config = dataclasses.replace(PHRASES["paper"].training, compiled=compiled)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
-    optimiser = make_optimiser(model, config)
+    optimiser = OPTIMISERS[config.optimiser](model.parameters(), config)
     x = model.encoder.U.detach().double().numpy().copy()
     squared_gradient, squared_step = np.zeros_like(x), np.zeros_like(x)
     random = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_adadelta_is_zeilers(compiled):
         squared_step = 0.95 * squared_step + 0.05 * step**2
         x += step
         model.encoder.U.grad = torch.tensor(g, dtype=torch.float32)
-        optimiser.step()
+        optimiser.step_along(1.0, [model.encoder.U])
     np.testing.assert_allclose(model.encoder.U.detach().numpy(), x, rtol=1e-4)
 
 
@@ -66,12 +66,12 @@ def test_sgd_is_a_step_along_the_gradient(native, reduction, examples):
     config = dataclasses.replace(for_optimiser(FAST, "sgd"), learning_rate=0.7, weight_decay=0.1, native=instructions)
     config = dataclasses.replace(config, batch_size=5, reduction=reduction)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
-    optimiser = make_optimiser(model, config)
+    optimiser = OPTIMISERS[config.optimiser](model.parameters(), config)
     weights = [model.encoder.U, model.encoder.b]
     expected = [tensor.detach().double().numpy().copy() for tensor in weights]
     random = np.random.default_rng(0)
     for rate in (0.7, 0.35):
-        optimiser.set_learning_rate(rate)
+        optimiser.learning_rate = rate
         for i, tensor in enumerate(weights):
             g = random.normal(size=expected[i].shape)
             expected[i] -= rate * (0.5 * g + (0.1 * examples * expected[i] if tensor.dim() > 1 else 0))
