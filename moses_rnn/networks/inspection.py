@@ -1,14 +1,12 @@
-"""What a trained RNN Encoder-Decoder holds inside: embeddings, phrase summaries, gates, the score word by word.
+"""What a trained network holds inside: embeddings, phrase summaries, gates, the score word by word.
 
-Nothing is computed here: the network of `encdec` runs as it stands and says what passes by. Of other networks,
-word embeddings and summaries are known. H hidden units,
-E embedding dimensions, K words. Phrases are lists of ids without the end symbol, in any order; all arrays are on the
-CPU, of the type of the weights.
+Nothing is computed here: the network runs as it stands and says what passes by. H hidden units, E embedding dimensions,
+K words. Phrases are lists of ids without the end symbol, in any order; all arrays are on the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +28,7 @@ PHRASES = 512  # run together
 
 
 class Gates(NamedTuple):
-    """The gates of every step of some phrases: phrase after phrase, and in each step after step."""
+    """The gates of every step of some phrases: the first steps of all, then the second ones."""
 
     z: Floats  # update gates: near 1, a unit keeps its state; steps × H
     r: Floats  # reset gates: near 0, a unit forgets its state; steps × H
@@ -63,12 +61,9 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
 @torch.no_grad()
 def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
     """z and r of the encoder at every word of source phrases, the closing ``</s>`` included (section 2.3)."""
-    blocks = []
-    for rows in _blocks(phrases):
-        batch = _batch(model, phrases, rows)
-        z, r = model.encoder.gates(batch)
-        blocks.append(Gates(_array(z), _array(r), rows[_array(batch.rows())], _array(batch.packed())))
-    return _in_order(blocks, model)
+    order, batch = _batch(model, phrases)
+    z, r = model.encoder.gates(batch)
+    return Gates(_array(z), _array(r), order[_array(batch.rows())], _array(batch.packed()))
 
 
 @torch.no_grad()
@@ -83,16 +78,14 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
         sources: the source of each target.
         targets: as many.
     """
-    blocks = []
-    skipped = 0 if model.config.first_step == "zero-embedding" else 1
-    for rows in _blocks(targets):
-        batch = _batch(model, targets, rows)
-        c = _summaries(model, [sources[i] for i in rows])
-        z, r = model.decoder.gates(model.decoder.terms(c, c.dtype), batch)
-        first = batch.active[0] * skipped
-        phrases, words = rows[_array(batch.rows())[first:]], _previous(batch)[first:]
-        blocks.append(Gates(_array(z), _array(r), phrases, words))
-    return _in_order(blocks, model)
+    read, source_batch = _batch(model, sources)
+    order, batch = _batch(model, targets)
+    c = model.encoder(source_batch, model.encoder.embedding.dtype)[np.argsort(read)[order]]
+    z, r = model.decoder.gates(model.decoder.terms(c, c.dtype), batch)
+    before = [np.full(len(targets), NOTHING), *(_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:]))]
+    skipped = 0 if model.config.first_step == "zero-embedding" else len(targets)
+    rows, words = _array(batch.rows())[skipped:], np.concatenate(before)[skipped:]
+    return Gates(_array(z), _array(r), order[rows], words)
 
 
 @torch.inference_mode()
@@ -124,35 +117,7 @@ def _array(tensor: Tensor) -> npt.NDArray[Any]:
     return array
 
 
-def _blocks(phrases: Sequence[Phrase]) -> Iterator[Ints]:
-    """Rows of phrases that are run together, longest first: phrases of one length are then mostly together."""
+def _batch(model: EncDec, phrases: Sequence[Phrase]) -> tuple[Ints, Batch]:
+    """Phrases, longest first, and which ones they are."""
     order = np.argsort([-len(phrase) for phrase in phrases], kind="stable")
-    yield from (order[first : first + PHRASES] for first in range(0, len(order), PHRASES))
-
-
-def _batch(model: EncDec, phrases: Sequence[Phrase], rows: Ints) -> Batch:
-    return Batch.from_lists([phrases[i] for i in rows], model.decoder.b_V.device)
-
-
-def _summaries(model: EncDec, phrases: Sequence[Phrase]) -> Tensor:
-    """c of each phrase, in any order; phrases × H."""
-    order = np.argsort([-len(phrase) for phrase in phrases], kind="stable")
-    c = model.encoder(_batch(model, phrases, order), model.encoder.embedding.dtype)
-    return finite(c[np.argsort(order)])
-
-
-def _previous(batch: Batch) -> Ints:
-    """The id before each packed one; NOTHING before the first."""
-    before = [np.full(batch.active[0], NOTHING)]
-    return np.concatenate(before + [_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:])])
-
-
-def _in_order(blocks: list[Gates], model: EncDec) -> Gates:
-    """Steps by phrase; those of one phrase are in order already."""
-    blocks = [gates for gates in blocks if len(gates.words)]
-    if not blocks:
-        nothing = np.zeros((0, model.config.hidden_size), _array(model.encoder.b).dtype)
-        return Gates(nothing, nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    joined = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
-    order = np.argsort(joined[2], kind="stable")
-    return Gates(*(array[order] for array in joined))
+    return order, Batch.from_lists([phrases[i] for i in order], model.decoder.b_V.device)

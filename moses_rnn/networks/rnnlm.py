@@ -26,6 +26,7 @@ from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
 from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.network import Drop, Unread, WordPrefixes, WordStepper, for_scoring, keep
 from moses_rnn.networks.softmax import chosen_log_probs
+from moses_rnn.networks.tries import take_phrases
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 FIRST_STATE = 0.1  # of every unit
@@ -167,7 +168,7 @@ def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[i
 
 ROWS = 32  # prefixes computed together; a multiple of what the processor's vectors hold
 DEPTH = 8  # of the numbers of units in products, a divisor
-CELLS = 1 << 17  # sentences × longest of them that are scored together
+WORDS = 1 << 17  # of sentences that are scored together, about
 
 Values = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -189,9 +190,9 @@ class SentenceScores:
 
     def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
         """See `WordNetwork`."""
-        ends = np.append(0, np.cumsum(lengths))
-        parts = [self._score_group(ids[ends[some.start] : ends[some.stop]], lengths[some]) for some in _groups(lengths)]
-        return np.concatenate([np.zeros(0), *parts])
+        new = np.flatnonzero(np.diff(np.cumsum(lengths + 1) // WORDS)) + 1  # sentences that begin a further group
+        groups = np.split(np.arange(len(lengths)), new)
+        return np.concatenate([self._score_group(*take_phrases(ids, lengths, group)) for group in groups])
 
     def first_states(self) -> Tensor:
         """s_0, in which nothing is read; 1 × H."""
@@ -248,18 +249,6 @@ class SentenceScores:
             places = (torch.from_numpy(part).to(self._device) for part in (state_of[here] - rows.start, words[here]))
             values[here] = log_p[tuple(places)].double().cpu().numpy()
         return values
-
-
-def _groups(lengths: Lengths) -> Iterator[slice]:
-    """Sentences whose states are in memory at once, at least one."""
-    first, longest = 0, 0
-    for i, length in enumerate(lengths.tolist()):
-        longest = max(longest, length + 1)
-        if i > first and (i + 1 - first) * longest > CELLS:
-            yield slice(first, i)
-            first, longest = i, length + 1
-    if first < len(lengths):
-        yield slice(first, len(lengths))
 
 
 def _blocks(count: int) -> Iterator[slice]:

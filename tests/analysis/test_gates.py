@@ -26,8 +26,8 @@ IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 def test_means_are_over_steps_and_the_first_has_nothing_to_reset():
     found = measure_gates(checkpoint(), PAIRS, "encoder")
-    gates = encoder_gates(checkpoint().network, IDS[0])  # a b </s>, c </s>, a <unk> </s>
-    later = [1, 2, 4, 6, 7]
+    gates = encoder_gates(checkpoint().network, IDS[0])  # a a c, b <unk> </s>, </s> </s>
+    later = slice(3, None)
     assert (found.phrases, found.steps) == (3, 8)
     np.testing.assert_allclose(found.z, gates.z.mean(0), atol=1e-6)
     np.testing.assert_allclose(found.r, gates.r[later].mean(0), atol=1e-6)
@@ -55,9 +55,9 @@ def test_the_extreme_units_and_their_words(monkeypatch):
     show(monkeypatch, UNITS=2, WORDS=2, MIN_TIMES=2)
     found = measure_gates(checkpoint(), PAIRS, "encoder")
     gates = encoder_gates(checkpoint().network, IDS[0])
-    at = {"a": [0, 5], "</s>": [2, 4, 7]}  # the words that come twice, and their steps
+    at = {"a": [0, 1], "</s>": [5, 6, 7]}  # the words that come twice, and their steps
     assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
-    assert [unit.unit for unit in found.resetting] == np.argsort(gates.r[[1, 2, 4, 6, 7]].mean(0))[:2].tolist()
+    assert [unit.unit for unit in found.resetting] == np.argsort(gates.r[3:].mean(0))[:2].tolist()
     for unit in found.remembering:
         means = {word: gates.z[steps, unit.unit].mean() for word, steps in at.items()}
         assert unit.highest[0].word == max(means, key=means.get)

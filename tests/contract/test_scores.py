@@ -21,7 +21,7 @@ CHUNKS = {  # how much is done at once, on which no score depends
     "networks.steps.LOGITS_AT_ONCE": 24,
     "networks.trie_scoring.TRIE_CELLS": 10,
     "networks.rnnsearch.ENERGIES_AT_ONCE": 100,
-    "networks.rnnlm.CELLS": 20,
+    "networks.rnnlm.WORDS": 20,
     "networks.n_grams.ROWS": 16,
 }
 needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")

@@ -7,8 +7,10 @@ import torch
 from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.inspection import (
     PHRASES,
+    Gates,
     decoder_gates,
     encoder_gates,
+    stepped_log_probs,
     summaries,
     word_embeddings,
 )
@@ -51,6 +53,7 @@ def scalar_decoder_gates(weights, source, target, switches):
 def assert_equal(gates, expected):
     """Expected: for each phrase its steps (word, z, r)."""
     flat = [(i, *step) for i, steps in enumerate(expected) for step in steps]
+    gates = Gates(*(part[np.argsort(gates.phrases, kind="stable")] for part in gates))
     assert gates.phrases.tolist() == [i for i, _, _, _ in flat]
     assert gates.words.tolist() == [word for _, word, _, _ in flat]
     np.testing.assert_allclose(gates.z, np.array([z for *_, z, _ in flat]).reshape(gates.z.shape), atol=1e-12)
@@ -78,6 +81,17 @@ def test_decoder_gates_equal_the_scalar_equations(switches):
     weights = weights_of(model)
     expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
     assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
+
+
+@every_switch
+def test_word_log_probs_equal_the_scalar_equations(switches):
+    model = encdec_network(switches)
+    stepper = EncDecStepper(model, dtype=torch.float64)
+    for source, target in PAIRS:
+        words = [*target, END_ID]
+        p = reference.distributions(weights_of(model), [*source, END_ID], words, switches)
+        expected = [np.log(of_word[word]) for of_word, word in zip(p, words, strict=True)]
+        np.testing.assert_allclose(stepped_log_probs(stepper, source, target), expected, atol=1e-12)
 
 
 def test_a_phrase_depends_on_no_other():
