@@ -5,31 +5,14 @@ from math import exp, log
 from tests.networks.reference import add
 
 
-def combine(distributions, kind, weights=None):
-    """log p(y) for each word y, from each member's probabilities; only arithmetic ensembles may have weights.
+def combine(distributions, kind):
+    """log p(y) for each word y, from each member's probabilities.
 
     `mean-log` is no distribution: its exponentials sum to 1 only where all members agree, and to less elsewhere.
     """
+    count = len(distributions)
     if kind == "arithmetic":
-        return arithmetic(distributions, weights)
-    assert kind in {"geometric", "mean-log"}
-    assert weights is None
-    means = mean_log(distributions)
-    return means if kind == "mean-log" else normalised(means)
-
-
-def arithmetic(distributions, weights):
-    if weights is None:
-        weights = [1 / len(distributions)] * len(distributions)
-    weighted = [[weight * p for p in member] for weight, member in zip(weights, distributions, strict=True)]
-    return [log(p) for p in add(*weighted)]
-
-
-def mean_log(distributions):
-    return [total / len(distributions) for total in add(*([log(p) for p in member] for member in distributions))]
-
-
-def normalised(scores):
-    highest = max(scores)
-    norm = highest + log(sum(exp(score - highest) for score in scores))
-    return [score - norm for score in scores]
+        return [log(total / count) for total in add(*distributions)]
+    means = [total / count for total in add(*([log(p) for p in member] for member in distributions))]
+    norm = log(sum(map(exp, means))) if kind == "geometric" else 0.0
+    return [mean - norm for mean in means]

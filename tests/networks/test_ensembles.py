@@ -10,7 +10,7 @@ from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.steps import Columns
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.ensembles import COMBINATIONS, EnsembleStepper, Member
+from moses_rnn.scorers.ensembles import COMBINATIONS, EnsembleStepper
 from tests.networks import reference, reference_ensembles, reference_rnnsearch
 from tests.networks.id_pairs import random_pairs, score
 from tests.networks.networks import CUSTOM, encdec_network, search_network, weights_of
@@ -19,30 +19,27 @@ SAME = np.arange(9)
 SEARCH, ENCDEC = search_network(), encdec_network(CUSTOM[0])
 
 
-def ensemble(combination, *steppers, shares=None):
-    return EnsembleStepper([Member(stepper, SAME) for stepper in steppers], combination, shares)
+def ensemble(combination, *steppers):
+    return EnsembleStepper([(stepper, SAME) for stepper in steppers], combination)
 
 
-def both(combination, shares=None):
-    steppers = RnnSearchStepper(SEARCH, dtype=torch.float64), EncDecStepper(ENCDEC, dtype=torch.float64)
-    return ensemble(combination, *steppers, shares=shares)
+def both(combination):
+    return ensemble(
+        combination, RnnSearchStepper(SEARCH, dtype=torch.float64), EncDecStepper(ENCDEC, dtype=torch.float64)
+    )
 
 
-@pytest.mark.parametrize(
-    ("combination", "shares"), [*((name, None) for name in COMBINATIONS), ("arithmetic", (0.3, 0.7))]
-)
-def test_equals_the_scalar_formulas(combination, shares):
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_equals_the_scalar_formulas(combination):
     pairs = random_pairs(20)
-    values = score(both(combination, shares), pairs)
+    values = score(both(combination), pairs)
     for value, (source, target) in zip(values, pairs, strict=True):
         ids = [*source, END_ID], [*target, END_ID]
         members = [
             reference_rnnsearch.distributions(weights_of(SEARCH), *ids, {"phases": "paper"}),
             reference.distributions(weights_of(ENCDEC), *ids, CUSTOM[0]),
         ]
-        steps = [
-            reference_ensembles.combine(list(of_step), combination, shares) for of_step in zip(*members, strict=True)
-        ]
+        steps = [reference_ensembles.combine(list(of_step), combination) for of_step in zip(*members, strict=True)]
         expected = sum(log_p[word] for log_p, word in zip(steps, ids[1], strict=True))
         assert value == pytest.approx(expected, abs=1e-10)
 
@@ -50,7 +47,7 @@ def test_equals_the_scalar_formulas(combination, shares):
 def test_members_may_number_source_words_otherwise():
     turned = np.array([0, 1, *range(8, 1, -1)])
     stepper = RnnSearchStepper(SEARCH, dtype=torch.float64)
-    as_is, other = (EnsembleStepper([Member(stepper, ids)], "geometric") for ids in (SAME, turned))
+    as_is, other = (EnsembleStepper([(stepper, ids)], "geometric") for ids in (SAME, turned))
     pairs = random_pairs(20)
     mapped = [(turned[source].tolist() if source else source, target) for source, target in pairs]
     np.testing.assert_allclose(score(other, pairs), score(as_is, mapped))
@@ -69,20 +66,6 @@ def test_the_alignment_is_the_mean_of_those_that_have_one():
     assert without.alignment(terms, without.start(terms)) is None
 
 
-@pytest.mark.parametrize(
-    ("combination", "shares", "message"),
-    [
-        ("sum", None, "expected a combination of geometric, mean-log, arithmetic, found 'sum'"),
-        ("arithmetic", (0.5, 0.6), "expected 2 positive shares that sum to 1"),
-        ("arithmetic", (1.0,), "expected 2 positive shares"),
-        ("arithmetic", (1.5, -0.5), "expected 2 positive shares"),
-    ],
-)
-def test_refuses(combination, shares, message):
-    with pytest.raises(ValueError, match=message):
-        both(combination, shares)
-
-
 @pytest.mark.parametrize("combination", COMBINATIONS)
 def test_each_member_is_normalised_over_candidates(combination):
     stepper, columns = both(combination), Columns(torch.tensor([0, END_ID, 3, 6]), torch.ones(1, 4, dtype=torch.bool))
@@ -95,5 +78,5 @@ def test_each_member_is_normalised_over_candidates(combination):
         )
         for terms, _ in [of.read(*source)]
     )
-    expected = reference_ensembles.combine(of_members, combination, None)
+    expected = reference_ensembles.combine(of_members, combination)
     assert of_all == pytest.approx(list(map(math.exp, expected)), abs=1e-12)

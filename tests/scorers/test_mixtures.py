@@ -9,7 +9,7 @@ import torch
 from moses_rnn.errors import InputError
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.ensembles import Mixture, check_mixture, combined
+from moses_rnn.scorers.ensembles import Mixture, check_mixture
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.table_blocks import Pairs
 from tests.networks.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
@@ -34,7 +34,7 @@ def test_a_mixture_has_the_mean_probability_of_each_word():
     mixture = Mixture(members)
     assert mixture.word_log_probs(SENTENCES) == pytest.approx(expected, abs=1e-12)
     assert mixture.log_probs(Pairs([b""] * 3, SENTENCES))[0, 0] == pytest.approx(sum(expected[:4]))
-    assert combined(np.array(each), "mean-log") == pytest.approx(np.mean(each, 0))
+    assert Mixture(members, "mean-log").word_log_probs(SENTENCES) == pytest.approx(np.mean(each, 0))
 
 
 def test_members_may_have_shares():
