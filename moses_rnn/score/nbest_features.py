@@ -17,7 +17,7 @@ from moses_rnn.score.nbest_request import ListRequest
 from moses_rnn.scorers.base import Scorer, Scores
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, Writer, check_mixture, open_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import NetworkLanguageModel, text
+from moses_rnn.scorers.language_models import NetworkLanguageModel
 from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer, read_shortlist
 from moses_rnn.scorers.shares import open_backoff
@@ -153,7 +153,7 @@ def _make_ensemble_feature(
 def _knows(model: Writer | KenlmScorer) -> Knows:
     """Of the words that a model writes."""
     if isinstance(model, KenlmScorer):
-        return lambda word: text(word) in model.model
+        return model.knows
     return model.target_vocabulary.id_of().__contains__
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import HERE, Compute
-from moses_rnn.networks.rnnlm import Rnnlm, SentenceScores, Values
+from moses_rnn.networks.rnnlm import Rnnlm, SentenceScores, Values, grad_sums
 from moses_rnn.networks.vocabulary import END_ID, Ids
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.scorers.open import Model
@@ -78,20 +78,15 @@ class Learner:
         model = self.model
         error = log_p.exp()  # to become the gradient of the logits
         error[word] -= 1
-        sums = self._grad_sums(error @ model.G, states)
-        above = torch.cat(list(states[-len(sums) - 1 : -1]))
-        read = torch.tensor(words[-len(sums) :], device=sums.device)
+        after = torch.cat(list(states[1:]))
+        grad_states = torch.zeros_like(after)
+        grad_states[-1] = error @ model.G
+        sums = grad_sums(grad_states, after, model.U, [1] * len(after), 0)
+        above = torch.cat(list(states[:-1]))
+        read = torch.tensor(words, device=sums.device)
         model.G.addr_(error, states[-1][0], alpha=-self._rate)
         model.U.addmm_(sums.T, above, alpha=-self._rate)
         model.embedding.index_add_(0, read, sums, alpha=-self._rate)
-
-    def _grad_sums(self, grad_state: Tensor, states: Sequence[Tensor]) -> Tensor:
-        """From the gradient of the last state to those of the sums inside σ, the earliest first; steps × H."""
-        sums: list[Tensor] = []
-        for s in reversed(states[1:]):
-            sums.append(grad_state * s[0] * (1 - s[0]))
-            grad_state = sums[-1] @ self.model.U
-        return torch.stack(sums[::-1])
 
 
 LOWEST = -1000.0  # log p of a word, which no network gives that has not diverged

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.scorers.base import Scores, Tally
-from moses_rnn.scorers.language_models import END, LN_10, Values, check_words, sums, text, words_of
+from moses_rnn.scorers.language_models import END, LN_10, Marks, Values, check_words, sums, text, words_of
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
@@ -48,10 +47,10 @@ class KenlmScorer:
             config = kenlm.Config()
             config.show_progress = False
             config.arpa_complain = kenlm.ARPALoadComplain.NONE  # a binary file would not say which words it knows
-            self.model: Any = kenlm.Model(str(path), config)
+            self._model: Any = kenlm.Model(str(path), config)
         except (OSError, RuntimeError) as error:
             raise InputError(f"{path}: expected a language model that KenLM reads, found: {_reason(error)}") from error
-        self.order: int = self.model.order
+        self.order: int = self._model.order
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
@@ -64,35 +63,38 @@ class KenlmScorer:
         """Natural logarithms; targets × 1."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
-    def unknown(self, sentences: Phrases) -> npt.NDArray[np.bool_]:
-        """Which words the model does not know; as `word_log_probs`."""
-        unknown = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
-        return np.array([value for sentence in unknown for value in sentence], np.bool_)
+    def knows(self, word: bytes) -> bool:
+        """Whether a word is the model's own."""
+        return text(word) in self._model
 
-    def _score_sentence(self, sentence: Sequence[bytes]) -> list[float]:
-        """log10 p of every word and of the end."""
-        before, after = self.begin(), self.state()
-        values = []
-        for word in [*sentence, END]:
-            values.append(self.model.BaseScore(before, text(word), after))
-            before, after = after, before
-        return values
+    def unknown(self, sentences: Phrases) -> Marks:
+        """See `LanguageModel`."""
+        unknown = [not self.knows(word) for sentence in sentences for word in [*words_of(sentence), END]]
+        return np.array(unknown, np.bool_)
 
-    def state(self) -> Any:
-        """A state to write into."""
-        return self._kenlm.State()
+    def step(self, state: Any, word: bytes) -> tuple[float, Any]:
+        """log10 p of a word after a state, and the state after the word."""
+        after = self._kenlm.State()
+        return self._model.BaseScore(state, text(word), after), after
 
     def begin(self) -> Any:
         """The state at the begin of a sentence."""
-        state = self.state()
-        self.model.BeginSentenceWrite(state)
+        state = self._kenlm.State()
+        self._model.BeginSentenceWrite(state)
         return state
 
     def nothing(self) -> Any:
         """The state in which nothing is known of the words before."""
-        state = self.state()
-        self.model.NullContextWrite(state)
+        state = self._kenlm.State()
+        self._model.NullContextWrite(state)
         return state
+
+    def _score_sentence(self, sentence: Sequence[bytes]) -> Iterator[float]:
+        """log10 p of every word and of the end."""
+        state = self.begin()
+        for word in [*sentence, END]:
+            log10_p, state = self.step(state, word)
+            yield log10_p
 
 
 def _reason(error: Exception) -> str:

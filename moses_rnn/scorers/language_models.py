@@ -7,8 +7,7 @@ All of the models are score scorers too: the score of a sentence is the sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,13 +56,8 @@ class Shares(Protocol):
 
     description: str  # of words outside, for the meaning of a score
 
-    def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
-        """The logarithms of the shares of some words; n.
-
-        Args:
-            sentences: target sentences.
-            unknown: places of the words, all words and end symbols counted, ascending.
-        """
+    def log_shares(self, sentences: Phrases, unknown: Marks) -> Values:
+        """The logarithms of the shares of the words that are marked, as `LanguageModel.unknown` marks them; n."""
 
 
 class NetworkLanguageModel:
@@ -113,7 +107,7 @@ class NetworkLanguageModel:
     def _with_shares(self, values: Values, sentences: Phrases, ids: Ids, lengths: Lengths) -> Values:
         """The values of `_score_ids`, those of words outside the shortlist with their shares."""
         if self._shares:
-            unknown = np.flatnonzero(_unknown(ids, lengths))
+            unknown = _unknown(ids, lengths)
             values[unknown] += self._shares.log_shares(sentences, unknown)
         return values
 

@@ -44,9 +44,9 @@ class EvenShares:
         self.count = max(count, 1)
         self.description = f"with an even share of <unk>, one of {self.count:,}"
 
-    def log_shares(self, _sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
+    def log_shares(self, _sentences: Phrases, unknown: Marks) -> Values:
         """See `Shares`."""
-        return np.full(len(unknown), -math.log(self.count))
+        return np.full(np.count_nonzero(unknown), -math.log(self.count))
 
 
 def types_of(lines: Iterable[bytes]) -> set[bytes]:
@@ -181,37 +181,25 @@ class Backoff:
             raise self._without_rest(known)
         return math.log(self.outside + added) + LN_10 * self._log10_b(state)
 
-    def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
-        """log p_n(w | h) / M(h) of some words; n.
-
-        Args:
-            sentences: target sentences.
-            unknown: places of the words, all words and end symbols counted, ascending.
-        """
-        wanted = iter([*map(int, unknown), -1])
+    def log_shares(self, sentences: Phrases, unknown: Marks) -> Values:
+        """log p_n(w | h) / M(h) of the unknown words; see `Shares`."""
         values: list[float] = []
-        place, next_one = 0, next(wanted)
+        first = 0
         for sentence in sentences:
             spelled = words_of(sentence)
-            last = place + len(spelled)
-            if place <= next_one <= last:
-                places = []
-                while place <= next_one <= last:
-                    places.append(next_one - place)
-                    next_one = next(wanted)
-                values += self._shares(spelled, places)
-            place = last + 1
+            last = first + len(spelled)
+            if unknown[first:last].any():
+                values += self._shares(spelled, unknown[first:last])
+            first = last + 1
         return np.array(values, np.float64)
 
-    def _shares(self, sentence: Sequence[bytes], places: Sequence[int]) -> list[float]:
-        before, after = self._model.begin(), self._model.state()
-        values = []
-        for i, word in enumerate(sentence[: places[-1] + 1]):
-            log_p = LN_10 * self._model.model.BaseScore(before, text(word), after)
-            if i in places:
-                values.append(log_p - self.log_mass([BEGIN, *sentence[:i]], before))
-            before, after = after, before
-        return values
+    def _shares(self, sentence: Sequence[bytes], unknown: Marks) -> Iterator[float]:
+        state = self._model.begin()
+        for i, word in enumerate(sentence):
+            log10_p, after = self._model.step(state, word)
+            if unknown[i]:
+                yield LN_10 * log10_p - self.log_mass([BEGIN, *sentence[:i]], state)
+            state = after
 
     def _scaled(self, context: Sequence[bytes], word: bytes) -> float:
         """p_n(w | h) / B(h)."""
@@ -230,15 +218,14 @@ class Backoff:
         return InputError(f"{self._name}: expected some probability for words never seen behind {behind}, found none")
 
     def _after(self, context: Sequence[bytes]) -> Any:
-        begins = bool(context) and context[0] == BEGIN
-        before, after = (self._model.begin() if begins else self._model.nothing()), self._model.state()
+        begins = list(context[:1]) == [BEGIN]
+        state = self._model.begin() if begins else self._model.nothing()
         for word in context[begins:]:
-            self._model.model.BaseScore(before, text(word), after)
-            before, after = after, before
-        return before
+            _, state = self._model.step(state, word)
+        return state
 
     def _log10_p(self, state: Any, word: bytes) -> float:
-        return float(self._model.model.BaseScore(state, text(word), self._model.state()))
+        return self._model.step(state, word)[0]
 
 
 def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = None) -> Backoff:

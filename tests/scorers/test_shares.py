@@ -5,6 +5,7 @@ import math
 import pytest
 
 from moses_rnn.moses.arpa import parse_arpa
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.shares import Backoff, ClosedVocabulary, EvenShares, even_shares, types_of
@@ -35,7 +36,7 @@ def test_the_words_of_a_text_outside_a_shortlist_are_counted_once(words, outside
 def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():
     network = rnnlm_checkpoint(rnnlm_network(), CSLM_VOCABULARY)
     outside = [b"rare", b"odd", b"new"]
-    scorer = network.make_language_model(shares=EvenShares(len(outside)))
+    scorer = network.make_language_model(Compute(precision="fp64"), EvenShares(len(outside)))
     for history in (b"", b"le rare", b"chat"):
         words = [*CSLM_VOCABULARY.words[2:], *outside]
         p = [scorer.word_log_probs([history + b" " + word])[-2] for word in words]
