@@ -177,21 +177,16 @@ class Ensemble(Model):
     members: Sequence[Model] = ()
     combination: str = GEOMETRIC
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        titles = ", ".join(model.title for model in self.members)
+        title = f"{self.combination} ensemble of {len(self.members)} ({titles})"
+        vars(self).update(name="ENS" + "Inverse" * self.inverse, title=title)
+
     @property
     def models(self) -> Sequence[Model]:
         """Its members."""
         return self.members
-
-    @property
-    def name(self) -> str:
-        """Of its score."""
-        return "ENS" + "Inverse" * self.inverse
-
-    @property
-    def title(self) -> str:
-        """For the meaning of its score."""
-        titles = ", ".join(model.title for model in self.models)
-        return f"{self.combination} ensemble of {len(self.models)} ({titles})"
 
     def choose_compute(
         self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False

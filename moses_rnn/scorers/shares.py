@@ -77,10 +77,9 @@ class ClosedVocabulary:
     """
 
     def __init__(self, vocabularies: Sequence[Vocabulary], n_grams: KenlmScorer) -> None:
-        words = sorted({word for vocabulary in vocabularies for word in vocabulary.words} - set(NOT_SHARING))
-        unknown = n_grams.unknown(words)[::2]  # each a sentence, its end symbol apart
+        words = {word for vocabulary in vocabularies for word in vocabulary.words} - set(NOT_SHARING)
         self._n_grams = n_grams
-        self.strange = {word for word, is_unknown in zip(words, unknown, strict=True) if is_unknown}
+        self.strange = {word for word in words if not n_grams.knows(word)}
 
     def compare(self, model: LanguageModel, vocabulary: Vocabulary | None = None) -> LanguageModel:
         """The model as a distribution over this vocabulary.

@@ -12,7 +12,6 @@ from moses_rnn.networks.inspection import (
     encoder_gates,
     stepped_log_probs,
     summaries,
-    word_embeddings,
 )
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID
@@ -101,15 +100,6 @@ def test_a_phrase_depends_on_no_other():
     stepper = EncDecStepper(model)
     alone = np.concatenate([summaries(stepper, [phrase]) for phrase in phrases[-9:]])
     np.testing.assert_allclose(summaries(stepper, phrases)[-9:], alone, atol=1e-6)
-    together = encoder_gates(model, phrases)
-    assert np.bincount(together.phrases).tolist() == [len(phrase) + 1 for phrase in phrases]
-    np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
-
-
-def test_embeddings_are_those_of_a_side():
-    model = encdec_network(CUSTOM[0])
-    for side, part in (("source", model.encoder), ("target", model.decoder)):
-        assert word_embeddings(model, side).tolist() == part.embedding.tolist()
 
 
 def test_a_network_may_have_no_summary():

@@ -99,13 +99,6 @@ def chosen(layer, projected):
     return layer.chosen(projected, torch.from_numpy(ROWS), torch.from_numpy(CHOSEN), blocks)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_all_words_and_some_words_agree(dtype):
-    layer, projected, exact = layer_and_states(dtype, dtype)
-    torch.testing.assert_close(layer.log_probs(projected, torch.arange(PREFIXES)), exact, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(chosen(layer, projected).double(), exact[ROWS, CHOSEN], rtol=1e-5, atol=1e-5)
-
-
 def test_near_certainty_is_exact_in_bfloat16():
     layer, projected, exact = layer_and_states(torch.bfloat16, torch.float32, scale=30.0)
     values = chosen(layer, projected).double()

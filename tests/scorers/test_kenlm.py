@@ -8,6 +8,7 @@ import pytest
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.scorers.kenlm import KenlmScorer
+from moses_rnn.table.table_blocks import Pairs
 from tests.scorers.tiny_lm import CORPUS, SENTENCES, SMALL, checkpoint, random_model
 
 
@@ -16,6 +17,9 @@ def test_kenlm_gives_natural_logs_of_what_the_file_says(tmp_path, kenlm, model):
     scorer = KenlmScorer(model.write(tmp_path))
     expected = [value for sentence in SENTENCES for value in model.log_probs(sentence)]
     assert scorer.word_log_probs(CORPUS) == pytest.approx(expected, abs=1e-5)
+    assert scorer.log_probs(Pairs(CORPUS, CORPUS)).ravel().tolist() == [
+        pytest.approx(sum(model.log_probs(sentence)), abs=1e-5) for sentence in SENTENCES
+    ]
     assert scorer.order == model.order
 
 
