@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, print_err, print_out, reports_errors, takes
+from moses_rnn.cli.command import command, print_err, print_out
 from moses_rnn.files.outputs import OutputFile
 from moses_rnn.files.streams import find_input
 from moses_rnn.moses.ini import IniEdit, edit_ini
+from moses_rnn.options import Argument, Force, Option
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:
@@ -25,51 +27,52 @@ scores that this table has. Exit codes: 0 done, 1 failure, 2 wrong command line,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Edit(IniEdit):
-    """What the command line asks for."""
+class Edit:
+    """How an ini is changed, and what becomes of it."""
 
-    diff: bool
-    force: bool
+    ini: Annotated[str, Argument("MOSES_INI")]
+    table: Annotated[
+        str | None, Option("The scored text table (also where the dictionary is a binary one made from it)")
+    ] = None
+    feature: Annotated[str | None, Option("Which phrase dictionary is meant, if several could be")] = None
+    type: Annotated[str | None, Option("Type the dictionary becomes, ProbingPT say [default: the one it has]")] = None
+    path: Annotated[str | None, Option("Its path= [default: the table, or beside it with the type's suffix]")] = None
+    weights: Annotated[
+        tuple[float, ...],
+        Option(
+            "Starting weight of the new columns, once for all or for each [default: mean absolute weight of the "
+            "others]",
+            "--weight",
+        ),
+    ] = ()
+    absolute_paths: Annotated[bool, Option("Make every path absolute, as mert-moses.pl needs them")] = False
+    output: Annotated[str, Option("New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]", "-o --output")] = ""
+    diff: Annotated[bool, Option("Show the changes and write nothing")] = False
+    force: Force = False
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("ini", metavar="MOSES_INI")
-@click.option("--table", help="The scored text table (also where the dictionary is a binary one made from it)")
-@click.option("--feature", help="Which phrase dictionary is meant, if several could be")
-@click.option("--type", help="Type the dictionary becomes, ProbingPT say [default: the one it has]")
-@click.option("--path", help="Its path= [default: the table, or beside it with the type's suffix]")
-@click.option(
-    "--weight",
-    "weights",
-    type=FiniteFloat(),
-    multiple=True,
-    help="Starting weight of the new columns, once for all or for each [default: mean absolute weight of the others]",
-)
-@click.option("--absolute-paths", is_flag=True, help="Make every path absolute, as mert-moses.pl needs them")
-@click.option("-o", "--output", default="", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
-@click.option("--diff", is_flag=True, help="Show the changes and write nothing")
-@click.option("--force", is_flag=True, help="Replace an existing output")
-@reports_errors
-@takes(Edit)
-def main(request: Edit) -> None:
+@command(EPILOG)
+def main(edit: Edit) -> None:
     """Make MOSES_INI load a scored table."""
-    if request.table is None:
-        if request.feature or request.type or request.path or request.weights:
+    if edit.table is None:
+        if edit.feature or edit.type or edit.path or edit.weights:
             raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")
-        if not request.absolute_paths:
+        if not edit.absolute_paths:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
-    source = find_input(request.ini)
-    scored = find_input(request.table) if request.table else None
-    output = request.output or str(Path(source).with_suffix(".rnn.ini"))
-    new = edit_ini(replace(request, ini=source, output=output, table=scored))
+    source = find_input(edit.ini)
+    scored = find_input(edit.table) if edit.table else None
+    output = edit.output or str(Path(source).with_suffix(".rnn.ini"))
+    new = edit_ini(
+        IniEdit(source, output, scored, edit.feature, edit.type, edit.path, edit.weights, edit.absolute_paths)
+    )
     for warning in new.warnings:
         print_err(f"warning: {warning}")
-    if request.diff:
+    if edit.diff:
         print_out(_diff(source, new.content, output))
     elif output == "-":
         click.echo(new.content, nl=False)
     else:
-        with OutputFile(output, force=request.force, inputs=(source, *([scored] if scored else []))) as file:
+        with OutputFile(output, force=edit.force, inputs=(source, *([scored] if scored else []))) as file:
             file.commit(new.content)
         print_err(f"ini: {output}")
     if new.command:
