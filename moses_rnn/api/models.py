@@ -332,11 +332,10 @@ def make_proposer(
 
 
 def _translated(translation: Translation) -> Translated:
-    hypotheses = []
-    for place, candidate in enumerate(translation.candidates):
-        links, text = translation.links(place), as_str(translation.text(place))
-        places = None if links is None else tuple(links)
-        hypotheses.append(Hypothesis(text, candidate.log_prob, candidate.ended, places))
+    hypotheses = (
+        Hypothesis(as_str(one.text), one.log_prob, one.ended, None if one.links is None else tuple(one.links))
+        for one in translation.candidates
+    )
     return Translated(as_str(b" ".join(translation.source)), tuple(hypotheses))
 
 

@@ -147,11 +147,11 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
 
 
 def _summarise_text(extended: Extended) -> Iterator[str]:
-    counts, text = extended.counts, extended.text
+    counts = extended.counts
     yield (
-        f"{len(text.phrases):,} phrases of the text, {counts.lacking:,} of them not in the table before, "
+        f"{extended.phrases:,} phrases of the text, {counts.lacking:,} of them not in the table before, "
         f"{counts.made:,} of these now"
     )
-    if text.unknown:
-        unknown = f"{len(text.unknown):,} of the text's {text.distinct_words:,} words are unknown to the network"
+    if extended.unknown_words:
+        unknown = f"{extended.unknown_words:,} of the text's {extended.text_words:,} words are unknown to the network"
         yield f"{unknown}: what has them is as it was"

@@ -88,24 +88,18 @@ class Counts:
 
 
 @dataclass
-class TextPhrases:
-    """The phrases of a text, up to a number of words, each of which the network knows; its other words; all words."""
-
-    phrases: set[bytes] = field(default_factory=set)
-    unknown: set[bytes] = field(default_factory=set)
-    distinct_words: int = 0
-
-
-@dataclass
 class Extended:
     """What came of a table.
 
-    `unknown_sources` have few targets and a word that the network does not know; `fills` say what stands in each column
-    of the new lines; `warnings` are what the user should know. Without an ini, `ini` has the lines that one needs.
+    `phrases` are those of the text that the network can read; `unknown_sources` have few targets and a word that the
+    network does not know; `fills` say what stands in each column of the new lines; `warnings` are what the user should
+    know. Without an ini, `ini` has the lines that one needs.
     """
 
     lines_before: int
-    text: TextPhrases
+    phrases: int
+    text_words: int  # different ones
+    unknown_words: int  # of these
     fills: list[ColumnValue]
     counts: Counts
     ini: NewIni
@@ -141,16 +135,16 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     with ExitStack() as held:
         files = [held.enter_context(OutputFile(path, force=request.force, inputs=inputs)) for path in outputs]
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
-        text = TextPhrases()
-        if request.text is not None:
-            text = find_phrases(read_lines(find_input(request.text)), request.longest, known)
+        text = read_lines(find_input(request.text)) if request.text is not None else ()
+        phrases, text_words = find_phrases(text, request.longest, known)
         odd = LineWarnings(table)
         with stage("lines looked at") as advanced:
-            survey = look_over(table, odd.passing(_lines(table, advanced)), text.phrases)
+            survey = look_over(table, odd.passing(_lines(table, advanced)), phrases)
         fills = choose_fills(table, survey.columns, models, before or {})
         ini = _make_ini(request, survey.shape)  # refused now rather than after hours
         maker = _line_maker(request, models, survey, fills)
-        extended = Extended(survey.lines, text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
+        of_text = len(phrases), len(text_words), len(text_words - known)
+        extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
         new_lines = maker(_wanted(request, survey, known, extended))
         with stage("lines") as advanced:
             _write(files[0], merge(_lines(table, advanced), new_lines, marked=request.marks))
@@ -377,19 +371,17 @@ def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, 
             yield Wanted(source, frozenset(targets), b"%.9g" % first.counts.source)
 
 
-def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> TextPhrases:
-    """All phrases of a text, up to `longest` words, all of them known to the network."""
-    text, every = TextPhrases(), set[bytes]()
+def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:
+    """All phrases of a text, up to `longest` words, all of them known to the network; and all words of the text."""
+    phrases, every = set[bytes](), set[bytes]()
     for line in lines:
         sentence = words(line.rstrip(b"\r\n"))
         every.update(sentence)
         for is_known, group in itertools.groupby(sentence, lambda word: word in known):
             run = list(group) if is_known else []
             spans = ((i, j) for i in range(len(run)) for j in range(i + 1, min(i + longest, len(run)) + 1))
-            text.phrases.update(b" ".join(run[i:j]) for i, j in spans)
-    text.unknown = every.difference(known)
-    text.distinct_words = len(every)
-    return text
+            phrases.update(b" ".join(run[i:j]) for i, j in spans)
+    return phrases, every
 
 
 # --- the new lines --------------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ class _Run:
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
         """Write a block of each file, and save it."""
         numbered = list(enumerate(translations, self._done - len(block)))  # from 0
-        texts = [b"".join(translation.text() + b"\n" for translation in translations)]
+        texts = [b"".join(translation.best.text + b"\n" for translation in translations)]
         if self._request.n_best is not None:
             texts.append(b"".join(itertools.starmap(self._nbest_lines, numbered)))
         if self._request.alignments is not None:
@@ -204,11 +204,10 @@ class _Run:
 
     def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
         """The candidates of a line, numbered from 0, as Moses lists them."""
-        texts = [translation.text(i) for i in range(len(translation.candidates))]
         # by a word of the text, or of a lexicon, in place of an unknown one
-        if parted := next((text for text in texts if SEPARATOR in text), None):
+        if parted := next((one.text for one in translation.candidates if SEPARATOR in one.text), None):
             raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
         return b"".join(
-            format_nbest_line(sentence, text, self._feature, candidate.log_prob, translation.links(i))
-            for i, (text, candidate) in enumerate(zip(texts, translation.candidates, strict=True))
+            format_nbest_line(sentence, one.text, self._feature, one.log_prob, one.links)
+            for one in translation.candidates
         )

@@ -183,12 +183,16 @@ class Query(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A translation that the search proposes."""
+    """A translation that the search proposes; words have blanks between."""
 
-    words: bytes  # with blanks between
+    words: bytes  # as the network wrote them
     log_prob: float  # log p(words, </s> | source), natural; of what has not ended, of the words alone
     ended: bool  # or met the limit
-    links: tuple[int, ...] | None  # for each word the source word that it looks at most, from 0; None: not asked for
+    links: (
+        Sequence[int] | None
+    )  # for each word of the text the source word that it looks at most, from 0; None: unknown
+    text: bytes  # as it is to be read, with words in place of unknown ones
+    replaced: int = 0  # unknown words
 
 
 @dataclass(frozen=True)
@@ -197,24 +201,12 @@ class Translation:
 
     source: Words
     candidates: Sequence[Candidate]  # best first, at least one; one that has not ended only where none has
-    alpha: Alpha  # of the best; NO_ALPHA if not asked for
-    finished: Sequence[Restored]  # of each candidate, with words in place of unknown ones; none: as they are
+    alpha: Alpha  # of the best as the network wrote it; NO_ALPHA if not asked for
 
     @property
     def best(self) -> Candidate:
-        """The translation, as the network wrote it."""
+        """The translation."""
         return self.candidates[0]
-
-    def text(self, place: int = 0) -> bytes:
-        """A candidate as it is to be read."""
-        return b" ".join(self.finished[place].words) if self.finished else self.candidates[place].words
-
-    def links(self, place: int) -> Sequence[int] | None:
-        """For each word of a candidate as it is to be read the source word that it looks at most; None: unknown."""
-        of_written = self.candidates[place].links
-        if of_written is None or not self.finished:
-            return of_written
-        return [of_written[at] for at in self.finished[place].kept]
 
 
 @dataclass
@@ -308,7 +300,7 @@ class Translator:
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
-        nothing = [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA
+        nothing = [Candidate(b"", 0.0, True, () if self.aligned else None, b"")], NO_ALPHA
         translated: dict[Query, tuple[list[Candidate], Alpha]] = {Query(()): nothing}
         for first in range(0, len(distinct), self._at_once):
             group = distinct[first : first + self._at_once]
@@ -319,7 +311,10 @@ class Translator:
                 error.message = f"{shown(b' '.join(block[error.row]))}: {error.message}"
                 raise
             advanced(sum(line in translated for line in queries))
-        translations = [self._finished(line, *translated[key]) for line, key in zip(block, queries, strict=True)]
+        translations = []
+        for line, query in zip(block, queries, strict=True):
+            candidates, alpha = translated[query]
+            translations.append(Translation(line, [self._finished(line, one) for one in candidates], alpha))
         self._count(translations, queries)
         return translations
 
@@ -327,10 +322,13 @@ class Translator:
         ids = tuple(self._source.ids(self._rare.annotate_source(line, self._shortlist) if self._rare else line))
         return Query(ids, self._lists.choose(line) if self._lists and ids else ())
 
-    def _finished(self, line: Words, candidates: list[Candidate], alpha: Alpha) -> Translation:
-        finish = self._finish
-        finished = [finish(line, words(candidate.words), candidate.links) for candidate in candidates] if finish else ()
-        return Translation(line, candidates, alpha, finished)
+    def _finished(self, line: Words, candidate: Candidate) -> Candidate:
+        """A candidate of a line as it is to be read."""
+        if self._finish is None:
+            return candidate
+        links, restored = candidate.links, self._finish(line, words(candidate.words), candidate.links)
+        kept = None if links is None else [links[at] for at in restored.kept]
+        return candidate._replace(text=b" ".join(restored.words), links=kept, replaced=restored.replaced)
 
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha]]:
         """Candidates of sources, and α of the best."""
@@ -344,15 +342,11 @@ class Translator:
         alphas = align(self._stepper, [ids for ids, _ in pairs], [h for _, h in pairs])
         for hypotheses in proposed:
             of_source = list(islice(alphas, len(hypotheses[: self.aligned])))
-            candidates = [
-                Candidate(
-                    b" ".join(self._target.words[word] for word in h.words),
-                    h.log_prob,
-                    h.ended,
-                    None if alpha is None else links(alpha, len(h.words)),
-                )
-                for h, alpha in zip_longest(hypotheses, of_source)
-            ]
+            candidates = []
+            for h, alpha in zip_longest(hypotheses, of_source):
+                text = b" ".join(self._target.words[word] for word in h.words)
+                looked = None if alpha is None else links(alpha, len(h.words))
+                candidates.append(Candidate(text, h.log_prob, h.ended, looked, text))
             yield candidates, of_source[0] if of_source else NO_ALPHA
 
     def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
@@ -365,9 +359,9 @@ class Translator:
             counts.words += len(line.ids)
             counts.unknown += sum(word in read for word in line.ids)
             counts.unended += not translation.best.ended
-            counts.written_unknown += sum(word in written for word in words(translation.text()))
-            counts.replaced += sum(restored.replaced for restored in translation.finished[:1])
-            counts.without_words += bool(line.ids) and not words(translation.text())
+            counts.written_unknown += sum(word in written for word in words(translation.best.text))
+            counts.replaced += translation.best.replaced
+            counts.without_words += bool(line.ids) and not words(translation.best.text)
 
 
 def _with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:

@@ -106,7 +106,7 @@ def test_what_a_text_needs_and_sources_of_few_targets(here, models):
     assert len(pairs_of(new)) == len(new) == result.counts.lines
     assert all(word.startswith(b"t") and word != b"t9" for line in new for word in words(line.target))
     assert (result.counts.few, result.counts.lacking, result.unknown_sources) == (2, 4, 1)
-    assert result.text.unknown == {b"zork"}
+    assert (result.text_words, result.unknown_words) == (4, 1)
     assert result.lines == len(lines)
     short, _ = extended(here, models, fewer_than=3, longest=1, output="short.gz")
     assert (short.counts.few, short.unknown_sources) == (2, 1)  # not the source of two words

@@ -75,10 +75,9 @@ def test_nothing_is_no_table():
 
 def test_phrases_of_a_text_are_of_known_words_and_not_too_long():
     known = frozenset(b"a b c".split())
-    text = find_phrases([b"a b  c a\r\n", b"\n", b"b zork\ta b\n", b"other ||| a"], 2, known)
-    assert text.phrases == {b"a", b"b", b"c", b"a b", b"b c", b"c a"}
-    assert text.unknown == {b"zork", b"other", b"|||"}
-    assert text.distinct_words == 6
+    phrases, every = find_phrases([b"a b  c a\r\n", b"\n", b"b zork\ta b\n", b"other ||| a"], 2, known)
+    assert phrases == {b"a", b"b", b"c", b"a b", b"b c", b"c a"}
+    assert every == {*known, b"zork", b"other", b"|||"}
 
 
 LAYOUTS = [

@@ -64,7 +64,7 @@ def test_empty_lines_are_not_asked_of_the_network(monkeypatch):
     writer = stepper()
     ours = translator(writer)
     monkeypatch.setattr(writer, "read", None)
-    assert [t.best for t in ours([b"", b" \t", b"\r\n"], "t")] == [(b"", 0.0, True, None)] * 3
+    assert [t.best for t in ours([b"", b" \t", b"\r\n"], "t")] == [(b"", 0.0, True, None, b"", 0)] * 3
     assert (ours.counts.lines, ours.counts.empty, ours.counts.unended) == (3, 3, 0)
 
 
@@ -143,14 +143,13 @@ def test_unknown_words_are_replaced_by_what_the_network_looks_at():
     as_written = list(translator(unsure(), aligned=3)(LINES, "t"))
     replaced = 0
     for translation, plain in zip(found, as_written, strict=True):
-        assert translation.candidates == plain.candidates
-        for place, candidate in enumerate(translation.candidates):
+        for candidate, as_it_was in zip(translation.candidates, plain.candidates, strict=True):
             expected = [
                 translation.source[candidate.links[i]] if word == b"<unk>" else word
                 for i, word in enumerate(candidate.words.split())
             ]
-            assert translation.text(place).split() == expected
-            assert translation.links(place) == list(candidate.links)
+            assert candidate.text.split() == expected
+            assert candidate._replace(text=as_it_was.text, links=tuple(candidate.links), replaced=0) == as_it_was
         replaced += translation.best.words.split().count(b"<unk>")
     assert replaced > 0
     ours = translator(unsure(), aligned=1, unknown="copy")
