@@ -188,9 +188,7 @@ class Candidate(NamedTuple):
     words: bytes  # as the network wrote them
     log_prob: float  # log p(words, </s> | source), natural; of what has not ended, of the words alone
     ended: bool  # or met the limit
-    links: (
-        Sequence[int] | None
-    )  # for each word of the text the source word that it looks at most, from 0; None: unknown
+    links: Sequence[int] | None  # of each word of the text the source word that it looks at most, from 0; None: unknown
     text: bytes  # as it is to be read, with words in place of unknown ones
     replaced: int = 0  # unknown words
 

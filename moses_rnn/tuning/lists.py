@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +83,6 @@ def bleu_of(points: TunableList, weights: npt.ArrayLike) -> float:
     return float(corpus_bleu(statistics_of(points, choose(points, weights))))
 
 
-@dataclass(frozen=True)
 class Features:
     """How the feature field of a list's lines is read; `labels` are those of its first line, with their values' count.
 
@@ -92,23 +90,17 @@ class Features:
     last one, as in Moses's ``mert --sparse-weights``; one without a weight weighs 0. None: they are refused.
     """
 
-    name: str
-    labels: Mapping[str, int]
-    sparse_weights: Mapping[str, float] | None
-
-    @classmethod
-    def of_first_line(cls, line: NBestLine, name: str, sparse_weights: Mapping[str, float] | None) -> Features:
-        """What all lines must have, from the first one."""
-        counts: dict[str, int] = {}
-        for label, values in line.labels():
-            if label in counts:
+    def __init__(self, first: NBestLine, name: str, sparse_weights: Mapping[str, float] | None) -> None:
+        self.name, self.sparse_weights = name, sparse_weights
+        self.labels: dict[str, int] = {}
+        for label, values in first.labels():
+            if label in self.labels:
                 raise FormatError(name, 1, "each feature once", f"{label} twice")
             if "_" not in label:
-                counts[label] = len(values)
-        if not counts:
+                self.labels[label] = len(values)
+        if not self.labels:
             advice = "Does the ini set tuneable=false for all features? Lists show only tuneable features."
-            raise FormatError(name, line.number, "dense features in field 3", shown(line.features), advice)
-        return cls(name, counts, sparse_weights)
+            raise FormatError(name, first.number, "dense features in field 3", shown(first.features), advice)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -176,35 +168,29 @@ def read_tunable(
     """
     texts = References(references)
     features: Features | None = None
-    sentences, statistics = array("q"), array("q")
-    values, totals = array("d"), array("d")
+    lists: list[list[tuple[Floats, tuple[int, ...], float]]] = [[] for _ in range(len(texts))]
     known: dict[tuple[int, bytes], tuple[int, ...]] = {}
     for line in lines:
-        features = features or Features.of_first_line(line, name, sparse_weights)
+        features = features or Features(line, name, sparse_weights)
         _check(line, texts, name)
         hypothesis = line.sentence, line.hypothesis
         if hypothesis not in known:
             known[hypothesis] = texts.statistics(*hypothesis)
-        sentences.append(line.sentence)
-        statistics.extend(known[hypothesis])
-        values.extend(features.values(line))
-        totals.append(float(line.total))
+        lists[line.sentence].append((np.array(features.values(line)), known[hypothesis], float(line.total)))
     if features is None:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
-    rows = np.array(sentences)
-    order = rows.argsort(kind="stable")
-    counts = np.bincount(rows, minlength=len(texts))
-    at = rows[order], np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
+    shape = len(texts), max(map(len, lists))
     points = TunableList(
         features.names,
-        np.zeros((len(texts), counts.max(), len(features.names))),
-        np.zeros((len(texts), counts.max(), STATISTICS), np.int64),
-        np.arange(counts.max()) < counts[:, None],
-        np.zeros((len(texts), counts.max())),
+        np.zeros((*shape, len(features.names))),
+        np.zeros((*shape, STATISTICS), np.int64),
+        np.arange(shape[1]) < np.array([[len(of_sentence)] for of_sentence in lists]),
+        np.zeros(shape),
     )
-    points.features[at] = np.reshape(values, (len(rows), -1))[order]
-    points.statistics[at] = np.reshape(statistics, (len(rows), -1))[order]
-    points.totals[at] = np.array(totals)[order]
+    columns = points.features, points.statistics, points.totals
+    for sentence, of_sentence in enumerate(lists):
+        for column, values in zip(columns, zip(*of_sentence, strict=True), strict=False):
+            column[sentence, : len(of_sentence)] = values
     for sentence in points.missing:
         points.statistics[sentence, 0] = texts.statistics(sentence, b"")
     return points

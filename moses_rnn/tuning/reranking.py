@@ -25,7 +25,7 @@ def choose_hypotheses(lines: Iterable[NBestLine], weights: Weights, name: str) -
     def score(line: NBestLine) -> float:
         nonlocal features, chosen
         if features is None:
-            features = Features.of_first_line(line, name, weights.sparse)
+            features = Features(line, name, weights.sparse)
             chosen = select_weights(features.names, weights).tolist()
         return sum(weight * value for weight, value in zip(chosen, features.values(line), strict=True))
 
