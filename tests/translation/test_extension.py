@@ -1,4 +1,4 @@
-"""Which sources of a table and phrases of a text are wanted, and lines made of what a network proposes for them."""
+"""Which sources are wanted, and the lines, alignments and weights of what a network proposes for them."""
 
 import gzip
 import heapq
@@ -313,13 +313,6 @@ ALIGNED = [
 @pytest.mark.parametrize(("source", "target", "links"), ALIGNED)
 def test_words_are_linked_where_they_go_best(source, target, links):
     assert weights_of(LINKED).align(source.split(), target.split()) == parse_links(links.encode())
-
-
-def test_a_table_without_statistics_gives_the_diagonal_and_the_least():
-    weights = weights_of([])
-    links = weights.align([b"a", b"b"], [b"x", b"y"])
-    assert links == ((0, 0), (1, 1))
-    assert weights.weigh([b"a", b"b"], [b"x", b"y"], links) == pytest.approx((LEAST**2, LEAST**2))
 
 
 def test_the_example_tables_own_weights_and_links_are_met():

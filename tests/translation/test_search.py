@@ -38,14 +38,6 @@ def test_a_sources_targets_do_not_depend_on_its_company(maker, monkeypatch):
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_equal_sources_get_equal_targets_and_no_sources_none(maker):
-    find = MAKERS[maker]()
-    first, second = find([SOURCES[0], SOURCES[0]])
-    assert first == second
-    assert find([]) == []
-
-
-@pytest.mark.parametrize("maker", MAKERS)
 def test_unknown_words_can_be_forbidden(maker):
     assert UNKNOWN_ID in {word for h in flat(MAKERS[maker]()(SOURCES)) for word in h.words}
     allowed = flat(MAKERS[maker](allow_unknown=False)(SOURCES))
@@ -267,11 +259,6 @@ def test_the_mean_is_searched_as_the_released_code_does(width, limit, banned):
         assert [h.log_prob for h in hypotheses] == pytest.approx([total for _, total in ended + left], abs=1e-12)
         assert [h.ended for h in hypotheses] == [True] * len(ended) + [False] * len(left)
         assert len(ended) == width or left
-
-
-def test_of_the_mean_only_the_wanted_are_given():
-    many, few = (ranked(width=5, best=best, max_words=9, length_score="mean") for best in (5, 2))
-    assert [[h for h in hs if h.ended] for hs in few] == [[h for h in hs if h.ended][:2] for hs in many]
 
 
 @pytest.mark.parametrize("score", KEYS)
