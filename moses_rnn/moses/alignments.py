@@ -41,15 +41,7 @@ def check_links(links: Links, source_words: int, target_words: int) -> None:
 
 
 def read_links(lines: Iterable[bytes], name: str) -> Iterator[Links]:
-    """The links of each line.
-
-    Args:
-        lines: with or without their ends; an empty one has no links.
-        name: of the file, for messages.
-
-    Raises:
-        FormatError: a line is not one of links.
-    """
+    """The links of each line of the file `name`; an empty line has none."""
     for number, line in enumerate(lines, 1):
         try:
             yield parse_links(line.rstrip(b"\r\n"))
@@ -71,12 +63,7 @@ def transposed(links: Links) -> Links:
 def nearest(links: Links, target_words: int) -> list[int | None]:
     """For each target word the linked source word that is nearest by position, of two equally near ones the left.
 
-    Args:
-        links: of the pair.
-        target_words: how many; see `check_links`.
-
-    Returns:
-        Positions from 0; None of a word without links.
+    Positions from 0; None of a word without links.
     """
     chosen: list[int | None] = [None] * target_words
     for source, target in sorted(links):

@@ -48,15 +48,7 @@ class Lexicon:
 
 
 def read_lexicon(lines: Iterable[bytes], name: str) -> Lexicon:
-    """Read a dictionary.
-
-    Args:
-        lines: with or without their ends.
-        name: of the file, for messages.
-
-    Raises:
-        FormatError: a line is not two words and a probability, or is of a pair that was there before.
-    """
+    """Read a dictionary from the lines of the file `name`; refuses a pair of words that was there before."""
     entries: dict[bytes, dict[bytes, float]] = defaultdict(dict)
     for number, line in enumerate(lines, 1):
         source, target, p = _columns(line, name, number)
@@ -79,11 +71,7 @@ def _ordered(targets: Mapping[bytes, float]) -> list[tuple[bytes, float]]:
 
 
 def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]]) -> LinkCounts:
-    """How often words are linked in pairs of sentences.
-
-    Args:
-        pairs: source words, target words, and links that were checked.
-    """
+    """How often words are linked in pairs of sentences, given their words and links, which were checked."""
     counts: LinkCounts = defaultdict(Counter)
     for source, target, links in pairs:
         for j, i in set(links):
@@ -92,16 +80,9 @@ def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]])
 
 
 def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
-    """How often words are linked in the pairs of a phrase table that have one source word.
+    """How often words are linked in those pairs of the phrase table `name` that have one source word.
 
-    Each counts as often as its pair was extracted.
-
-    Args:
-        lines: of the table.
-        name: of the table, for messages.
-
-    Raises:
-        FormatError: such a line has no counts, no alignment, or one of other words.
+    Each counts as often as its pair was extracted. Refuses such a line without counts or without a sound alignment.
     """
     counts: LinkCounts = defaultdict(Counter)
     for line in lines:
@@ -130,9 +111,7 @@ def _joint_count(line: TableLine, name: str) -> int:
 def lexicon_of(counts: Mapping[bytes, Mapping[bytes, int]], least: int = 1) -> Lexicon:
     """The lexicon of links that were counted: p(target | source) is a link's share of all links of the source word.
 
-    Args:
-        counts: of links.
-        least: a pair linked less often is left out.
+    A pair that is linked less often than `least` is left out.
     """
     entries = {}
     for source, targets in counts.items():

@@ -24,12 +24,7 @@ def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
 class AnnotatedScorer:
     """A scorer of pairs, whose rare words are annotated by the pairs' alignments.
 
-    A score depends on the pair and its links alone.
-
-    Args:
-        scorer: of what is annotated.
-        model: the network's words.
-        rare: how it learned them.
+    A score depends on the pair and its links alone. `scorer` is of what is annotated.
     """
 
     num_scores = 1

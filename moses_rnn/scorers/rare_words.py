@@ -76,11 +76,7 @@ class RareWords:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RareWords:
-        """Kind and window, as a model's config has them.
-
-        Raises:
-            ValueError: there is no such kind.
-        """
+        """Kind and window, as a model's config has them; a ValueError if there is no such kind."""
         return cls(str(record["kind"]), int(record["window"]))
 
     @property
@@ -115,12 +111,7 @@ class RareWords:
     # --- annotating ---------------------------------------------------------------------------------------------------
 
     def annotate_source(self, source: Words, shortlist: frozenset[bytes]) -> list[bytes]:
-        """What is read of a source.
-
-        Args:
-            source: its words.
-            shortlist: of what is read.
-        """
+        """What is read of a source; `shortlist` is of what is read."""
         if self.kind != COPYABLE:
             return [word if word in shortlist else UNKNOWN for word in source]
         numbers = self._numbers(source, shortlist)
@@ -132,14 +123,7 @@ class RareWords:
         return {word: b"<unk%d>" % (k if k <= NUMBERED else 0) for k, word in enumerate(unknown, 1)}
 
     def annotate(self, source: Words, target: Words, links: Links, shortlists: Shortlists) -> tuple[Words, Words]:
-        """What is read and written of a pair.
-
-        Args:
-            source: words of what is read.
-            target: words of what is written.
-            links: between them, checked; of the source's own order.
-            shortlists: of both.
-        """
+        """What is read and written of a pair, whose links were checked and are of the source's own order."""
         linked = nearest(links, len(target))
         read = self.annotate_source(source, shortlists.read)
         if self.kind == POSALL:
@@ -167,13 +151,9 @@ class RareWords:
     # --- restoring ----------------------------------------------------------------------------------------------------
 
     def restore(self, target: Words, source: Words, shortlist: frozenset[bytes], word_for: WordFor) -> Restored:
-        """Words for what was written.
+        """Words for what was written: those of the source that tokens of the target stand for.
 
-        Args:
-            target: words and tokens.
-            source: words that were read, before they were annotated.
-            shortlist: of what is read.
-            word_for: what is written for a source word.
+        `source` is as it was before it was annotated, `shortlist` of what is read.
         """
         return restore_words(self._written(target, source, shortlist), source, word_for)
 
@@ -217,13 +197,7 @@ def _all_pointed(target: Words) -> Iterator[Written]:
 
 
 def restore_words(written: Iterable[Written], source: Words, word_for: WordFor) -> Restored:
-    """Each ``<unk>`` with a place in the source replaced by the word that belongs there, unless that is ``<unk>`` too.
-
-    Args:
-        written: words, those that are unknown with their places.
-        source: words that were read.
-        word_for: what is written for a source word.
-    """
+    """Replace each ``<unk>`` with a place in the source by the word that belongs there, if that is known."""
     words, kept, replaced = [], [], 0
     for token, place, at in written:
         points = token == UNKNOWN and place is not None and 0 <= place < len(source)

@@ -179,14 +179,10 @@ class Sampler(Writer):
 
 
 def first_above(cumulated: Tensor, rows: Tensor, random: Tensor) -> Tensor:
-    """The first word whose cumulated weight exceeds a share of the row's whole weight.
+    """The first word whose cumulated weight (prefixes × K) exceeds a share of its row's whole weight; samples.
 
-    A binary search: torch.searchsorted would need a row for each sample, or as many samples in each row.
-
-    Args:
-        cumulated: weights, summed up from the first word on; prefixes × K.
-        rows: the prefix of each sample; samples.
-        random: shares, from 0 to below 1; samples.
+    A binary search: torch.searchsorted would need a row for each sample, or as many samples in each row. `rows` are the
+    samples' prefixes, `random` their shares, from 0 to below 1.
     """
     wanted = random * cumulated[rows, -1]
     low = torch.zeros_like(rows)
@@ -234,10 +230,7 @@ class BySum:
     def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
         """Take the targets that end here; of the extensions those that continue, source by source, best first.
 
-        Args:
-            ends: log p of each live prefix with ``</s>``.
-            extensions: of each live prefix the likeliest, as many as could continue; none that is impossible.
-            live: the prefixes.
+        `ends` are log p of each live prefix with ``</s>``; `extensions` are the likeliest of each, none impossible.
         """
         good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
         for source, target, log_prob in _listed(good, ends, live):

@@ -119,14 +119,9 @@ def format_alignment(number: int, source: Sequence[bytes], target: Sequence[byte
 
 
 class CandidateLists:
-    """The candidates of sources.
+    """The candidates of sources: the K most `frequent` words and K' translations `of_each` source word.
 
-    Args:
-        target: what is written, by frequency.
-        lexicon: of source words, those outside the network's shortlist among them.
-        frequent: K.
-        of_each: K', translations of a source word.
-        tokens: how many words of `target` stand for others and are candidates always, before the most frequent words.
+    The first `tokens` words of `target`, which is in the order of frequency, stand for others: candidates always.
     """
 
     def __init__(self, target: Vocabulary, lexicon: Lexicon, frequent: int, of_each: int, tokens: int = 0) -> None:

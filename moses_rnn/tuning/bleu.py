@@ -57,13 +57,7 @@ class References:
 
     Words are parted at blanks only, as Moses does. sacreBLEU, with ``tokenize="none"`` too, parts them at any white
     space that Unicode knows, U+00A0 among it; so it is given a number for each word, and counts what Moses counts.
-
-    Args:
-        texts: of each reference translation its lines, with or without their line ends.
-
-    Raises:
-        InputError: there is none, or they differ in length.
-        MosesRnnError: sacreBLEU is not installed.
+    `texts` are the lines of each reference translation; refuses none, and texts that differ in length.
     """
 
     def __init__(self, texts: Sequence[Sequence[bytes | str]]) -> None:
@@ -96,6 +90,4 @@ def _sacrebleu() -> BLEU:
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
     except ImportError as error:
         raise MosesRnnError("sacrebleu is not installed: pip install 'moses-rnn[eval]'") from error
-    return BLEU(
-        tokenize="none", force=True, effective_order=True
-    )  # the latter for no warning; statistics know no order
+    return BLEU(tokenize="none", force=True, effective_order=True)  # the latter for no warning

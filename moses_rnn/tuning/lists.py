@@ -152,19 +152,15 @@ def read_tunable(
     """Compare all hypotheses of n-best lists with the references.
 
     A sentence of the references without a line counts as an empty translation (`TunableList.missing` has them; Moses's
-    own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once.
+    own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once. Refuses an
+    empty list, and a line with other features than the first, a sentence number beyond the references, an infinite
+    total, or words with factors or marks where the references have plain ones.
 
     Args:
         lines: parsed; those of one sentence need not follow each other.
         references: the lines of one or several reference translations.
         name: of the list, for messages.
         sparse_weights: by label; see `Features`. None: sparse features are refused.
-
-    Raises:
-        FormatError: a line has other features than the first, or none, a sentence number beyond the references, an
-            infinite total, or words with factors or marks where the references have plain ones.
-        InputError: there are no lines, or references of different lengths.
-        MosesRnnError: sacreBLEU is not installed.
     """
     texts = References(references)
     features: Features | None = None
