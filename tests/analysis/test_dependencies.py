@@ -105,19 +105,6 @@ def test_every_projective_tree_of_six_words_and_no_other_has_its_actions(count, 
     assert (len(counted), sum(counted)) == (trees, projective)
 
 
-def test_any_order_of_actions_makes_a_tree_that_has_actions():
-    drawn = random.Random(3)
-    for _ in range(300):
-        count = drawn.randint(7, 30)
-        words = tuple(b"w%d" % i for i in range(count))
-        wanted = [b"SH"] * count + [drawn.choice([b"LA:", b"RA:"]) + drawn.choice(LABELS) for _ in range(2 * count)]
-        made = run_actions(drawn.sample(wanted, len(wanted)), words).sentence
-        assert is_projective(made.heads)
-        actions = find_actions(made)
-        assert len(actions) == 2 * count
-        assert run_actions(actions, words) == (made, 0, 0)
-
-
 EXECUTED = {  # actions, heads, labels, skipped, left over
     "right": ("SH SH LA:det SH LA:nsubj RA:root", (2, 3, 0), "det nsubj root", 0, 0),
     "nothing": ("", (0, 0, 0), "dep dep dep", 0, 3),

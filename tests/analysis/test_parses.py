@@ -1,15 +1,10 @@
 """Bracket F1, UAS and LAS: by hand, against plain loops over random trees, without anything to count."""
 
-import random
-from itertools import pairwise
-
 import pytest
 
-from moses_rnn.analysis.dependencies import Dependencies, Execution, run_actions
+from moses_rnn.analysis.dependencies import Dependencies, run_actions
 from moses_rnn.analysis.parses import compare_attachments, compare_brackets, score_attachments, score_brackets
-from moses_rnn.analysis.trees import Rebuilt, read_trees, rebuild
-from tests.analysis.random_dependencies import LABELS, random_heads, sentence
-from tests.analysis.random_trees import bracketed, leaves_of, random_tree, spans
+from moses_rnn.analysis.trees import read_trees, rebuild
 
 GOLD = "(S (NP (N a)) (VP (V b) (NP (D c) (N d))) (P .))"
 RIGHT = "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
@@ -39,34 +34,6 @@ def test_brackets_by_hand(case):
     precision, f1 = right / brackets if brackets else None, 2 * right / (brackets + 4)
     output = rebuild(written.encode().split(), tree.words)
     assert score_brackets([tree], [output]) == [malformed, precision, right / 4, f1, right == brackets == 4]
-
-
-def plain_figures(gold, others):
-    """Precision, recall and F1 from the definition: each bracket strikes out one that is equal to it."""
-    right = written = wanted = 0
-    for tree, other in zip(gold, others, strict=True):
-        left = spans(tree)
-        wanted += len(left)
-        for span in spans(other):
-            written += 1
-            if span in left:
-                left.remove(span)
-                right += 1
-    precision, recall = right / written, right / wanted
-    return precision, recall, 2 * precision * recall / (precision + recall)
-
-
-def test_random_trees_against_plain_loops():
-    """Figures are of all brackets, not means of the sentences' own."""
-    drawn = random.Random(1)
-    by_words = sorted((random_tree(drawn, 3) for _ in range(300)), key=lambda tree: len(leaves_of(tree)))
-    pairs = [pair for pair in pairwise(by_words) if len({len(leaves_of(tree)) for tree in pair}) == 1]
-    assert len(pairs) > 150
-    gold, others = zip(*pairs, strict=True)
-    outputs = [Rebuilt(tree, False) for tree in trees(*map(bracketed, others))]
-    figures = score_brackets(trees(*map(bracketed, gold)), outputs)[1:4]
-    assert figures == pytest.approx(plain_figures(gold, others), rel=1e-12)
-    assert 0 < figures[2] < 1
 
 
 def test_baselines_of_brackets_by_hand():
@@ -101,27 +68,6 @@ def test_attachments_by_hand(case):
     output = run_actions(actions.encode().split(), SENTENCE.words)
     expected = [malformed, skipped, left_over, heads / 4, labelled / 4, labelled == 4]
     assert score_attachments([SENTENCE], [output]) == expected
-
-
-def test_random_dependencies_against_plain_loops():
-    """By words, not means of sentences."""
-    drawn = random.Random(1)
-    gold, others, words, unlabelled, both = [], [], 0, 0, 0
-    for _ in range(200):
-        count = drawn.randint(1, 9)
-        pair = [sentence(random_heads(drawn, count), drawn.choices(LABELS, k=count)) for _ in range(2)]
-        gold.append(pair[0])
-        others.append(Execution(pair[1], 0, 0))
-        for i in range(count):
-            words += 1
-            if pair[0].heads[i] == pair[1].heads[i]:
-                unlabelled += 1
-                if pair[0].labels[i] == pair[1].labels[i]:
-                    both += 1
-    *_, uas, las, whole = score_attachments(gold, others)
-    assert (uas, las) == (unlabelled / words, both / words)
-    assert 0 < whole < las < uas < 1
-    assert score_attachments(gold, [Execution(tree, 0, 0) for tree in gold])[-1] == 1
 
 
 def test_baselines_of_attachments_by_hand():

@@ -37,20 +37,6 @@ def mean_cost(text, weights):
     return -sum(math.log(sum(w * p for w, p in zip(weights, word, strict=True))) for word in words) / len(words)
 
 
-PERPLEXITIES = [
-    ([1 / 4], 4),
-    ([1 / 2, 1 / 8], 4),  # (2 · 8)^½
-    ([1, 1, 1 / 27], 3),
-    ([1e-90, 1e-100], 1e95),
-]
-
-
-@pytest.mark.parametrize(("probabilities", "expected"), PERPLEXITIES)
-def test_perplexity_is_the_inverse_of_the_geometric_mean(probabilities, expected):
-    assert perplexity(np.log(probabilities), "text") == pytest.approx(expected)
-    assert math.prod(probabilities) ** (-1 / len(probabilities)) == pytest.approx(expected)
-
-
 def test_a_perplexity_that_no_float_holds_is_refused():
     with pytest.raises(ScoreError, match=r"^text: expected a perplexity that a float can hold, found exp\(1e\+30\)"):
         perplexity(np.array([-1e30, -1e30]), "text")

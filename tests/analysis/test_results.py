@@ -7,11 +7,9 @@ import pytest
 
 from moses_rnn.analysis import results
 from moses_rnn.analysis.results import (
-    Chosen,
     Place,
     System,
     as_json,
-    chosen_phrases,
     compare_systems,
     format_table,
     list_warnings,
@@ -68,15 +66,6 @@ def test_missing_and_short_files_are_named(work):
         compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"])
     with pytest.raises(InputError, match=r"tune/rnn.3/moses.ini: expected a file that the pipeline made"):
         compare_systems(Place(work, "fr"), ["rnn"], ["3"])
-
-
-def test_phrases_of_a_segmented_translation():
-    line = "le vieil homme |0-2| dort |3-3| . |4-4| "
-    assert list(chosen_phrases(["", line])) == [
-        Chosen(1, 0, 2, "le vieil homme"),
-        Chosen(1, 3, 3, "dort"),
-        Chosen(1, 4, 4, "."),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,6 @@ def test_draws_depend_on_the_seed_and_the_source_alone():
     assert chosen(4, 1, without)[1] == once[1:]
 
 
-def test_draws_are_fair():
-    """Of 40 sources 10 are drawn 200 times: each 50 times on average, with a standard deviation of 6."""
-    lines = [line(f"w{i:02}", "x", 1, 1, "1 1 1") for i in range(40)]
-    drawn = [source for seed in range(200) for source in chosen(10, seed, lines)[1]]
-    assert all(20 < drawn.count(f"w{i:02}".encode()) < 80 for i in range(40))
-
-
 def test_groups_say_how_they_were_chosen():
     frequent, rare = groups(TABLE, 1, min_words=3, min_targets=2, seed=4)
     assert frequent.note == "at least 3 words, at least 2 targets; 1 of 4, the most frequent"
