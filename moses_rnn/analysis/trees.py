@@ -22,7 +22,6 @@ PIECE = re.compile(  # a tag with its word, the beginning of another bracket, it
     | [^()\ \t\n]+""",
     re.VERBOSE,
 )
-PARENTHESES = ((b"(", b"-LRB-"), (b")", b"-RRB-"))  # in a word, and what stands for them in a bracketed tree
 
 Span = tuple[bytes, int, int]  # label, first word, the one behind the last, from 0
 
@@ -58,27 +57,16 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
     A bracket without a label around a whole tree, as the Penn Treebank has it, counts for nothing. What is no tree, or
     has no end, is refused by the file's name.
     """
-    begins, depth, block = 1, 0, list[bytes]()
-    for number, line in enumerate(lines, 1):
-        depth += line.count(b"(") - line.count(b")")
-        block.append(line.rstrip(b"\r\n"))
-        if depth <= 0:
-            yield from _read(b"\n".join(block), name, begins)
-            begins, depth, block = number + 1, 0, []
-    yield from _read(b"\n".join(block), name, begins)
-
-
-def _read(text: bytes, name: str, begins: int) -> Iterator[Tree]:
-    """The trees of some lines, of which the first has that number."""
+    text = b"\n".join(line.rstrip(b"\r\n") for line in lines)
     brackets: list[_Bracket] = []  # that are open
     leaves: list[tuple[bytes, bytes]] = []
     tokens: list[bytes] = []
     for piece in PIECE.finditer(text):
         if expected := _expected(piece, brackets, tokens):
-            number = begins + text.count(b"\n", 0, piece.start())
+            number = 1 + text.count(b"\n", 0, piece.start())
             raise FormatError(name, number, expected, shown(piece[0].strip()))
         if piece["word"]:
-            leaves.append((piece["tag"], _unescape(piece["word"])))
+            leaves.append((piece["tag"], piece["word"].replace(b"-LRB-", b"(").replace(b"-RRB-", b")")))
             tokens.append(WORD)
         elif piece["label"] is not None:
             brackets.append(_Bracket(piece["label"], len(tokens), piece.start()))
@@ -91,7 +79,7 @@ def _read(text: bytes, name: str, begins: int) -> Iterator[Tree]:
             yield Tree(words, tags, tuple(tokens))
             leaves, tokens = [], []
     if brackets:
-        number = begins + text.count(b"\n", 0, brackets[0].start)
+        number = 1 + text.count(b"\n", 0, brackets[0].start)
         raise FormatError(name, number, "as many ) as ( in the tree that begins here", "the end of the file")
 
 
@@ -108,18 +96,6 @@ def _expected(piece: re.Match[bytes], brackets: Sequence[_Bracket], tokens: Sequ
     return "a word or brackets before )" if is_empty and (label or len(brackets) > 1) else ""  # the outermost may be
 
 
-def _unescape(word: bytes) -> bytes:
-    for parenthesis, name in PARENTHESES:
-        word = word.replace(name, parenthesis)
-    return word
-
-
-def _escape(word: bytes) -> bytes:
-    for parenthesis, name in PARENTHESES:
-        word = word.replace(parenthesis, name)
-    return word
-
-
 def format_tree(tree: Tree) -> bytes:
     """A tree on a line, bracketed, without the line's end; several share a bracket without a label."""
     leaves = iter(zip(tree.tags, tree.words, strict=True))
@@ -127,7 +103,8 @@ def format_tree(tree: Tree) -> bytes:
     for token in tree.tokens:
         if token == WORD:
             tag, word = next(leaves)
-            pieces.append(b" (" + tag + b" " + _escape(word) + b")")
+            escaped = word.replace(b"(", b"-LRB-").replace(b")", b"-RRB-")
+            pieces.append(b" (" + tag + b" " + escaped + b")")
         else:
             pieces.append(b" " + token if _opens(token) else b")")
     text = b"".join(pieces)[1:]
