@@ -178,11 +178,11 @@ class Summary:
     rnn_over_pairs: float | None
 
 
-def summarise(pairs: Pairs, *, min_words: int = 1, seed: int = 1) -> Summary:
-    """Look at all sources that have several targets, and `min_words` words or more; pairs are drawn by the seed."""
+def summarise(pairs: Pairs, *, seed: int = 1) -> Summary:
+    """Look at all sources that have several targets; pairs are drawn by the seed."""
     best, begins = best_of_sources(pairs)
     sizes = np.diff(begins, append=len(pairs.logs))
-    looked_at = (pairs.source_words >= min_words) & (sizes > 1)
+    looked_at = sizes > 1
     figures = _figures(pairs, best, begins, sizes)[looked_at]
     counted = looked_at[pairs.source] & (pairs.counts > 0)
     rows = np.column_stack([pairs.logs, pairs.counts])[counted]

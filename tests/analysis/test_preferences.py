@@ -60,11 +60,6 @@ def test_correlation_over_pairs(tmp_path, monkeypatch):
     assert found(tmp_path).sample == 4
 
 
-def test_limits_leave_sources_out(tmp_path):
-    assert found(tmp_path, min_words=2).classes[0].sources == 2
-    assert found(tmp_path, min_words=3).classes[0] == Preferences("all", 0, *[None] * 7, 0, None, None, 0, None)
-
-
 @pytest.mark.parametrize(
     ("lines", "sources", "rnn_with_count"),
     [

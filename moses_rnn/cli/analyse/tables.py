@@ -111,9 +111,7 @@ def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> 
 
 
 SUMMARY_EPILOG = f"""\b
-Example: over all source phrases of four words and more:
-  moses-rnn analyse summary phrase-table.rnn.gz --min-words 4
-Also how far table and RNN agree over all pairs, as a figure and in numbers:
+Example: also how far table and RNN agree over all pairs, as a figure and in numbers:
   moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
 
 Logarithms are natural. Pearson's correlation is that of all pairs, Spearman's that of a sample; pairs whose RNN score
@@ -128,7 +126,6 @@ class SummaryRequest:
 
     phrase_table: str
     output: str | None
-    min_words: int
     column: int | None
     layout: str
     force: bool
@@ -137,7 +134,6 @@ class SummaryRequest:
 @click.command(cls=Program, context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
 @click.argument("phrase_table")
 @click.option("-o", "--output", help="Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv")
-@click.option("--min-words", type=click.IntRange(1), default=1, show_default=True, help="Leave shorter sources out")
 @column_option
 @layout_option
 @force_option
@@ -156,7 +152,7 @@ def summary(request: SummaryRequest) -> None:
     with optional_output(output, table.path, force=request.force) as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
-        figures = summarise(pairs, min_words=request.min_words, seed=SEED)
+        figures = summarise(pairs, seed=SEED)
         if output:
             scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=SEED)
             file.commit(_drawn(scatter, kind))
