@@ -70,14 +70,6 @@ def written(tmp_path_factory, table, model):
 
 SINGLE = {
     "nbest": ["nbest", "add", "list", "--source", "source", "--add", "model", "--whole", "-o"],
-    "report": [
-        "analyse",
-        "report",
-        "t",
-        "--model",
-        "model",
-        "-o",
-    ],
     "prune": ["analyse", "prune", "t", "--keep", 0.9, "-o"],
     "words": ["analyse", "map", "words", "--model", "model", "--export"],
 }
@@ -126,23 +118,25 @@ def test_a_file_size_limit_is_a_full_disk(folder):
     assert (folder.path / "out.gz").read_bytes() == folder.whole
 
 
+def ordinary(folder, *options):
+    """Score as somebody who may not write and read everything."""
+    if ORDINARY and shutil.which("setpriv") is None:
+        pytest.skip("root without setpriv may do everything")
+    command = [*ORDINARY, COMMAND, "t.gz", *options]
+    return subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False)
+
+
 def test_a_read_only_folder_is_noticed_before_the_model_is_loaded(folder):
     (folder.path / "closed").mkdir(mode=0o555)
     (folder.path / "no-model").mkdir()
-    if ORDINARY and shutil.which("setpriv") is None:
-        pytest.skip("root without setpriv may write everywhere")
-    command = [*ORDINARY, COMMAND, "t.gz", "--model", "no-model", "-o", "closed/out.gz"]
-    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False)
+    done = ordinary(folder, "--model", "no-model", "-o", "closed/out.gz")
     assert done.returncode == 1
     assert "closed/out.gz: cannot be written: Permission denied" in done.stderr
 
 
 def test_a_file_that_may_not_be_read_is_refused(folder):
     (folder.path / "t.gz").chmod(0)
-    if ORDINARY and shutil.which("setpriv") is None:
-        pytest.skip("root without setpriv may read everything")
-    command = [*ORDINARY, COMMAND, "t.gz", "--model", "model"]
-    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False)
+    done = ordinary(folder, "--model", "model")
     assert (done.returncode, "t.gz: cannot be read: Permission denied" in done.stderr) == (3, True), done.stderr
 
 

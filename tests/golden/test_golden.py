@@ -37,10 +37,3 @@ def test_commands_leave_what_they_left(chain, tmp_path, monkeypatch):
             lines = expected.splitlines(keepends=True), found.splitlines(keepends=True)
             differences += difflib.unified_diff(*lines, f"{path.relative_to(HERE)}", "found", n=2)
     assert not differences, f"{''.join(differences)[:20000]}\nif this is as it should be: make golden"
-
-
-def test_every_file_that_is_kept_is_of_a_command():
-    commands = {EXPECTED / chain / f"{name}.txt" for chain, lines in CHAINS.items() for name in lines}
-    for path in {*EXPECTED.rglob("*.txt")} - commands:
-        assert REWRITE, f"{path}: there is no such command"
-        path.unlink()

@@ -50,14 +50,11 @@ def test_what_is_wrong_is_in_the_summary(case):
     assert all(part in text for part in parts)
 
 
-def test_a_pair_that_the_decoder_lost():
+def test_what_the_decoder_lost_is_in_the_summary():
     comparison = compare_with(RIGHT[1:])
     assert not comparison.is_good
     assert comparison.missing == [(b"a", b"b")]
     assert "1 pairs not found by the decoder, first: a ||| b" in "\n".join(comparison.summary())
-
-
-def test_nothing_seen_is_not_good():
     assert not compare_with([]).is_good
     assert not compare_with([], lines=[]).is_good
 

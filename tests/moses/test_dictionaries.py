@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.moses.dictionaries import BINARY, KINDS, LOADABLE, OF_RULES
+from moses_rnn.moses.dictionaries import BINARY
 from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
 
 COMPACT, PROBING, ON_DISK = "PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk"
@@ -24,9 +24,3 @@ def test_what_makes_a_dictionary_of_a_table_with_such_a_line(kind, line, command
     assert binary.command_for("t.gz", shape, binary.path_for("t.gz")) == f"$MOSES_ROOT/bin/{command}"
     assert binary.program == command.split()[0]
     assert " 'a b' " in binary.command_for("a b", shape, "o")
-
-
-def test_kinds_are_types_that_a_text_table_can_become():
-    assert {kind for kind, _ in KINDS.values()} <= LOADABLE
-    assert {decoder for _, decoder in KINDS.values()} == {"moses", "moses2"}
-    assert set(OF_RULES) < KINDS.keys()

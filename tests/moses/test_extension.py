@@ -26,16 +26,7 @@ def extended(tmp_path_factory, moses_root):
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.3", "--quiet", cwd=folder)
     sentences = (EXAMPLES / "corpus" / "dev.en").read_text().splitlines()[:40]
     (folder / "text").write_text("".join(" ".join(reversed(sentence.split())) + "\n" for sentence in sentences))
-    options = [
-        "--text",
-        "text",
-        "--longest",
-        "2",
-        "--provenance",
-        "column",
-        "--moses-ini",
-        "moses.ini",
-    ]
+    options = ["--text", "text", "--longest", "2", "--provenance", "column", "--moses-ini", "moses.ini"]
     run("extend", "phrase-table.gz", *options, *ANY, "--allow-misfit", "-q", cwd=folder)
     return folder
 

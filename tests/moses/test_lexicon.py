@@ -19,27 +19,15 @@ def test_the_likeliest_come_first():
     assert (lexicon.best(b"the"), lexicon.best(b"NULL"), lexicon.best(b"dog")) == (b"le", None, None)
     assert list(lexicon.lines()) == [b"cat chat 0.5\n", b"cat chatte 0.25\n", b"cat minou 0.25\n", b"the le 1\n"]
     assert read_lexicon(lexicon.lines(), "l") == lexicon
-
-
-def test_how_many_words_it_translates_and_how_many_it_writes():
-    lexicon = read_lexicon(DICTIONARY, "l")
-    assert lexicon.coverage([b"cat", b"the", b"le", b"dog"]) == (2, 1)
-
-
-def test_a_translation_of_p_0_is_none():
-    lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex")
-    assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d")) == ([b"c"], None)
-    assert list(lexicon.entries) == [b"a"]
-
-
-def test_a_link_that_is_there_twice_counts_once():
-    assert count_links([([b"cat"], [b"chat"], ((0, 0), (0, 0)))]) == {b"cat": {b"chat": 1}}
+    assert lexicon.coverage([b"cat", b"the", b"le", b"dog"]) == (2, 1)  # words that it translates, and that it writes
+    lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex")  # p = 0 is no translation
+    assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d"), list(lexicon.entries)) == ([b"c"], None, [b"a"])
 
 
 def test_links_are_counted_and_rare_ones_left_out():
     pairs = [
         ([b"the", b"cat"], [b"le", b"chat"], ((0, 0), (1, 1))),
-        ([b"cat"], [b"chat"], ((0, 0),)),
+        ([b"cat"], [b"chat"], ((0, 0), (0, 0))),  # twice the same counts once
         ([b"cat"], [b"minou"], ((0, 0),)),
         ([b"dog"], [b"chien"], ()),
     ]

@@ -28,7 +28,8 @@ NETWORK = NplmNetwork(
     output_weights=counted(V, H_2),
     output_biases=-counted(V) / 8,
 )
-FILE = """\\config
+VOCABULARY = "<unk>\n</s>\nle\n10\u00a0km\n<s>\n<null>"
+FILE = f"""\\config
 version 1
 ngram_size 3
 input_vocab_size 6
@@ -39,66 +40,31 @@ output_embedding_dimension 3
 activation_function rectifier
 
 \\input_vocab
-<unk>
-</s>
-le
-10\u00a0km
-<s>
-<null>
+{VOCABULARY}
 
 \\output_vocab
-<unk>
-</s>
-le
-10\u00a0km
-<s>
-<null>
+{VOCABULARY}
 
 \\input_embeddings
-1	2
-3	4
-5	6
-7	8
-9	10
-11	12
+1	2\n3	4\n5	6\n7	8\n9	10\n11	12
 
 \\hidden_weights 1
-1	2	3	4
-5	6	7	8
-9	10	11	12
-13	14	15	16
+1	2	3	4\n5	6	7	8\n9	10	11	12\n13	14	15	16
 
 \\hidden_biases 1
-1
-2
-3
-4
+1\n2\n3\n4
 
 \\hidden_weights 2
-1	2	3	4
-5	6	7	8
-9	10	11	12
+1	2	3	4\n5	6	7	8\n9	10	11	12
 
 \\hidden_biases 2
-1
-2
-3
+1\n2\n3
 
 \\output_weights
-1	2	3
-4	5	6
-7	8	9
-10	11	12
-13	14	15
-16	17	18
+1	2	3\n4	5	6\n7	8	9\n10	11	12\n13	14	15\n16	17	18
 
 \\output_biases
--0.125
--0.25
--0.375
--0.5
--0.625
--0.75
+-0.125\n-0.25\n-0.375\n-0.5\n-0.625\n-0.75
 
 \\end
 """

@@ -55,19 +55,8 @@ def system(request, tmp_path_factory, moses_root, multi30k):
     )  # fmt: skip
     model = folder / "model"
     run("train", name, *TINY, *reading, "--model", "rnn", "--max-epochs", "0.2", "--quiet", cwd=model)
-    run(
-        "score",
-        name,
-        "--model",
-        "rnn",
-        "--moses-ini",
-        "moses.ini",
-        "-o",
-        "scored.gz",
-        "--allow-misfit",
-        "--quiet",
-        cwd=model,
-    )
+    given = ["--model", "rnn", "--moses-ini", "moses.ini", "-o", "scored.gz", "--allow-misfit", "--quiet"]
+    run("score", name, *given, cwd=model)
     sentences = [factored(line) for line in lines_of(multi30k / "val.en.gz", TRANSLATED)]
     return request.param, model, model / name, form, sentences
 

@@ -27,11 +27,6 @@ def test_what_a_program_prints(false_program, tmp_path):
     assert moses.run([str(moses.program("moses")), "-v"], b"text", tmp_path) == f"-v in {tmp_path}:\ntext".encode()
 
 
-def test_a_shell_command_names_its_root(false_program, tmp_path):
-    false_program("mert", 'echo "$@" > called').shell("$MOSES_ROOT/bin/mert -i 'a b'", tmp_path)
-    assert (tmp_path / "called").read_text() == "-i a b\n"
-
-
 def test_a_program_that_fails_is_quoted(false_program, tmp_path):
     moses = false_program("mert", "seq 20 >&2; exit 7")
     with pytest.raises(MosesRnnError) as caught:
