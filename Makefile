@@ -144,10 +144,10 @@ docs: $(INSTALLED) ## docs/ as a site in build/site; a link that leads nowhere i
 # Seconds for each target of `make fuzz`
 FUZZ_SECONDS ?= 600
 FUZZ_DIR ?= fuzz-corpus
-FUZZ_TARGETS ?= table ini nbest arpa config stream alignments lexicon embeddings annotated
+FUZZ_TARGETS ?= table ini nbest arpa config stream
 
 .PHONY: fuzz
-fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed streams, word alignments, lexicons, embeddings, archives of weights
+fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed streams
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	for target in $(FUZZ_TARGETS); do \
 		$(BIN)/python tests/fuzz/fuzz.py $$target $(FUZZ_DIR)/$$target -max_total_time=$(FUZZ_SECONDS) \

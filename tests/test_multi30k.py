@@ -1,7 +1,6 @@
 """The main job on a real table of 839 112 lines (`make test-slow`; the everyday tests take its first lines)."""
 
 import gzip
-import itertools
 import math
 import resource
 import subprocess
@@ -16,16 +15,6 @@ from tests.cli.scored import without_last_scores
 from tests.commands import run
 
 SMALL = ["--hidden-size", "16", "--embedding-size", "16", "--shortlist", "2000", "--max-epochs", "0.2", "--quiet"]
-
-
-def test_the_first_lines(multi30k, tmp_path):
-    with gzip.open(multi30k / "phrase-table.gz") as lines:
-        (tmp_path / "t").write_bytes(b"".join(itertools.islice(lines, 5000)))
-    run("train", "t", *SMALL, cwd=tmp_path)
-    ini = ["--moses-ini", multi30k / "moses.ini", "--output-ini", "new.ini"]
-    run("score", "t", "-o", "scored", "--allow-misfit", *ini, cwd=tmp_path)
-    scored = (tmp_path / "scored").read_bytes().split(b"\n")[:-1]
-    assert list(without_last_scores(scored)) == (tmp_path / "t").read_bytes().split(b"\n")[:-1]
 
 
 @pytest.mark.parametrize("name", ["moses.ini", "moses.tuned.ini"])

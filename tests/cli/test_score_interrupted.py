@@ -1,9 +1,11 @@
-"""moses-rnn-score stopped, killed, resumed; and what it never overwrites."""
+"""moses-rnn-score stopped, killed, resumed; and what it never overwrites.
+
+That nothing is lost at any call to the disk is tested in tests/files/test_resumable.py and tests/faults.
+"""
 
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -76,18 +78,6 @@ def test_resume_refuses_what_would_not_give_the_same_bytes_and_costs_nothing(lon
     assert len(lines_of(here / "long.rnn.gz")) == 120_001
 
 
-def test_two_runs_cannot_write_one_table(long_table):
-    first = start_and_wait(long_table)
-    first.send_signal(signal.SIGSTOP)  # so that it is surely still at it
-    second = run("score", *LONG, "--resume", cwd=long_table, check=False)
-    assert second.returncode == 1
-    assert f"long.rnn.gz: is being written by another run (process {first.pid} on " in second.stderr
-    first.send_signal(signal.SIGCONT)
-    first.communicate(timeout=120)
-    assert first.returncode == 0
-    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
-
-
 def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
     process = start_and_wait(long_table)
     with (long_table / "long").open("ab") as file:
@@ -96,22 +86,6 @@ def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
     assert process.returncode == 3
     assert b"long: was changed while it was read; nothing was written" in messages
     assert not OUTPUTS & names(long_table)
-
-
-def test_hidden_files_of_others_are_not_written_through(here):
-    (here / "victim").write_bytes(b"precious")
-    for name in (".t.gz.part", ".t.gz.state"):
-        (here / name).symlink_to("victim")
-        assert run("score", "phrase-table.gz", "-o", "t.gz", cwd=here, check=False).returncode == 1
-        (here / name).unlink()
-    shutil.copy(here / "phrase-table.gz", here / ".t.gz.part")
-    done = run("score", ".t.gz.part", "-o", "t.gz", "--model", "phrase-table.rnn-model", cwd=here, check=False)
-    assert (done.returncode, ".t.gz.part: is the input " in done.stderr) == (1, True)
-    assert (here / ".t.gz.part").read_bytes() == (here / "phrase-table.gz").read_bytes()
-    assert (here / "victim").read_bytes() == b"precious"
-    (here / "folder.gz").mkdir()
-    done = run("score", "phrase-table.gz", "-o", "folder.gz", "--force", cwd=here, check=False)
-    assert "folder.gz: is not a regular file and is not replaced" in done.stderr
 
 
 def test_resume_without_a_leftover_begins_and_of_what_is_complete_does_nothing(here):
@@ -155,19 +129,6 @@ def test_what_is_complete_may_be_of_another_run(here, change, options, message):
     assert ".phrase-table.rnn.gz.state" not in names(here)
 
 
-def test_what_cannot_be_resumed_is_not_advised_to_be(long_table):
-    """The state is lost."""
-    skip = ["--on-bad-line", "skip"]
-    first, _, others = (long_table / "long").read_bytes().partition(b"\n")
-    (long_table / "long").write_bytes(first + b"\nbad\n" + others)
-    process = start_and_wait(long_table, *skip)
-    process.kill()
-    process.communicate()
-    (long_table / ".long.rnn.gz.state").unlink()
-    done = run("score", *LONG, *skip, "--resume", cwd=long_table, check=False)
-    assert (done.returncode, "cannot be resumed" in done.stderr, "continue" in done.stderr) == (1, True, False)
-
-
 def test_a_stop_is_noticed_while_a_pipe_is_silent(here):
     command = Path(sys.executable).with_name("moses-rnn-score")
     process = subprocess.Popen(
@@ -185,25 +146,6 @@ def test_a_stop_is_noticed_while_a_pipe_is_silent(here):
     process.stderr.close()
     assert b"stopped after 0 lines; what goes through a pipe cannot be resumed" in messages
     assert names(here) == {"phrase-table.gz", "phrase-table.rnn-model"}
-
-
-def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_table):
-    """The table has its name, and its signature and ini have not: killed between two renames."""
-    here = long_table
-    trace = "import os, signal, sys\nfrom moses_rnn.files.outputs import Part\npublish = Part.publish\n"
-    trace += "Part.publish = lambda part: (publish(part), os.kill(os.getpid(), signal.SIGKILL))\n"
-    trace += "from moses_rnn.cli.score import main\nmain(sys.argv[1:])"
-    done = subprocess.run([sys.executable, "-c", trace, *LONG], cwd=here, capture_output=True, check=False)
-    assert done.returncode == -9
-    assert OUTPUTS & names(here) == {"long.rnn.gz"}
-    done = run("score", *LONG, cwd=here, check=False)
-    assert (done.returncode, "; --resume continues" in done.stderr) == (1, True)
-    run("score", *LONG, "--resume", cwd=here)
-    assert names(here) >= OUTPUTS
-    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
-    signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
-    assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
-    assert not [name for name in names(here) if name.startswith(".")]
 
 
 def test_a_second_signal_ends_at_once(here):
@@ -231,22 +173,3 @@ def test_resume_with_nothing_to_resume_replaces_nothing(here):
         assert (done.returncode, f"{name}: exists already" in done.stderr) == (1, True)
         assert (here / name).read_text() == "tuned for days"
         (here / name).unlink()
-
-
-@pytest.mark.parametrize("error", ["OSError(5, 'Input/output error')", "MemoryError()"])
-def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_table, error):
-    here = long_table
-    code = (
-        "import sys; from moses_rnn.files import streams\n"
-        "read, calls = streams.MeteredFile.readinto, iter(range(10**6))\n"
-        "def failing(self, buffer):\n"
-        f"    if next(calls) > 6: raise {error}\n"
-        "    return read(self, buffer)\n"
-        "streams.MeteredFile.readinto = failing\n"
-        "from moses_rnn.cli.score import main; main(sys.argv[1:])"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *LONG], cwd=here, capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
-    assert " lines are already scored and saved. Correct the cause and continue with --resume." in done.stderr
-    run("score", *LONG, "--resume", cwd=here)
-    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()

@@ -61,21 +61,6 @@ def test_bad_lines_can_be_left_out(here):
     assert lines_of(here / "bad.rnn.gz") == lines_of(here / "good.rnn.gz")
 
 
-def test_rejects_go_along_with_the_table_when_it_is_resumed(long_table):
-    here = long_table
-    lines = (here / "long").read_bytes().splitlines(keepends=True)
-    lines = [odd for i, line in enumerate(lines) for odd in ([b"bad %d\n" % i, line] if i % 1000 == 999 else [line])]
-    (here / "long").write_bytes(b"".join(lines) + b"bad end\n")
-    rejects = b"".join(line for line in lines if line.startswith(b"bad")) + b"bad end\n"
-    process = start_and_wait(here, "--on-bad-line", "skip")
-    process.kill()
-    process.communicate()
-    assert not {*OUTPUTS, "long.rnn.gz.rejects"} & names(here)
-    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
-    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
-    assert (here / "long.rnn.gz.rejects").read_bytes() == rejects
-
-
 def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
     here = long_table
     with (here / "long").open("ab") as file:
@@ -190,13 +175,3 @@ def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place)
     assert (here / "long.rnn.gz.rejects").read_bytes() == b"bad\n" * 3
     assert json.loads((here / "long.rnn.gz.json").read_text())["rejected_lines"] == 3
     assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
-
-
-def test_leftover_rejects_go_when_nobody_asks_for_them_any_more(long_table):
-    here = long_table
-    process = start_and_wait(here, "--on-bad-line", "skip")
-    process.kill()
-    process.communicate()
-    assert ".long.rnn.gz.rejects.part" in names(here)
-    run("score", *LONG, "--force", cwd=here)
-    assert not [name for name in names(here) if name.startswith(".")]

@@ -180,12 +180,6 @@ def test_what_fails_in_one_process_ends_all(here, failure):
     shutil.rmtree(here / "failed", ignore_errors=True)
 
 
-def test_what_fails_in_all_processes_is_said_once(here):
-    code, messages = run_ranks("train", "nothing.gz", "--device", "cpu", cwd=here, check=False)
-    assert code != 0
-    assert messages.count("nothing.gz: ") == 1
-
-
 SRUN = """#!/bin/bash
 # As Slurm's: as many tasks as the job has; a signal some time later, to all of them; the highest exit code.
 export SLURM_NTASKS=2

@@ -21,16 +21,20 @@ from tests.fuzz.models import config, config_seeds
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import FormatError, InputError
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.moses.alignments import check_links, format_links, nearest, read_links
     from moses_rnn.moses.arpa import parse_arpa
-    from moses_rnn.moses.ini import IniEdit, MosesIni, extend_ini
-    from moses_rnn.moses.lexicon import read_lexicon
+    from moses_rnn.moses.ini import IniEdit
+    from moses_rnn.moses.ini import MosesIni
+    from moses_rnn.moses.ini import extend_ini
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
     from moses_rnn.native import SWITCH
-    from moses_rnn.scorers.rare_words import KINDS, RareWords, Shortlists, reserved_word
-    from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
+    from moses_rnn.table.phrase_table import LineWarnings
+    from moses_rnn.table.phrase_table import PLAIN
+    from moses_rnn.table.phrase_table import PhraseForm
+    from moses_rnn.table.phrase_table import parse_table
+    from moses_rnn.table.phrase_table import words
     from moses_rnn.table.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
-    from moses_rnn.training.embeddings import embedding_lines, read_embeddings
+    from moses_rnn.training.embeddings import embedding_lines
+    from moses_rnn.training.embeddings import read_embeddings
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
@@ -187,77 +191,13 @@ def stream(data: bytes) -> None:
             assert b"\n" not in line[:-1]
 
 
-def alignments(data: bytes) -> None:
-    """Links are read and written again the same, and the nearest one of each word is one of them."""
-    try:
-        lines = list(read_links(io.BytesIO(data), "a"))
-    except FormatError:
-        return
-    for links in lines:
-        assert list(read_links([format_links(links)], "b")) == [links]
-        with contextlib.suppress(ValueError):
-            check_links(links, 40, 40)
-            for target, source in enumerate(nearest(links, 40)):
-                assert source is None or (source, target) in links
-
-
-def lexicon(data: bytes) -> None:
-    """A lexicon is refused by line, or written again the same, the likeliest words first."""
-    try:
-        words_of = read_lexicon(io.BytesIO(data), "l")
-    except FormatError:
-        return
-    again = read_lexicon(words_of.lines(), "m")
-    assert again.entries.keys() == words_of.entries.keys()
-    for entries in words_of.entries.values():
-        assert list(entries) == sorted(entries, key=lambda entry: (-entry[1], entry[0]))
-
-
-def embeddings(data: bytes) -> None:
-    """Embeddings are refused by line, or written again the same."""
-    every = {field for line in data.splitlines() for field in words(line)}
-    for width in (1, 2):
-        try:
-            rows = dict(read_embeddings(io.BytesIO(data), "e", width, every))
-        except FormatError:
-            continue
-        lines = embedding_lines(list(rows), np.array(list(rows.values()), np.float32), width)
-        again = dict(read_embeddings(lines, "f", width, every))
-        assert list(again) == list(rows)
-        assert np.array_equal(*(np.array(list(each.values()), np.float32) for each in (again, rows)))
-
-
-def annotated(data: bytes) -> None:
-    """Lines of source, target and links, annotated by each kind: words come back, tokens do not stay."""
-    lines = data.split(b"\n")
-    for source, target, text in zip(lines[::3], lines[1::3], lines[2::3], strict=False):
-        read, written = words(source), words(target)
-        try:
-            (links,) = read_links([text], "a")
-            check_links(links, len(read), len(written))
-        except (FormatError, ValueError):
-            continue
-        if reserved_word(read) or reserved_word(written):
-            continue
-        known = Shortlists(frozenset(read[::2]), frozenset(written[::2]))
-        for rare in (RareWords(kind, 1 + len(data) % 9) for kind in KINDS):
-            tokens = rare.annotate(read, written, links, known)
-            restored = rare.restore(tokens[1], read, known.read, bytes)
-            assert len(restored.words) == len(written)
-            for word, back in zip(written, restored.words, strict=True):
-                assert back == word if word in known.written else back == b"<unk>" or back in read
-            assert len(rare.restore(written, read, known.read, bytes).words) <= len(written)
-
-
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
-TARGETS |= {"alignments": alignments, "lexicon": lexicon, "embeddings": embeddings, "annotated": annotated}
-MODELS = {"config": config_seeds}
 
 
 def seeds(target: str) -> list[bytes]:
     """Sound inputs to begin with."""
-    if target in MODELS:
-        return MODELS[target]()
+    if target == "config":
+        return config_seeds()
     compressed = [pack(TABLE) for pack in (bytes, gzip.compress)]
     return {
         "table": [TABLE * 2, TABLE * 5 + ODD + TABLE, RULES * 2, RULES.replace(b" [X] |||", b" |||")],
@@ -265,10 +205,6 @@ def seeds(target: str) -> list[bytes]:
         "nbest": [NBEST],
         "arpa": [ARPA],
         "stream": compressed,
-        "alignments": [b"0-0 1-2 3-3\n\n2-0 0-0\n"],
-        "lexicon": [b"chat cat 0.5\nminou cat .25\nNULL the 1e-3\n"],
-        "embeddings": [b"2 2\nchat 0.5 1\ncat -1e-3 2\n", b"7 1\nchat 3.\n"],
-        "annotated": [b"the big cat\nle grand chat\n0-0 1-1 2-2\na b\nb a\n0-1 1-0\n", b"a <unk:1>\nb\n0-0\n"],
     }[target]
 
 
