@@ -22,19 +22,11 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import FormatError, InputError
     from moses_rnn.files.streams import read_lines
     from moses_rnn.moses.arpa import parse_arpa
-    from moses_rnn.moses.ini import IniEdit
-    from moses_rnn.moses.ini import MosesIni
-    from moses_rnn.moses.ini import extend_ini
+    from moses_rnn.moses.ini import IniEdit, MosesIni, extend_ini
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
     from moses_rnn.native import SWITCH
-    from moses_rnn.table.phrase_table import LineWarnings
-    from moses_rnn.table.phrase_table import PLAIN
-    from moses_rnn.table.phrase_table import PhraseForm
-    from moses_rnn.table.phrase_table import parse_table
-    from moses_rnn.table.phrase_table import words
+    from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
     from moses_rnn.table.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
-    from moses_rnn.training.embeddings import embedding_lines
-    from moses_rnn.training.embeddings import read_embeddings
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
