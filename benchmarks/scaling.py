@@ -21,10 +21,9 @@ from stages import make_parser, write_json
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.score.ray_tasks import RayWorkers
-from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
 from moses_rnn.score.workers import ScoredChunk, Threads, Workers, map_in_order
 from moses_rnn.table.signatures import ColumnCounts
-from moses_rnn.table.table_blocks import TableLines, parse_blocks
+from moses_rnn.table.table_blocks import CHUNK_LINES, TableLines, chunks_between_sources, parse_blocks
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,9 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH, native_core
 from moses_rnn.networks.vocabulary import shortlist
-from moses_rnn.score.reading import chunks_between_sources
 from moses_rnn.score.workers import to_column
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, words
-from moses_rnn.table.table_blocks import PhraseIds, parse_blocks
+from moses_rnn.table.table_blocks import PhraseIds, chunks_between_sources, parse_blocks
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes

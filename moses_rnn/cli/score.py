@@ -12,7 +12,6 @@ from moses_rnn.cli.command import (
     STOPPED,
     StopRequest,
     check_inputs,
-    choose_device,
     command,
     print_err,
     print_json,
@@ -75,9 +74,11 @@ def main(given: Scoring) -> None:
         score_pairs(given)
         return
     from moses_rnn.cli.progress import progress
+    from moses_rnn.networks.hardware import choose_device
     from moses_rnn.score.score import score
 
-    given = replace(given, device=",".join(map(choose_device, given.device.split(","))))
+    devices = [choose_device(name, "--device") for name in given.device.split(",")]
+    given = replace(given, device=",".join(devices))
     if given.estimate:
         from moses_rnn.score.estimate import estimate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -118,15 +118,13 @@ class Architecture:
     format: int = FORMAT  # of config.json
     measure: Measure = NATS  # what it is judged by
 
-    @property
-    def reads_sources(self) -> bool:
-        """Whether it is a network of pairs, not of targets alone."""
-        return "source" in self.sides
+    reads_sources: bool = field(init=False)  # whether it is a network of pairs, not of targets alone
+    files: tuple[str, ...] = field(init=False)  # names of all files of a folder
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names of all files of a folder."""
-        return (CONFIG, MODEL, *map(vocabulary_file, self.sides))
+    def __post_init__(self) -> None:
+        """Say once what follows from the sides."""
+        names = (CONFIG, MODEL, *map(vocabulary_file, self.sides))
+        vars(self).update(reads_sources="source" in self.sides, files=names)
 
 
 def vocabulary_file(side: str) -> str:

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
-from moses_rnn.scorers.ensembles import recorded_hashes
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.signatures import (
     FLOORED_REFUSAL,
     UNKNOWN_REFUSAL,
     UNKNOWN_WARNING,
     ColumnCounts,
-    added_names,
     read_signature,
     records_of,
 )
 
 
-def check_complete(options: ScoringOptions) -> None:
+def check_complete(options: ScoringOptions, models: Sequence[Model]) -> None:
     """Refuse to take a table for complete whose signature is of another run, or is missing."""
     signature = read_signature(options.output) or {}
     # The models of an earlier run come first
-    models = [record.get("sha256") for record in records_of(signature, "models")][-len(options.folders) :]
+    recorded = [record.get("sha256") for record in records_of(signature, "models")][-len(models) :]
     floors = [record.get("floor") for record in records_of(signature, "added_columns")]
     floor = None if options.logarithms else options.floor
-    if (signature.get("input"), models, floors) != (
+    if (signature.get("input"), recorded, floors) != (
         Path(options.table).name,
-        list(map(recorded_hashes, options.folders)),
+        [model.hashes for model in models],
         [floor] * options.added_columns,
     ):
         raise OutputError(
@@ -40,9 +37,9 @@ def check_complete(options: ScoringOptions) -> None:
         )
 
 
-def check_new(options: ScoringOptions, signature: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse to add a column that the table has, by the signature beside it."""
-    there = [] if options.again else sorted({*names} & {*added_names(signature)})
+def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse to add a column of a name that was added to the table already, by the signature beside it."""
+    there = [] if options.again else sorted({*names} & {*added})
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.score.checks import check_form, check_new
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import open_table
 from moses_rnn.score.score import computed_by, manifest_of, open_models
-from moses_rnn.score.workers import choose_compute, describe_columns, map_in_order, open_workers
-from moses_rnn.table.signatures import fitting_signature
+from moses_rnn.score.workers import describe_columns, map_in_order, open_workers
+from moses_rnn.table.signatures import added_names, fitting_signature
 
 SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
 
@@ -50,16 +50,17 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
     """
     if options.table == STANDARD_STREAM:
         raise InputError("--estimate: expected a table of a known size, found standard input")
-    models = open_models(options)
-    check_new(options, fitting_signature(options.table), [column.name for column in describe_columns(options, models)])
-    table = open_table(options, models[0].form, _leave_out if options.rejects else None, lambda: None)
+    models, compute = open_models(options)
+    names = [column.name for column in describe_columns(options, models)]
+    check_new(options, added_names(fitting_signature(options.table)), names)
+    table = open_table(options, models[0].form, lambda: None)
     check_form(table, models)
-    compute = choose_compute(options, models)
     lines = first = read = 0
     started = began = time.monotonic()
     with open_workers(options, models, compute) as workers:
         for chunk, _ in map_in_order(table.chunks(), workers):
             lines, read = lines + len(chunk), int(chunk.numbers[-1])
+            table.rejects.until(read)  # which nothing becomes of
             if not first:
                 first, began = lines, time.monotonic()
             elif time.monotonic() - began >= seconds:
@@ -69,7 +70,3 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
         first, began = 0, started
     manifest = manifest_of(options, table, models, (), compute)
     return Estimate(lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(manifest))
-
-
-def _leave_out(_line: bytes, _error: FormatError) -> None:
-    """What happens to an invalid line where nothing is written."""

@@ -106,7 +106,7 @@ class ScoringOptions:
     rejects: str | None = field(init=False)  # where invalid lines go; None: the first one ends the run
     new_ini: str | None = field(init=False)  # where the extended ini goes
     devices: tuple[str, ...] = field(init=False)
-    folders: tuple[Path, ...] = field(init=False)  # of all models, in the order of their columns
+    averaged: bool = field(init=False)  # whether the models of one direction give one column together
 
     def __post_init__(self) -> None:
         """Say where everything is.
@@ -127,17 +127,12 @@ class ScoringOptions:
             rejects=rejects_of(output) if self.on_bad_line == "skip" else None,
             new_ini=ini,
             devices=tuple(self.device.split(",")),
-            folders=(*self.models, *self.inverse_models),
+            averaged=self.combine != "columns",
         )
 
     def _default_output(self, table: str) -> str:
         stem = without_compression_suffix(table)
         return with_shard(str(stem.with_name(stem.name + ".rnn.gz")), self.shard)
-
-    @property
-    def averaged(self) -> bool:
-        """Whether the models of one direction give one column together."""
-        return self.combine != "columns"
 
     @property
     def added_columns(self) -> int:

@@ -14,14 +14,16 @@ from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
 from moses_rnn.moses.ini import IniEdit, NewIni, extend_ini, lines_of
 from moses_rnn.native import native_core
+from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_complete, check_fit, check_form, check_new, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.score.reading import CHUNK_BYTES, CHUNK_LINES, InputTable, Rejects, open_table
-from moses_rnn.score.workers import choose_compute, describe_columns, map_in_order, open_workers
-from moses_rnn.scorers.open import Model, check_learned, model_files, open_model
+from moses_rnn.score.reading import InputTable, open_table
+from moses_rnn.score.workers import describe_columns, map_in_order, open_workers
+from moses_rnn.scorers.open import Model, check_learned, open_model
 from moses_rnn.table.phrase_table import LineWarnings
-from moses_rnn.table.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
+from moses_rnn.table.signatures import PROGRAM, ColumnCounts, added_names, fitting_signature, scored_signature
+from moses_rnn.table.table_blocks import CHUNK_BYTES, CHUNK_LINES
 
 FIRST_CHECK = 100_000  # lines, after which and after each doubling a table's fit is checked before its end
 
@@ -65,101 +67,106 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         OutputError: an output cannot be written; what was finished can be resumed.
         Stopped: as requested; what was finished can be resumed, unless it came or went through a pipe.
     """
-    counts, rejects, odd_lines = Counts(), Rejects(), LineWarnings(options.table)
+    counts = Counts()
 
     def stop_if_requested() -> None:
         if should_stop():
             raise Stopped(f"stopped after {counts.lines:,} lines; {_after_stop(options)}")
 
-    def save(read: int) -> None:
-        """Have all lines up to that number count."""
-        rejected = rejects.until(read)
-        if rejected and options.rejects:
-            files.append(options.rejects, b"".join(rejected))
-        counts.read, counts.rejected = read, counts.rejected + len(rejected)
-        files.save(asdict(counts))
-
-    with open_files(options) as files:
+    models, compute = open_models(options)
+    columns = describe_columns(options, models)
+    names = tuple(column.name for column in columns)
+    with open_files(options, models) as files:
         before = fitting_signature(options.table)
-        models = open_models(options)
-        columns = describe_columns(options, models)
-        names = tuple(column.name for column in columns)
-        check_new(options, before, names)
-        table = open_table(options, models[0].form, rejects.take if options.rejects else None, stop_if_requested)
+        check_new(options, added_names(before), names)
+        table = open_table(options, models[0].form, stop_if_requested)
         check_form(table, models)
         ini = _new_ini(options, table, len(columns))  # refused now rather than after hours
-        compute = choose_compute(options, models)
         with open_workers(options, models, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = Counts(**(files.begin(manifest) or {}))
-            rejects.until(counts.read)  # which an interrupted run has written
-            odd_lines.counts = counts.odd_lines
+            odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
+            table.rejects.until(counts.read)  # which an interrupted run has written
             next_check = max(FIRST_CHECK, 2 * counts.lines)
             for chunk, scored in map_in_order(table.chunks(after=counts.read), workers):
-                odd_lines.look(chunk.odd_lines)
                 counts.add(scored.counts)
                 counts.oom_splits += scored.oom_splits
-                files.append(options.output, scored.block)
-                save(int(chunk.numbers[-1]))
+                odd_lines.look(chunk.odd_lines)
+                _save(files, options, table, counts, int(chunk.numbers[-1]), scored.block)
                 progress(counts.lines, table.share(counts.read))
                 stop_if_requested()
                 if counts.lines >= next_check:
                     check_fit(options, counts, names)
                     next_check = 2 * counts.lines
-        save(max(counts.read, rejects.last))
+        _save(files, options, table, counts, max(counts.read, table.rejects.last))
         if options.shard is None:  # a small part may have other words than the whole
             check_fit(options, counts, names)
+        misfits = [*fit_warnings(counts, names)]
+        units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
+        oddities = [*odd_lines.messages()]
         table.check_unchanged()
         record = _record(options, table, counts.rejected, files.digest(options.output))
+        warnings = (*units, *oddities, *ini.warnings, *_warnings(options, counts, table.rejects.messages), *misfits)
+        result = ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
         signature = scored_signature(manifest, record, table.shape.columns, columns, counts, before)
-        small = zip(_small_files(options), (signature, ini.content), strict=True)
-        files.commit({path: content for path, content in small if path})
-    units = (text for model in models for text in unit_warnings(model, on_sentences=False))
-    about_lines = (*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, rejects))
-    warnings = (*units, *about_lines, *fit_warnings(counts, names))
-    return ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
+        files.commit(dict(zip(_small_files(options), (signature, ini.content), strict=False)))
+    return result
 
 
-def open_files(options: ScoringOptions) -> ResumableOutputs:
+def open_models(options: ScoringOptions) -> tuple[list[Model], Compute]:
+    """The models that score, and how all of them compute: as suits the first of those that can do the least.
+
+    Raises:
+        CheckpointError: one cannot be read, is of the other direction, or has learned nothing.
+    """
+    models = [open_model(folder, direction=SOURCE_TO_TARGET) for folder in options.models]
+    models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
+    for model in () if options.allow_misfit else models:
+        check_learned(model)
+    least = min(models, key=lambda model: model.architecture.native is not None)
+    floors_long = options.long_phrases == "floor"
+    return models, least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)
+
+
+def open_files(options: ScoringOptions, models: Sequence[Model]) -> ResumableOutputs:
     """The files of a run: table, signature and ini, and the lines that are left out.
 
     Raises:
         AlreadyComplete: all are there, made of the same table and models.
         OutputError: as for `ResumableOutputs`, or they are complete and of something else.
     """
-    models = [file for folder in options.folders for file in model_files(folder)]
+    ini = [find_input(options.moses_ini)] if options.moses_ini else []
     try:
         return ResumableOutputs(
             [options.output],
-            list(filter(None, _small_files(options))),
+            _small_files(options),
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
-            inputs=(options.table, *([find_input(options.moses_ini)] if options.moses_ini else []), *models),
+            inputs=(options.table, *ini, *(str(file) for model in models for file in model.files)),
             advise=_advice,
         )
     except AlreadyComplete:
-        check_complete(options)
+        check_complete(options, models)
         raise
 
 
-def _small_files(options: ScoringOptions) -> tuple[str | None, str | None]:
-    """Signature and ini, if they are wanted."""
-    return None if options.output == STANDARD_STREAM else options.output + ".json", options.new_ini
+def _small_files(options: ScoringOptions) -> list[str]:
+    """Signature and ini, as far as they are wanted."""
+    signature = [] if options.output == STANDARD_STREAM else [options.output + ".json"]
+    return [*signature, *filter(None, [options.new_ini])]
 
 
-def open_models(options: ScoringOptions) -> list[Model]:
-    """The models that score.
-
-    Raises:
-        CheckpointError: one cannot be read, is of the other direction, or has learned nothing.
-    """
-    models = [open_model(folder, direction="source-to-target") for folder in options.models]
-    models += [open_model(folder, direction="target-to-source") for folder in options.inverse_models]
-    if not options.allow_misfit:
-        for model in models:
-            check_learned(model)
-    return models
+def _save(
+    files: ResumableOutputs, options: ScoringOptions, table: InputTable, counts: Counts, read: int, block: bytes = b""
+) -> None:
+    """Have all lines up to number `read` count, with the last block of the new table."""
+    files.append(options.output, block)
+    rejected = table.rejects.until(read)
+    if rejected and options.rejects:
+        files.append(options.rejects, b"".join(rejected))
+    counts.read, counts.rejected = read, counts.rejected + len(rejected)
+    files.save(asdict(counts))
 
 
 def _new_ini(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
@@ -235,11 +242,11 @@ def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
 
 
-def _warnings(options: ScoringOptions, counts: Counts, rejects: Rejects) -> Iterator[str]:
+def _warnings(options: ScoringOptions, counts: Counts, examples: Sequence[str]) -> Iterator[str]:
     """What became of lines that were not scored as they should be."""
     if counts.rejected:
-        more = ", and others like" if counts.rejected > len(rejects.messages) else ""
-        yield f"{counts.rejected:,} lines were left out, to {options.rejects}{more}: " + "; ".join(rejects.messages)
+        more = ", and others like" if counts.rejected > len(examples) else ""
+        yield f"{counts.rejected:,} lines were left out, to {options.rejects}{more}: " + "; ".join(examples)
     if counts.oom_splits:
         yield (
             f"the device's memory ran out {counts.oom_splits:,} times; work was split, which can change the last "

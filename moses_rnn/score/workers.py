@@ -156,12 +156,6 @@ class ScoringJob:
         return f"{self.options.table}: {lines_of(chunk)}"
 
 
-def choose_compute(options: ScoringOptions, models: Sequence[Model]) -> Compute:
-    """How all of them compute, on the first device: as suits the first of those that can do the least."""
-    first = min(models, key=lambda model: model.architecture.native is not None)
-    return first.choose_compute(options.devices[0], options.precision, floors_long=options.long_phrases == "floor")
-
-
 def open_workers(
     options: ScoringOptions, models: Sequence[Model], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:

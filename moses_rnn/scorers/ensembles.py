@@ -30,7 +30,7 @@ from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
 from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Values, sums
-from moses_rnn.scorers.open import Model, open_model, read_record
+from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
@@ -281,11 +281,6 @@ def _rare_words(model: Model) -> str:
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer:
     """A model of a single folder, or the ensemble of several; raises as `open_ensemble`."""
     return open_model(folders[0]) if len(folders) == 1 else open_ensemble(folders, combination)
-
-
-def recorded_hashes(folder: Path) -> object:
-    """What a model's config.json says of its other files; raises as `open_model`, which reads them too."""
-    return read_record(folder).get("files")
 
 
 # -- language models: only the probabilities of the words that came are combined, so nothing is normalised afterwards

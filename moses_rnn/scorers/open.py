@@ -85,6 +85,7 @@ class Model:
     hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was read from
     folder: Path = Path()
 
+    files: tuple[str, ...] = field(init=False)  # of its folder
     config: Any = field(init=False)  # sizes and switches of its network
     source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; of a language model none
     target_vocabulary: Vocabulary = field(init=False)  # words that it writes
@@ -105,6 +106,7 @@ class Model:
         rare, cell = getattr(config, "rare", None), getattr(config, "cell", None)
         network_title = f"{self.architecture.title} of {cell} cells" if cell else self.architecture.title
         vars(self).update(
+            files=tuple(str(self.folder / name) for name in self.architecture.files),
             config=config,
             source_vocabulary=self.vocabularies.get("source") or Vocabulary([UNKNOWN, END]),
             target_vocabulary=self.vocabularies.get("target"),
@@ -391,7 +393,7 @@ def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:
     with torch.device("meta"):  # shapes only: nothing is allocated, nothing drawn
         network = architecture.module(config, seed=None)
     shapes = network.state_dict()
-    files = {name: read_file(folder / name) for name in map(vocabulary_file, architecture.sides)}
+    files = {name: read_file(folder / name) for name in architecture.files[2:]}  # vocabularies
     files[MODEL] = read_file(folder / MODEL, 4 * sum(map(torch.numel, shapes.values())) + MAX_HEADER)
     hashes = check_hashes(path, record, files)
     vocabularies = {side: read_vocabulary(folder, record, side, files) for side in architecture.sides}

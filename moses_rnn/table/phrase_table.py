@@ -377,6 +377,7 @@ class LineParser:
         self.name = name
         self.form = form
         self.first: TableLine | None = None  # sound line; None: not yet read
+        self.shape: Shape | None = None  # by that line
         self.columns = 0  # scores of each line; 0: not yet known
         self._factors: list[int | None] = [None, None]  # of source and target words, once words were seen
         self._rejected = rejected
@@ -401,7 +402,7 @@ class LineParser:
         if self.first is None:
             form = replace(self.form, hierarchical=is_rule(parsed.source, parsed.target))
             _check_form(parsed, self.name, form)
-            self.first, self.form, self.columns = parsed, form, columns
+            self.first, self.form, self.shape, self.columns = parsed, form, Shape.of(parsed), columns
         else:
             _check_form(parsed, self.name, self.form)
         if self.form.is_factored:

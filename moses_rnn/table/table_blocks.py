@@ -19,6 +19,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.errors import FormatError
 from moses_rnn.native import native_core
 from moses_rnn.table.phrase_table import (
     PLAIN,
@@ -39,6 +40,9 @@ Floats = npt.NDArray[np.float64]
 
 SCORES_END, LINE_END = Spans._fields.index("scores_end"), len(Spans._fields)  # columns of the spans of many lines
 COLUMNS = LINE_END + 1
+CHUNK_LINES = 8192
+CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
+MOST_WORDS = 1 << 16  # of a phrase: what is stepped through at once
 NUMBER_BYTES = 24  # of a number with its blank at most
 UNKNOWN_ID = 0  # of a word that a vocabulary lacks
 OUTSIDE, LINE_END_FOUND = -1, -2  # what the core answers to spans outside the text, and to a word that is a line end
@@ -254,6 +258,53 @@ def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> I
         elif sound.any():
             edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).reshape(-1, 2)
             yield TableLines.joined([lines[first:last] for first, last in edges.tolist()])
+
+
+# --- chunks ---------------------------------------------------------------------------------------------------------
+
+
+def chunks_between_sources(
+    blocks: Iterable[TableLines], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
+) -> Iterator[TableLines]:
+    """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not.
+
+    A chunk of more bytes is cut wherever it is. The cuts depend on the lines alone, not on the blocks they come in.
+    """
+    held: list[TableLines] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) <= size and sum(len(part.text) for part in held) <= most_bytes:
+            continue  # which nothing shorter could be cut from
+        rest = TableLines.joined(held)
+        while cut := _cut(rest, size, most_bytes):
+            yield rest[:cut]
+            rest = rest[cut:]
+        held = [rest]
+    if held and (rest := TableLines.joined(held)):
+        yield rest
+
+
+def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[TableLines]:
+    """The same chunks; a phrase of too many words to be held at once is a FormatError."""
+    for chunk in chunks:
+        for i in np.flatnonzero(np.diff(chunk.line_ends, prepend=0) > MOST_WORDS):
+            pair = chunk[i : i + 1].pairs()
+            longest = max(len(words(pair.sources[0])), len(words(pair.targets[0])))
+            if longest >= MOST_WORDS:
+                expected = f"phrases of less than {MOST_WORDS:,} words"
+                raise FormatError(name, int(chunk.numbers[i]), expected, f"{longest:,}")
+        yield chunk
+
+
+def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
+    """How many of the lines make a chunk; 0: not known before there are more."""
+    too_many_bytes = 1 + int(np.searchsorted(lines.line_ends, most_bytes, side="right"))
+    last = min(2 * size, too_many_bytes)
+    sources = lines.sources
+    for i in range(size, min(last, len(lines))):
+        if sources[i] != sources[i - 1]:
+            return i
+    return last if last < len(lines) else 0
 
 
 # --- regular lines ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.score.estimate import Estimate, estimate
-from moses_rnn.score.reading import chunks_between_sources
+from moses_rnn.table.table_blocks import chunks_between_sources
 from tests.score.tables import LINES, names, options_for
 
 

@@ -7,12 +7,11 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.files.outputs import Packing
-from moses_rnn.score.reading import MOST_WORDS, chunks_between_sources, of_bounded_length
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
 from moses_rnn.scorers.phrases import check_scores
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import ColumnCounts
-from moses_rnn.table.table_blocks import parse_blocks
+from moses_rnn.table.table_blocks import MOST_WORDS, chunks_between_sources, of_bounded_length, parse_blocks
 
 pytestmark = pytest.mark.usefixtures("either_path")
 

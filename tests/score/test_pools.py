@@ -11,16 +11,15 @@ import torch
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.reading import chunks_between_sources
 from moses_rnn.score.score import open_models, score
 from moses_rnn.score.workers import (
     MOST_CPU_WORKERS,
     WORKERS_OF_A_GPU,
     Threads,
-    choose_compute,
     open_workers,
     share_threads,
 )
+from moses_rnn.table.table_blocks import chunks_between_sources
 from tests.score.tables import names, options_for
 
 
@@ -40,8 +39,8 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
     monkeypatch.setattr("moses_rnn.score.workers.share_threads", lambda *_: 2)
     given = {"inverse_models": (models / "inverse",), "word_penalty": True, "device": "cpu,cpu"}
     options = options_for(here, models, **given)
-    opened = open_models(options)
-    workers = open_workers(options, opened, choose_compute(options, opened))
+    opened, compute = open_models(options)
+    workers = open_workers(options, opened, compute)
     assert [model.folder for model in opened] == [models / "rnn", models / "inverse"]
     assert [[scorer.name for scorer in worker.scorers] for worker in workers] == [
         ["RNN", "RNNInverse", "WordPenalty"]

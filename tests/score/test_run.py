@@ -12,10 +12,9 @@ from moses_rnn.files import outputs
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
-from moses_rnn.score.reading import chunks_between_sources
 from moses_rnn.score.score import Counts, score
 from moses_rnn.scorers.open import open_model
-from moses_rnn.table.table_blocks import Pairs
+from moses_rnn.table.table_blocks import Pairs, chunks_between_sources
 from tests.score.tables import LINES, names, options_for
 from tests.scorers.rare import ALIGNED, save_rare_model
 
@@ -160,9 +159,7 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
 
 
 def test_split_work_is_told(here, models):
-    (warning,) = score_module._warnings(
-        options_for(here, models), Counts(lines=2, oom_splits=1234), score_module.Rejects()
-    )
+    (warning,) = score_module._warnings(options_for(here, models), Counts(lines=2, oom_splits=1234), [])
     assert "1,234 times" in warning
 
 
