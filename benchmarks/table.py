@@ -23,8 +23,7 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH, native_core
 from moses_rnn.networks.vocabulary import shortlist
-from moses_rnn.score.workers import to_column
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR, words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import PhraseIds, chunks_between_sources, parse_blocks
 
 WORDS = 15_000  # of the shortlist
@@ -40,7 +39,7 @@ def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
     known = shortlist(Counter(word for phrases in targets for phrase in phrases for word in words(phrase)), WORDS)
 
     def written() -> list[bytes]:
-        return [chunk.append_scores(to_column(Random.values[: len(chunk)], DEFAULT_FLOOR)) for chunk in chunks]
+        return [chunk.append_scores(np.exp(Random.values[: len(chunk)])) for chunk in chunks]
 
     def ids() -> object:
         of_phrases = PhraseIds(known.id_of())

@@ -25,6 +25,7 @@ class NativeCore:
     def __init__(self, functions: ctypes.CDLL, instructions: int) -> None:
         self.functions = functions
         self.instructions = instructions
+        self.name = f"native core, {INSTRUCTION_SETS[instructions]}"
 
     def multiplies(self, precision: str) -> bool:
         """Whether its instructions multiply in a precision."""
@@ -33,7 +34,7 @@ class NativeCore:
         )
 
     def __str__(self) -> str:
-        return f"native core, {INSTRUCTION_SETS[self.instructions]}"
+        return self.name
 
 
 def native_core() -> NativeCore | None:

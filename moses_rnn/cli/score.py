@@ -73,12 +73,13 @@ def main(given: Scoring) -> None:
     if given.layout == "tsv":
         score_pairs(given)
         return
-    from moses_rnn.cli.progress import progress
     from moses_rnn.networks.hardware import choose_device
-    from moses_rnn.score.score import score
 
     devices = [choose_device(name, "--device") for name in given.device.split(",")]
     given = replace(given, device=",".join(devices))
+    from moses_rnn.cli.progress import progress
+    from moses_rnn.score.score import score
+
     if given.estimate:
         from moses_rnn.score.estimate import estimate
 

@@ -11,7 +11,7 @@ from moses_rnn.score.checks import check_form, check_new
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import open_table
 from moses_rnn.score.score import computed_by, manifest_of, open_models
-from moses_rnn.score.workers import describe_columns, map_in_order, open_workers
+from moses_rnn.score.workers import map_in_order, open_workers
 from moses_rnn.table.signatures import added_names, fitting_signature
 
 SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
@@ -50,8 +50,8 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
     """
     if options.table == STANDARD_STREAM:
         raise InputError("--estimate: expected a table of a known size, found standard input")
-    models, compute = open_models(options)
-    names = [column.name for column in describe_columns(options, models)]
+    models, columns, compute = open_models(options)
+    names = [column.name for column in columns]
     check_new(options, added_names(fitting_signature(options.table)), names)
     table = open_table(options, models[0].form, lambda: None)
     check_form(table, models)

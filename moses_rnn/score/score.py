@@ -20,6 +20,7 @@ from moses_rnn.score.checks import check_complete, check_fit, check_form, check_
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable, open_table
 from moses_rnn.score.workers import describe_columns, map_in_order, open_workers
+from moses_rnn.scorers.base import Description
 from moses_rnn.scorers.open import Model, check_learned, open_model
 from moses_rnn.table.phrase_table import LineWarnings
 from moses_rnn.table.signatures import PROGRAM, ColumnCounts, added_names, fitting_signature, scored_signature
@@ -73,13 +74,12 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         if should_stop():
             raise Stopped(f"stopped after {counts.lines:,} lines; {_after_stop(options)}")
 
-    models, compute = open_models(options)
-    columns = describe_columns(options, models)
+    models, columns, compute = open_models(options)
     names = tuple(column.name for column in columns)
     with open_files(options, models) as files:
+        table = open_table(options, models[0].form, stop_if_requested)
         before = fitting_signature(options.table)
         check_new(options, added_names(before), names)
-        table = open_table(options, models[0].form, stop_if_requested)
         check_form(table, models)
         ini = _new_ini(options, table, len(columns))  # refused now rather than after hours
         with open_workers(options, models, compute) as workers:
@@ -113,8 +113,8 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
     return result
 
 
-def open_models(options: ScoringOptions) -> tuple[list[Model], Compute]:
-    """The models that score, and how all of them compute: as suits the first of those that can do the least.
+def open_models(options: ScoringOptions) -> tuple[list[Model], list[Description], Compute]:
+    """The models that score, the columns that they add, and how all of them compute: as suits the least able one.
 
     Raises:
         CheckpointError: one cannot be read, is of the other direction, or has learned nothing.
@@ -123,9 +123,10 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], Compute]:
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
     for model in () if options.allow_misfit else models:
         check_learned(model)
+    columns = describe_columns(options, models)
     least = min(models, key=lambda model: model.architecture.native is not None)
     floors_long = options.long_phrases == "floor"
-    return models, least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)
+    return models, columns, least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)
 
 
 def open_files(options: ScoringOptions, models: Sequence[Model]) -> ResumableOutputs:
@@ -181,6 +182,7 @@ def manifest_of(
     options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str], compute: Compute
 ) -> dict[str, Any]:
     """Everything that decides the bytes of the scored table, as JSON; workers share the threads by now."""
+    core = native_core() if compute.native else None
     return {
         "program": PROGRAM,
         "torch": torch.__version__,
@@ -195,7 +197,7 @@ def manifest_of(
         "device": sorted({torch.device(device).type for device in options.devices}),
         "threads": 1 if compute.native else torch.get_num_threads(),
         "precision": compute.precision,
-        "native": str(native_core()) if compute.native else None,
+        "native": core and core.name,
         "shard": f"{options.shard} of {table.lines:,} lines" if options.shard else None,
         "phrases": str(table.form),
     }

@@ -86,7 +86,8 @@ class ChunkScorer:
             highest=written.max(axis=0).tolist(),
         )
         oom_splits = sum({id(tally): tally.halvings for tally in tallies}.values())
-        return ScoredChunk(self._pack(chunk.append_scores(to_column(scores, self._floor))), counts, oom_splits)
+        column = written + 0.0 if self._floor is None else np.exp(written)  # + 0.0: no -0
+        return ScoredChunk(self._pack(chunk.append_scores(column)), counts, oom_splits)
 
     def _score(self, chunk: TableLines) -> tuple[Scores, list[Tally]]:
         pairs = chunk.pairs()
@@ -125,11 +126,6 @@ class ChunkScorer:
 def lines_of(chunk: TableLines) -> str:
     """A chunk's lines, for messages."""
     return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
-
-
-def to_column(scores: Scores, floor: float | None) -> Scores:
-    """Scores as a table has them: probabilities of which 9 digits are written, or logarithms; lines × columns."""
-    return scores + 0.0 if floor is None else np.exp(np.maximum(scores, floor))  # + 0.0: no -0
 
 
 @dataclass(frozen=True)

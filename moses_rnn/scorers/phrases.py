@@ -73,11 +73,11 @@ class PhraseScorer:
         Raises:
             ScoreError: see `Scorer`.
         """
-        read, written = pairs.sides(inverse=self._inverse)
+        read, written = (pairs.targets, pairs.sources) if self._inverse else (pairs.sources, pairs.targets)
         tally = tally or Tally()
         parts = [
             self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
-            for first in range(0, len(pairs), PAIRS)
+            for first in range(0, len(read), PAIRS)
         ]
         scores = np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
         check_scores(self, scores, pairs)

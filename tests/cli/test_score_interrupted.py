@@ -3,6 +3,7 @@
 That nothing is lost at any call to the disk is tested in tests/files/test_resumable.py and tests/faults.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -103,10 +104,15 @@ def test_resume_without_a_leftover_begins_and_of_what_is_complete_does_nothing(h
 
 
 def change_model(here):
-    config = json.loads((here / "phrase-table.rnn-model" / "config.json").read_text())
-    config["files"]["model.safetensors"] = "0" * 64
-    (here / "phrase-table.rnn-model" / "config.json").write_text(json.dumps(config))
-    os.utime(here / "phrase-table.rnn-model" / "config.json", (0, 0))
+    """The last weight is another one, and no file is newer than the table."""
+    config, model = (here / "phrase-table.rnn-model" / name for name in ("config.json", "model.safetensors"))
+    weights = model.read_bytes()
+    model.write_bytes(weights[:-4] + bytes([weights[-4] ^ 1]) + weights[-3:])
+    record = json.loads(config.read_text())
+    record["files"][model.name] = hashlib.sha256(model.read_bytes()).hexdigest()
+    config.write_text(json.dumps(record))
+    for file in (config, model):
+        os.utime(file, (0, 0))
 
 
 @pytest.mark.parametrize(

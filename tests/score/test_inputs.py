@@ -11,7 +11,6 @@ from moses_rnn.native import native_core
 from moses_rnn.score.checks import check_form, check_new
 from moses_rnn.score.reading import open_table
 from moses_rnn.score.score import manifest_of, open_models
-from moses_rnn.score.workers import describe_columns
 from moses_rnn.table.phrase_table import PLAIN
 from moses_rnn.table.signatures import PROGRAM, added_names, fitting_signature
 from tests.score.tables import LINES, options_for
@@ -24,8 +23,8 @@ def opened(here, models):
 
     def open_changed(**changes):
         options = options_for(here, models, **changes)
-        opened, compute = open_models(options)
-        names = [column.name for column in describe_columns(options, opened)]
+        opened, columns, compute = open_models(options)
+        names = [column.name for column in columns]
         check_new(options, added_names(fitting_signature(options.table)), names)
         table = open_table(options, opened[0].form, lambda: None)
         check_form(table, opened)
