@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from stages import Random, Stage, make_parser, score_table, timed, write_json
 
 from moses_rnn.files.outputs import Packing

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         InputError,
         MosesRnnError,
     )
+    from moses_rnn.training.train import train
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ __all__ = [
     "load",
     "load_language_model",
     "read_table",
+    "train",
 ]
 
 _MODULES = {
@@ -62,6 +64,7 @@ _MODULES = {
         "InputError",
         "MosesRnnError",
     ),
+    "training.train": ("train",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -12,7 +12,6 @@ import click
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
-    FiniteFloat,
     Program,
     ProgramGroup,
     check_inputs,
@@ -25,13 +24,13 @@ from moses_rnn.cli.command import (
     section,
 )
 from moses_rnn.cli.training import (
-    Setting,
     check_options,
     learning_options,
-    learning_settings,
     limit_options,
     run_options,
+    settings,
     shown_presets,
+    value_option,
 )
 from moses_rnn.errors import InputError, OutputError
 from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
@@ -75,17 +74,10 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 """
 
 
-SETTINGS = [
-    Setting("first_size", click.IntRange(1)),
-    Setting("second_size", click.IntRange(1)),
-    Setting("direct", bool),
-    Setting("min_count", click.IntRange(1)),
-    Setting("bptt", click.IntRange(0)),
-    Setting("held_out", click.IntRange(1)),
-]
+SETTINGS = "first_size second_size direct min_count bptt held_out"
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=[*SETTINGS, *learning_settings()])
+@click.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=settings(SETTINGS))
 @click.argument("texts", nargs=-1, required=True)
 @model_option(required=True)
 @click.option(
@@ -99,22 +91,22 @@ SETTINGS = [
     "et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
 )
 @click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
-@limit_options({"paper": None, "small": None}, "text")
+@limit_options("text")
 @section(
     "Network",
-    click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams, of cslm [7] and bengio [5]"),
-    click.option("--embedding-size", type=click.IntRange(1), help="Dimensions of a word, of cslm and bengio"),
-    click.option(
-        "--hidden-size", type=click.IntRange(0), help="Hidden units of bengio, where 0 leaves none, and of rnnlm"
+    value_option("--order", text="n of the n-grams, of cslm [7] and bengio [5]"),
+    value_option("--embedding-size", text="Dimensions of a word, of cslm and bengio"),
+    value_option(
+        "--hidden-size",
+        text="Hidden units of bengio, where 0 leaves none, and of rnnlm",
     ),
-    click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>"),
+    value_option("--shortlist", text="Words that are known; others are <unk>"),
 )
 @learning_options(
     "N-grams, or sentences of rnnlm,",
-    click.option(
+    value_option(
         "--self-normalise",
-        type=FiniteFloat(0),
-        help="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
+        text="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
     ),
 )
 @run_options()

@@ -8,13 +8,13 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, check_inputs, model_option, reports_errors, section
 from moses_rnn.cli.training import (
-    Setting,
     check_options,
     learning_options,
-    learning_settings,
     limit_options,
     run_options,
+    settings,
     shown_presets,
+    value_option,
 )
 from moses_rnn.training.networks import networks_of
 
@@ -34,24 +34,13 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
 """
 
 
-SETTINGS = [
-    Setting("alignment_size", click.IntRange(1)),
-    Setting("maxout_size", click.IntRange(1)),
-    Setting("output_rank", click.IntRange(0)),
-    Setting("layers", click.IntRange(1, 64)),
-    Setting("phases", click.Choice(["paper", "groundhog"])),
-    Setting("source_order", click.Choice(["reversed", "forward"])),
-    Setting("peepholes", bool),
-    Setting("min_count", click.IntRange(1)),
-    Setting("partition_words", click.IntRange(3)),
-    Setting("reshuffle", bool),
-    Setting("rare_window", click.IntRange(1, 1000)),
-    Setting("max_length", click.IntRange(0)),
-    Setting("held_out", click.IntRange(1)),
-]
+SETTINGS = (
+    "alignment_size maxout_size output_rank layers phases source_order peepholes min_count "
+    "partition_words reshuffle rare_window max_length held_out"
+)
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=[*SETTINGS, *learning_settings()])
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=settings(SETTINGS))
 @click.argument("prefix")
 @click.option("--source", required=True, help="The source text is PREFIX.SOURCE, plain or compressed")
 @click.option("--target", required=True, help="The target text is PREFIX.TARGET, line by line its translation")
@@ -65,22 +54,21 @@ SETTINGS = [
     help="rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
     "model's network, on sentences",
 )
-@limit_options({"paper": None, "small": None}, "texts")
+@limit_options("texts")
 @section(
     "Network",
     click.option("--inverse", is_flag=True, help="Learn p(source | target) instead"),
-    click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H"),
-    click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E"),
-    click.option("--source-words", type=click.IntRange(1), help="Source words that are known; others are <unk>"),
-    click.option("--target-words", type=click.IntRange(1), help="Target words that are known; others are <unk>"),
+    value_option("--hidden-size", least=1, text="Hidden units H"),
+    value_option("--embedding-size", text="Embedding dimensions E"),
+    value_option("--source-words", text="Source words that are known; others are <unk>"),
+    value_option("--target-words", text="Target words that are known; others are <unk>"),
 )
 @learning_options("Sentence pairs")
 @section(
     "Rare words",
-    click.option(
+    value_option(
         "--rare",
-        type=click.Choice(["noalign", "copyable", "posall", "posunk"]),
-        help="Annotate words outside the shortlists, so that they can be restored in translations (Luong et al.)",
+        text="Annotate words outside the shortlists, so that they can be restored in translations (Luong et al.)",
     ),
     click.option("--alignment", metavar="FILE", help="Word alignment of the texts, a line for each pair: 0-0 1-2 …"),
     click.option("--dev-alignment", metavar="FILE", help="Word alignment of DEV.SOURCE and DEV.TARGET"),

@@ -11,7 +11,6 @@ import click
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
-    FiniteFloat,
     Program,
     check_inputs,
     model_option,
@@ -23,17 +22,17 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.options import default_model, factor_options, json_option, pairs_option, training_record
 from moses_rnn.cli.training import (
-    Setting,
     check_options,
     learning_options,
-    learning_settings,
     limit_options,
     run_options,
+    settings,
     shown_presets,
+    value_option,
 )
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.table.tab_separated import LAYOUTS
-from moses_rnn.training.networks import CELLS, CORRUPT, PHRASES, SHARES_OF_UNIGRAMS, Options, networks_of
+from moses_rnn.training.networks import SHARES_OF_UNIGRAMS, Options, networks_of
 
 if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome
@@ -54,30 +53,14 @@ interruption, kill -9 included, and it continues where it was. Exit codes: 0 don
 """
 
 
-SETTINGS = [
-    Setting("variant", click.Choice(["paper", "groundhog"])),
-    Setting("summary", click.Choice(["tanh", "last"])),
-    Setting("first_step", click.Choice(["zero-embedding", "initial-state"])),
-    Setting("decoder_reset", click.Choice(["after", "before"])),
-    Setting("cell", click.Choice(CELLS)),
-    Setting("encoder_reset", click.Choice(["before", "after"])),
-    Setting("leaky_share", FiniteFloat(0, 1)),
-    Setting("forget_bias", FiniteFloat(-1000, 1000)),
-    Setting("slots", click.IntRange(1, 64)),
-    Setting("first_size", click.IntRange(1)),
-    Setting("second_size", click.IntRange(1)),
-    Setting("corrupt", click.Choice(CORRUPT)),
-    Setting("freeze_embeddings", bool),
-    Setting("sampled_words", click.IntRange(0)),
-    Setting("max_length", click.IntRange(0)),
-    Setting("maxout_size", click.IntRange(1)),
-    Setting("output_rank", click.IntRange(1)),
-    Setting("held_out", click.IntRange(1)),
-    Setting("compiled", bool),
-]
+SETTINGS = (
+    "variant summary first_step decoder_reset cell encoder_reset leaky_share forget_bias slots "
+    "first_size second_size corrupt freeze_embeddings sampled_words max_length maxout_size "
+    "output_rank held_out compiled"
+)
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=[*SETTINGS, *learning_settings()])
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=settings(SETTINGS))
 @click.argument("phrase_table")
 @model_option(text="Model folder [default: PHRASE_TABLE's name + .rnn-model]")
 @click.option(
@@ -89,15 +72,15 @@ SETTINGS = [
     "whose score is no log-probability",
 )
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
-@limit_options(PHRASES, "distinct pairs")
+@limit_options("distinct pairs")
 @click.option(
     "--estimate", is_flag=True, help="Print how long training will take here and what cost to expect; train nothing"
 )
 @section(
     "Network",
-    click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H"),
-    click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E"),
-    click.option("--shortlist", type=click.IntRange(1), help="Words that are known on each side; others are <unk>"),
+    value_option("--hidden-size", least=1, text="Hidden units H"),
+    value_option("--embedding-size", text="Embedding dimensions E"),
+    value_option("--shortlist", text="Words that are known on each side; others are <unk>"),
     click.option(
         "--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them"
     ),

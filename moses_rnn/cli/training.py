@@ -10,7 +10,7 @@ import math
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
-from moses_rnn.training.networks import CUSTOMARY_RATES, NETWORKS, Options, UnfitOption, choose
-from moses_rnn.training.schedules import SCHEDULES
+from moses_rnn.training.networks import NETWORKS, VALUES, Options, UnfitOption, choose
 
 if TYPE_CHECKING:
     from moses_rnn.training.ranks import Ranks
@@ -42,6 +41,10 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 CONFIG = "config"  # key of the context's notes
+LEARNING_SETTINGS = (
+    *("schedule", "warm_up", "cool_down", "averaging", "weight_decay", "clip_norm", "initial_deviation"),
+    *("accumulate", "precision", "evaluate_every", "patience"),
+)
 LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
 MOST_NATS = 700.0  # whose exponential is a number
 SMOOTHING = 0.02  # weight of a minibatch in the mean loss that the bar shows
@@ -52,13 +55,12 @@ class Setting(click.Parameter):
 
     Args:
         name: of the key, and of the option.
-        kind: of its values.
     """
 
     param_type_name = "setting"
 
-    def __init__(self, name: str, kind: Any) -> None:
-        super().__init__([name], type=kind)
+    def __init__(self, name: str) -> None:
+        super().__init__([name], type=click_type(name))
 
     def _parse_decls(self, decls: Sequence[str], _expose_value: bool) -> tuple[str, list[str], list[str]]:
         return decls[0], [], []
@@ -67,43 +69,43 @@ class Setting(click.Parameter):
         """Do nothing: the command line cannot give it."""
 
 
-def learning_settings() -> list[click.Parameter]:
-    """What is set about learning in the file of every command that trains."""
-    return [
-        Setting("schedule", click.Choice(list(SCHEDULES))),
-        Setting("warm_up", click.IntRange(0)),
-        Setting("cool_down", FiniteFloat(0, 1)),
-        Setting("averaging", FiniteFloat(0, 1)),
-        Setting("weight_decay", FiniteFloat(0)),
-        Setting("clip_norm", FiniteFloat(0)),
-        Setting("initial_deviation", FiniteFloat(0, min_open=True)),
-        Setting("accumulate", click.IntRange(1)),
-        Setting("precision", click.Choice(["auto", "fp32", "bf16"])),
-        Setting("evaluate_every", click.IntRange(1)),
-        Setting("patience", click.IntRange(1)),
-    ]
+def click_type(name: str, least: int | None = None) -> Any:
+    """What a command line takes for an option that has `VALUES`; some networks have another least."""
+    values = VALUES[name]
+    if values.names:
+        return click.Choice(values.names)
+    if values.kind is bool:
+        return click.BOOL
+    if values.kind is int:
+        return click.IntRange(values.least if least is None else least, values.most)
+    return FiniteFloat(values.least, values.most, values.above, values.below)
 
 
-def limit_options(presets: Mapping[str, object], text: str) -> Decorator:
-    """How much is learned, and where.
+def value_option(name: str, *, text: str, least: int | None = None) -> Decorator:
+    """An option that has `VALUES`."""
+    return click.option(name, type=click_type(name.removeprefix("--").replace("-", "_"), least), help=text)
 
-    Args:
-        presets: to choose from.
-        text: what an epoch is a pass over.
-    """
+
+def settings(names: str) -> list[click.Parameter]:
+    """What the file of a command that trains sets: some names with blanks between, and what is set about learning."""
+    return [Setting(name) for name in [*names.split(), *LEARNING_SETTINGS]]
+
+
+def limit_options(text: str) -> Decorator:
+    """How much is learned, and where; an epoch is a pass over the `text`."""
 
     def decorate(command: Command) -> Command:
         for option in (
             threads_option,
             click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
-            click.option(
-                "--max-epochs", type=FiniteFloat(0), help=f"Stop after this many passes over the {text}; 0 for no limit"
+            value_option(
+                "--max-epochs",
+                text=f"Stop after this many passes over the {text}; 0 for no limit",
             ),
-            click.option("--max-minutes", type=FiniteFloat(0), help="Stop after this many minutes; 0 for no limit"),
-            click.option(
+            value_option("--max-minutes", text="Stop after this many minutes; 0 for no limit"),
+            value_option(
                 "--preset",
-                type=click.Choice(list(presets)),
-                help="Sizes and training, shown below [default: paper on a GPU, else small]",
+                text="Sizes and training, shown below [default: paper on a GPU, else small]",
             ),
         ):
             command = option(command)
@@ -129,16 +131,13 @@ def learning_options(unit: str, *more: Decorator) -> Decorator:
             callback=reports_errors(_take_settings),
             help="Take settings from this TOML file, rare ones too; options on the command line win [docs/training.md]",
         ),
-        click.option(
+        value_option(
             "--optimiser",
-            type=click.Choice(list(CUSTOMARY_RATES)),
-            help="How weights are changed; each has a customary learning rate",
+            text="How weights are changed; each has a customary learning rate",
         ),
-        click.option("--learning-rate", type=FiniteFloat(0, min_open=True), help="Step size, in place of the preset's"),
-        click.option("--batch-size", type=click.IntRange(1), help=f"{unit} per minibatch"),
-        click.option(
-            "--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units that is left out while learning"
-        ),
+        value_option("--learning-rate", text="Step size, in place of the preset's"),
+        value_option("--batch-size", text=f"{unit} per minibatch"),
+        value_option("--dropout", text="Share of units that is left out while learning"),
         *more,
         click.option(
             "--seed",
@@ -334,7 +333,7 @@ def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda
     with together() as ranks:
         options = of_rank(options, ranks)
         display = TrainingDisplay(quiet=options["quiet"])
-        outcome = train(options, display, stop_request(ranks), ranks)
+        outcome = train(**options, observer=display, should_stop=stop_request(ranks), ranks=ranks)
     display.close()
     progress = outcome.progress
     if not ranks.leads:

@@ -6,12 +6,14 @@ refused there. Nothing here needs torch: the command line shows the presets in i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from moses_rnn.errors import MosesRnnError
-from moses_rnn.scorers.rare_words import COPYABLE, NOALIGN
+from moses_rnn.errors import MosesRnnError, shown_value
+from moses_rnn.scorers.rare_words import COPYABLE, KINDS, NOALIGN
+from moses_rnn.training.schedules import SCHEDULES
 
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
 EACH_EPOCH = 1 << 40  # examples between two evaluations, of which there is one an epoch at least
@@ -166,6 +168,119 @@ class UnfitOption(MosesRnnError, ValueError):
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
         self.name, self.why = name, why
+
+
+class Values(NamedTuple):
+    """What an option may be: one of some names, true or false, or a number within limits."""
+
+    kind: type  # str, bool, int or float
+    least: Any = None  # of that type
+    most: Any = None
+    above: bool = False  # whether the least itself is none
+    below: bool = False  # the same of the most
+    names: Sequence[str] = ()
+
+    def have(self, value: object) -> bool:
+        """Whether it is one of them; a whole number is a number too."""
+        if self.names:
+            return value in self.names
+        if self.kind is bool:
+            return type(value) is bool
+        if not isinstance(value, int | float) or type(value) not in (int, self.kind) or not math.isfinite(value):
+            return False
+        least, most = self.least, self.most
+        enough = least is None or value > least or (value == least and not self.above)
+        return enough and (most is None or value < most or (value == most and not self.below))
+
+    def __str__(self) -> str:
+        if self.names:
+            return f"one of {', '.join(self.names)}"
+        if self.kind is bool:
+            return "true or false"
+        least = "" if self.least is None else f" {'above' if self.above else 'from'} {self.least:g}"
+        most = "" if self.most is None else f" {'below' if self.below else 'up to'} {self.most:g}"
+        return f"a {'whole ' * (self.kind is int)}number{least}{most}"
+
+
+def _names(*names: str) -> Values:
+    return Values(str, names=names)
+
+
+def _whole(least: int, most: int | None = None) -> Values:
+    return Values(int, least, most)
+
+
+def _number(least: float, most: float | None = None, *, above: bool = False, below: bool = False) -> Values:
+    return Values(float, least, most, above, below)
+
+
+FLAG = Values(bool)
+# what users may give that is neither a file nor a device
+VALUES = {
+    "preset": _names("paper", "small"),
+    # of the network
+    "variant": _names("paper", "groundhog"),
+    "summary": _names("tanh", "last"),
+    "first_step": _names("zero-embedding", "initial-state"),
+    "decoder_reset": _names("after", "before"),
+    "cell": _names(*CELLS),
+    "encoder_reset": _names("before", "after"),
+    "leaky_share": _number(0, 1),
+    "forget_bias": _number(-1000, 1000),
+    "hidden_size": _whole(0),
+    "embedding_size": _whole(1),
+    "alignment_size": _whole(1),
+    "maxout_size": _whole(1),
+    "output_rank": _whole(0),
+    "layers": _whole(1, 64),
+    "slots": _whole(1, 64),
+    "order": _whole(2, 64),
+    "first_size": _whole(1),
+    "second_size": _whole(1),
+    "corrupt": _names(*CORRUPT),
+    "direct": FLAG,
+    "phases": _names("paper", "groundhog"),
+    "source_order": _names("reversed", "forward"),
+    "peepholes": FLAG,
+    # of what is learned
+    "shortlist": _whole(1),
+    "source_words": _whole(1),
+    "target_words": _whole(1),
+    "min_count": _whole(1),
+    "max_length": _whole(0),
+    "held_out": _whole(1),
+    "partition_words": _whole(3),
+    "reshuffle": FLAG,
+    "sampled_words": _whole(0),
+    "rare": _names(*KINDS),
+    "rare_window": _whole(1, 1000),
+    "freeze_embeddings": FLAG,
+    "inverse": FLAG,
+    # of learning
+    "optimiser": _names(*CUSTOMARY_RATES),
+    "learning_rate": _number(0, above=True),
+    "schedule": _names(*SCHEDULES),
+    "batch_size": _whole(1),
+    "accumulate": _whole(1),
+    "warm_up": _whole(0),
+    "cool_down": _number(0, 1),
+    "averaging": _number(0, 1),
+    "weight_decay": _number(0),
+    "dropout": _number(0, 1, below=True),
+    "clip_norm": _number(0),
+    "initial_deviation": _number(0, above=True),
+    "bptt": _whole(0),
+    "self_normalise": _number(0),
+    "seed": _whole(0, (1 << 63) - 1),
+    # of the run
+    "precision": _names("auto", "fp32", "bf16"),
+    "compiled": FLAG,
+    "max_epochs": _number(0),
+    "max_minutes": _number(0),
+    "evaluate_every": _whole(1),
+    "patience": _whole(1),
+    "threads": _whole(1, 1024),
+}
 
 
 @dataclass(frozen=True)
@@ -448,8 +563,8 @@ def networks_of(material: str) -> list[str]:
 
 # of every training, with what they are if not given
 RUN: Options = {
-    "architecture": None,
     "model": None,  # the folder
+    "architecture": "encdec",
     "preset": None,  # "paper" on a GPU, else "small"
     "optimiser": None,
     "precision": "auto",
@@ -457,7 +572,7 @@ RUN: Options = {
     "device": "cpu",
     "threads": None,  # one for each core
     "restart": False,
-    "quiet": False,
+    "quiet": True,  # whether the paper's preset, if it is too slow here, is left unmentioned
 }
 # what is learned, likewise
 MATERIALS: dict[str, Options] = {
@@ -504,14 +619,20 @@ def choose(options: Options) -> Chosen:
         UnfitOption: something is given that the network does not have, or that does nothing.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    name = given["architecture"]
+    name = given.get("architecture", RUN["architecture"])
+    if name not in NETWORKS:
+        raise UnfitOption("architecture", f"expected one of {', '.join(NETWORKS)}, found {shown_value(name)}")
     network = NETWORKS[name]
     every = {**RUN, **MATERIALS[network.material], **given}
     on_gpu = str(every["device"]).startswith("cuda")
-    preset = network.presets[every["preset"] or ("paper" if on_gpu else "small")]
+    named = every["preset"] or ("paper" if on_gpu else "small")
+    _check_value("preset", named)
+    preset = network.presets[named]
     config = {**network.switches, **preset.network}
     own = {*RUN, *MATERIALS[network.material], *LEARNING, *config, *preset.learning, *network.also}
     _refuse(given, own, f"--architecture {name}")
+    for key in sorted(given.keys() & VALUES.keys()):
+        _check_value(key, given[key])
     config |= {key: given[key] for key in config.keys() & given.keys()}
     _check_embeddings(name, every)
     _check_cell(config, given)
@@ -522,6 +643,11 @@ def choose(options: Options) -> Chosen:
     training = _training(preset.training, config, every)
     sizes = {key: given[key] for key in ("shortlist", "min_count") if key in given}
     return Chosen(every, replace(preset, network=config, training=training, learning=learning, **sizes))
+
+
+def _check_value(name: str, value: object) -> None:
+    if not VALUES[name].have(value):
+        raise UnfitOption(name, f"expected {VALUES[name]}, found {shown_value(value)}")
 
 
 def _refuse(given: Iterable[str], own: Collection[str], whose: str) -> None:

@@ -6,7 +6,7 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import torch
 
 from moses_rnn import __version__
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig, variant_of
-from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_precision
+from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_device, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.ranker import RANKER
@@ -41,10 +42,10 @@ from moses_rnn.training.materials import (
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
-from moses_rnn.training.networks import NETWORKS, Options, Preset, TrainingConfig, choose
+from moses_rnn.training.networks import NETWORKS, Options, Preset, TrainingConfig, choose, networks_of
 from moses_rnn.training.ranks import ALONE, Ranks, share_cores
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
-from moses_rnn.training.trainer import Observer, Trainer
+from moses_rnn.training.trainer import NOBODY, Observer, Trainer
 
 LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
 STEPS = 3  # of an estimate, after a first one that warms up
@@ -124,15 +125,26 @@ class Estimate:
         return self.pairs / self.pairs_per_second
 
 
-def train(options: Options, observer: Observer, should_stop: Callable[[], bool], ranks: Ranks = ALONE) -> Outcome:
-    """Train a network, or continue a run that was stopped.
+def train(
+    material: Path | str | Sequence[Path | str] | None = None,
+    /,
+    *,
+    model: Path | str,
+    observer: Observer = NOBODY,
+    should_stop: Callable[[], bool] = lambda: False,
+    ranks: Ranks = ALONE,
+    **options: Any,
+) -> Outcome:
+    """Train a network, or continue a run that was stopped, as the commands do.
 
     Args:
-        options: by name, as those of the command line; see `networks.choose`. After every evaluation the folder
-            `model` holds the best weights so far.
+        material: a phrase table, the prefix of two texts, or the texts of a language model: what `architecture` learns
+            from; another name for the option `phrase_table`, `prefix` or `texts`.
+        model: the folder, which after every evaluation holds the best weights so far.
         observer: follows the run.
         should_stop: called while the material is read and after every step.
         ranks: the processes that train it together; all call this function with equal options.
+        options: by name, those of the command line and of its file of settings; see `networks.choose`.
 
     Raises:
         UnfitOption: options do not go together.
@@ -143,22 +155,33 @@ def train(options: Options, observer: Observer, should_stop: Callable[[], bool],
         PeerFailed: another of the processes is gone.
         Stopped: while the material was read.
     """
-    plan, material = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
-    model, restart = plan.options["model"], plan.options["restart"]
-    with ModelFolder(model, plan.learner.kind, restart=restart, leads=ranks.leads) as folder:
+    options["device"] = choose_device(str(options.get("device") or "auto"), "device")
+    if material is not None:
+        options.update(name_material(material, options.get("architecture") or "encdec"))
+    plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
+    with ModelFolder(Path(model), plan.learner.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
         folder.check_choices(plan.choices)
-        corpus = built_by_first(ranks, folder.arrays, material, should_stop)
-        task = begin(plan, material, corpus, observer)
+        corpus = built_by_first(ranks, folder.arrays, pairs, should_stop)
+        task = begin(plan, pairs, corpus, observer)
         folder.checkpoint = Model(
             plan.learner.kind,
             task.model,
             corpus.vocabularies,
             direction=TARGET_TO_SOURCE if plan.options.get("inverse") else SOURCE_TO_TARGET,
-            provenance=_provenance(plan, material, corpus),
+            provenance=_provenance(plan, pairs, corpus),
         )
         progress = Trainer(task, plan.training, ranks).run(folder, observer, should_stop)
         known = task.measure.baseline_cost
         return Outcome(progress, corpus.unigram_nats_per_token if known is None else known, task.measure, task.unit)
+
+
+def name_material(material: Path | str | Sequence[Path | str], architecture: str) -> dict[str, Any]:
+    """The option by which a network is given what it learns from."""
+    several = [material] if isinstance(material, str | Path) else material
+    names = tuple(map(str, several))
+    if architecture in networks_of("text"):
+        return {"texts": names}
+    return {"prefix" if architecture in networks_of("sentences") else "phrase_table": names[0]}
 
 
 def estimate_training(options: Options, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
@@ -181,6 +204,10 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     if every.get("rare"):
         config["rare"] = asdict(rare_words_of(every))
     learner = LEARNERS[OF_CELLS if "cell" in config else name]
+    try:
+        learner.kind.config(*(2 for _ in learner.kind.sides), **config)
+    except ValueError as error:  # sizes that the network does not have, before anything is read
+        raise MosesRnnError(str(error)) from error
     material = MATERIALS[NETWORKS[name].material](chosen, watch)
     return Plan(every, preset, config, learner, embeddings), material
 

@@ -31,21 +31,33 @@ class Observer(Protocol):
 
     def reading(self, lines: int, share: float | None) -> None:
         """The corpus is being read: `lines` so far, and `share` of it, 0 to 1, if that is known."""
+        return
 
     def corpus_read(self, description: Sequence[str]) -> None:
         """The corpus is read; what it holds, in lines for a log."""
+        return
 
     def starting(self, trainer: Trainer) -> None:
         """The first step is next."""
+        return
 
     def stepped(self, trainer: Trainer, loss: float) -> None:
         """A minibatch was learned; loss as the task's measure has it, in nats per token say."""
+        return
 
     def evaluated(self, trainer: Trainer, is_best: bool) -> None:
         """The held-out examples were scored, which gave the last figures of ``trainer.progress.history``.
 
         `is_best`: whether these are the best weights so far.
         """
+        return
+
+
+class Nobody(Observer):
+    """Follows nothing."""
+
+
+NOBODY = Nobody()
 
 
 class Trainer:

@@ -93,6 +93,11 @@ def use_a_table() -> None:
     assert_type(table.to_columns(), dict[str, list[str] | Floats])
 
 
+def use_training() -> None:
+    moses_rnn.train("phrase-table.gz", model="m", preset="small", max_minutes=30)
+    moses_rnn.train(["a.fr", "b.fr"], model=Path("lm"), architecture="rnnlm")
+
+
 def use_errors() -> str:
     try:
         moses_rnn.load("nowhere")

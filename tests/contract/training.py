@@ -54,7 +54,7 @@ def options_of(training, folder, model, **changes):
 def train(training, folder, model, stop=never, listener=None, **changes):
     """Train, or continue, in a folder."""
     options = options_of(training, folder, model, **changes)
-    return trainings.train(options, listener or Listener(), stop)
+    return trainings.train(**options, observer=listener or Listener(), should_stop=stop)
 
 
 def after(steps):

@@ -93,7 +93,7 @@ def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, i
     }
     listener = Listener()
     how = {**LEARNING, **files, "freeze_embeddings": True, "inverse": inverse}
-    train(phrase_options(table, model=tmp_path / "m", **how), listener, never)
+    train(**phrase_options(table, model=tmp_path / "m", **how), observer=listener)
     model = open_model(tmp_path / "m")
     for side, letter in zip(("source", "target"), b"ts" if inverse else b"st", strict=True):
         path = files[f"{'source' if letter == ord('s') else 'target'}_embeddings"]
@@ -111,7 +111,7 @@ def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, i
 def test_words_of_a_file_are_learned_unless_frozen(table, tmp_path):
     path = vectors_of(tmp_path / "w", ord("s"))
     options = phrase_options(table, model=tmp_path / "m", **LEARNING, source_embeddings=path)
-    train(options, Listener(), never)
+    train(**options)
     row = row_of(open_model(tmp_path / "m"), "source", b"s3")
     moved = (row - rows_of(path)[b"s3"]).abs().max().item()
     assert 1e-4 < moved < 1
@@ -134,19 +134,19 @@ def test_a_stopped_training_goes_on_with_the_same_file_alone(table, tmp_path, ar
     }
     for folder, stops in (("at-once", [never]), ("in-parts", [after(9), never])):
         for stop in stops:
-            train(phrase_options(table, model=tmp_path / folder, **options), Listener(), stop)
+            train(**phrase_options(table, model=tmp_path / folder, **options), should_stop=stop)
     whole, parts = (open_model(tmp_path / name).network.state_dict() for name in ("at-once", "in-parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     other = {**options, "source_embeddings": vectors_of(tmp_path / "other", ord("s"), seed=2)}
     with pytest.raises(CheckpointError, match="source_embeddings '[0-9a-f]{64}', now '[0-9a-f]{64}'"):
-        train(phrase_options(table, model=tmp_path / "at-once", **other), Listener(), never)
+        train(**phrase_options(table, model=tmp_path / "at-once", **other))
 
 
 def test_a_file_that_is_not_there_is_refused_before_the_table_is_read(table, tmp_path):
     listener = Listener()
     options = phrase_options(table, model=tmp_path / "m", source_embeddings=str(tmp_path / "none.vec"))
     with pytest.raises(InputError, match="none.vec"):
-        train(options, listener, never)
+        train(**options, observer=listener)
     assert not (tmp_path / "m").exists()
     assert not hasattr(listener, "description")
 

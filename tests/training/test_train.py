@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import math
+import shutil
 
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError, InputError, Stopped
+import moses_rnn
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, Stopped
 from moses_rnn.networks.config import CONFIG
 from moses_rnn.scorers.open import open_model
 from moses_rnn.scorers.rare_words import KINDS, RareWords
@@ -61,6 +64,53 @@ def test_files_are_read_until_somebody_stops(table):
         list(read_watched(paths, Watch(watch.reading, lambda: True)))
 
 
+def test_python_trains_on_each_material_as_the_commands_do(table, tmp_path):
+    write_texts(tmp_path, "t", 30)
+    for material, options in (
+        (table, phrase_options(table)),
+        (tmp_path / "t", sentence_options(tmp_path / "t")),
+        ([tmp_path / "t.trg"], text_options(tmp_path / "t.trg", None, architecture="rnnlm")),
+    ):
+        here = {
+            name: value for name, value in options.items() if name not in ("phrase_table", "prefix", "texts", "model")
+        }
+        assert moses_rnn.train(material, model=tmp_path / "by-place", **here).progress.finished == "1 epoch is done"
+        moses_rnn.train(**options | {"model": tmp_path / "by-name"})
+        one, other = (
+            open_model(tmp_path / name, of_pairs=False).network.state_dict() for name in ("by-place", "by-name")
+        )
+        assert equal(one, other)
+        for name in ("by-place", "by-name"):
+            shutil.rmtree(tmp_path / name)
+
+
+WRONG = {
+    "architecture": "cnn",
+    "batch_size": 0,
+    "cell": "lstn",
+    "colour": "red",
+    "dropout": 1.0,
+    "hidden_size": 2.5,
+    "learning_rate": math.nan,
+    "max_minutes": "long",
+    "preset": "large",
+    "seed": True,
+}
+
+
+def test_a_size_that_a_network_cannot_have_is_refused_before_anything_is_read(tmp_path):
+    for name, value in (("output_rank", 0), ("hidden_size", 1 << 30)):
+        with pytest.raises(MosesRnnError, match=f"expected {name} to be a whole number from 1 to"):
+            moses_rnn.train("no-table", model=tmp_path / "m", **{name: value})
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_value_from_python_is_refused_by_name_before_anything_is_read(tmp_path, name):
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        moses_rnn.train("no-table", model=tmp_path / "m", **{name: WRONG[name]})
+    assert not (tmp_path / "m").exists()
+
+
 # --- language models ----------------------------------------------------------------------------------------------------
 
 
@@ -71,7 +121,7 @@ def train_on(folder, lines, **changes):
     """Train on these lines, in `folder`/model."""
     folder.joinpath("a.fr").write_bytes(b"".join(line + b"\n" for line in lines))
     options = text_options(folder / "a.fr", folder / "model", architecture="cslm", **CSLM_SIZES, **changes)
-    trainings.train(options, Listener(), never)
+    trainings.train(**options)
 
 
 def test_what_no_decoder_writes_is_no_word(tmp_path):
@@ -109,7 +159,7 @@ def test_a_shortlist_without_words_is_refused(tmp_path):
 
 
 def train(prefix, folder, stop=never, **changes):
-    return trainings.train(sentence_options(prefix, model=folder, **changes), Listener(), stop)
+    return trainings.train(**sentence_options(prefix, model=folder, **changes), should_stop=stop)
 
 
 @pytest.fixture(scope="module")
