@@ -137,8 +137,7 @@ class Corpus:
 
     def save(self, folder: Path) -> None:
         """Write all but the words' ids, which are in files already, for processes that map it."""
-        save_record(folder, {"statistics": asdict(self.statistics), "digest": self.digest})
-        save_words(folder, self.vocabularies)
+        share(folder, {"statistics": asdict(self.statistics), "digest": self.digest}, self.vocabularies)
         arrays = self.source.ends, self.target.ends, self.training, self.held_out
         for name, positions in zip(POSITIONS, arrays, strict=True):
             path = folder / name
@@ -150,7 +149,7 @@ class Corpus:
     @classmethod
     def load(cls, folder: Path) -> Corpus:
         """Map what `save` has written."""
-        record = read_record(folder)
+        record, (source_words, target_words) = read_shared(folder, "source", "target")
         source_ends, target_ends, training, held_out = (
             np.asarray(np.lib.format.open_memmap(folder / name, mode="r")) for name in POSITIONS
         )
@@ -159,8 +158,8 @@ class Corpus:
             Phrases(map_ids(folder / "target.tokens"), target_ends),
             training,
             held_out,
-            load_words(folder, "source"),
-            load_words(folder, "target"),
+            source_words,
+            target_words,
             CorpusStatistics(**record["statistics"]),
             record["digest"],
         )
@@ -187,26 +186,17 @@ class Corpus:
         return counts
 
 
-def save_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write what is no array, of values that JSON knows."""
+def share(folder: Path, record: Mapping[str, Any], vocabularies: Mapping[str, Vocabulary]) -> None:
+    """Write what is no array, a record of values that JSON knows and shortlists, for other processes."""
     replace_file(folder / RECORD, json.dumps(record).encode())
-
-
-def read_record(folder: Path) -> dict[str, Any]:
-    """Read what `save_record` wrote."""
-    record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
-    return record
-
-
-def save_words(folder: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
-    """Write the shortlists."""
     for side, vocabulary in vocabularies.items():
         replace_file(folder / f"{side}.words", vocabulary.to_bytes())
 
 
-def load_words(folder: Path, side: str) -> Vocabulary:
-    """Read a shortlist that `save_words` wrote."""
-    return Vocabulary.from_bytes((folder / f"{side}.words").read_bytes())
+def read_shared(folder: Path, *sides: str) -> tuple[dict[str, Any], list[Vocabulary]]:
+    """Read what `share` wrote."""
+    record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
+    return record, [Vocabulary.from_bytes((folder / f"{side}.words").read_bytes()) for side in sides]
 
 
 def map_ids(path: Path) -> Ids:
@@ -310,7 +300,7 @@ class NumberFile:
 class _Reader:
     """Streams phrase pairs into files of provisional ids, in the order in which words are first seen."""
 
-    def __init__(self, folder: Path, *, marked: bool = False) -> None:
+    def __init__(self, folder: Path, *, marked: bool) -> None:
         self._marked = marked
         self.word_ids: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
         self.pairs = self.too_long = self.empty = 0
@@ -467,15 +457,14 @@ class TextCorpus:
 
     def save(self, folder: Path) -> None:
         """Write all but the words' ids, which are in files already."""
-        save_record(folder, asdict(self.statistics))
-        save_words(folder, self.vocabularies)
+        share(folder, asdict(self.statistics), self.vocabularies)
 
     @classmethod
     def load(cls, folder: Path) -> TextCorpus:
         """Map what `save` has written."""
-        vocabulary = load_words(folder, "target")
+        record, (vocabulary,) = read_shared(folder, "target")
         text, held_out = (Text(map_ids(folder / f"{name}.tokens"), len(vocabulary)) for name in ("text", "held-out"))
-        return cls(text, held_out, vocabulary, TextStatistics(**read_record(folder)))
+        return cls(text, held_out, vocabulary, TextStatistics(**record))
 
 
 def build_text_corpus(

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moses_rnn.errors import FormatError, InputError, Stopped, shown
+from moses_rnn.files.shards import count_lines
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines
 from moses_rnn.moses.alignments import Links, broken, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
-from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, Words, reserved_word
+from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, reserved_word
 from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import parse_blocks
@@ -159,7 +160,6 @@ def built_by_first(ranks: Ranks, folder: Path, material: Material, should_stop: 
 
 Pair = tuple[bytes, bytes]
 Aligned = tuple[list[bytes], list[bytes], Links]
-Counts = tuple[Counter[bytes], Counter[bytes]]  # of what is read, and of what is written
 LINES_AT_ONCE = 1 << 14  # between two looks at whether to stop
 
 
@@ -243,84 +243,11 @@ def _lines(path: str, meter: Meter) -> Iterator[bytes]:
         yield from (line.rstrip(b"\r") for line in block.removesuffix(b"\n").split(b"\n"))
 
 
-def count_lines(path: str) -> int:
-    """The lines of a file."""
-    return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in read_blocks(path))
-
-
 def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
     token = reserved_word(text)
     if token is not None:
         advice = "Such words stand for rare ones; Moses's escaped text has &lt; in place of <."
         raise FormatError(path, number, "no word that is spelled as a token", shown(token), advice)
-
-
-# --- rare words -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """What is annotated, and how; `inverse`: the target is read and the source written."""
-
-    rare: RareWords
-    texts: ParallelTexts
-    dev: ParallelTexts | None
-    inverse: bool
-
-    def build(self, folder: Path, config: CorpusConfig, watch: Watch) -> Corpus:
-        """Training material.
-
-        Args:
-            folder: for the arrays' files.
-            config: its shortlists decide what is rare.
-            watch: follows.
-
-        Raises:
-            InputError: see `ParallelTexts.aligned_pairs` and `build_corpus`.
-        """
-        counts = self._count(config, watch)
-        known = shortlists_by(counts, config)
-        corpus = build_corpus(
-            self._annotated(self.texts, known, watch),
-            folder,
-            replace(config, marked=self.rare.doubles),
-            word_counts=counts,
-            held_out=None if self.dev is None else self._annotated(self.dev, known, watch),
-            tokens=(self.rare.read_tokens, self.rare.written_tokens),
-        )
-        seen = {"source_words": len(counts[0]), "target_words": len(counts[1])}
-        return replace(corpus, statistics=replace(corpus.statistics, **seen))
-
-    def _swapped(self, texts: ParallelTexts, watch: Watch) -> Iterator[Aligned]:
-        """What is read, what is written, and the links from the one to the other."""
-        for source, target, links in texts.aligned_pairs(watch):
-            yield (target, source, transposed(links)) if self.inverse else (source, target, links)
-
-    def _count(self, config: CorpusConfig, watch: Watch) -> Counts:
-        """How often words occur in the pairs that are learned."""
-        counts: Counts = (Counter(), Counter())
-        for read, written, _ in self._swapped(self.texts, watch):
-            longest = max(len(read), len(written))
-            if read and written and not 0 < config.max_length < longest:
-                counts[0].update(read)
-                counts[1].update(written)
-        return counts
-
-    def _annotated(self, texts: ParallelTexts, known: Shortlists, watch: Watch) -> Iterator[Pair]:
-        """What is read and what is written of each pair."""
-        for read, written, links in self._swapped(texts, watch):
-            annotated: tuple[Words, Words] = self.rare.annotate(read, written, links, known)
-            yield b" ".join(annotated[0]), b" ".join(annotated[1])
-
-
-def shortlists_by(counts: Counts, config: CorpusConfig) -> Shortlists:
-    """The words that are not rare, of what is read and of what is written."""
-    sizes = config.source_words, config.target_words
-    read, written = (
-        frozenset(shortlist(of_side, size, config.min_count).words[2:])
-        for of_side, size in zip(counts, sizes, strict=True)
-    )
-    return Shortlists(read, written)
 
 
 class SentencePairs:
@@ -365,10 +292,47 @@ class SentencePairs:
     def build(self, folder: Path) -> Corpus:
         """See `Material`."""
         if self._rare is not None:
-            annotation = Annotation(self._rare, self._texts, self._dev, self._inverse)
-            return annotation.build(folder, self.config, self._watch)
+            return self._build_annotated(folder, self._rare)
         held_out = self._pairs(self._dev) if self._dev else None
         return build_corpus(self._pairs(self._texts), folder, self.config, held_out=held_out)
+
+    def _build_annotated(self, folder: Path, rare: RareWords) -> Corpus:
+        """A first pass counts words, which decides what is rare; a second one annotates."""
+        config, counts = self.config, self._count()
+        sizes = config.source_words, config.target_words
+        lists = [shortlist(side, size, config.min_count) for side, size in zip(counts, sizes, strict=True)]
+        known = Shortlists(*(frozenset(vocabulary.words[2:]) for vocabulary in lists))
+        corpus = build_corpus(
+            self._annotated(self._texts, rare, known),
+            folder,
+            replace(config, marked=rare.doubles),
+            word_counts=counts,
+            held_out=self._annotated(self._dev, rare, known) if self._dev else None,
+            tokens=(rare.read_tokens, rare.written_tokens),
+        )
+        seen = {"source_words": len(counts[0]), "target_words": len(counts[1])}
+        return replace(corpus, statistics=replace(corpus.statistics, **seen))
+
+    def _count(self) -> tuple[Counter[bytes], Counter[bytes]]:
+        """How often words of what is read and of what is written occur in the pairs that are learned."""
+        reads: Counter[bytes] = Counter()
+        writes: Counter[bytes] = Counter()
+        for read, written, _ in self._aligned(self._texts):
+            if read and written and not 0 < self.config.max_length < max(len(read), len(written)):
+                reads.update(read)
+                writes.update(written)
+        return reads, writes
+
+    def _annotated(self, texts: ParallelTexts, rare: RareWords, known: Shortlists) -> Iterator[Pair]:
+        """What is read and what is written of each pair."""
+        for read, written, links in self._aligned(texts):
+            annotated = rare.annotate(read, written, links, known)
+            yield b" ".join(annotated[0]), b" ".join(annotated[1])
+
+    def _aligned(self, texts: ParallelTexts) -> Iterator[Aligned]:
+        """What is read, what is written, and the links from the one to the other."""
+        for source, target, links in texts.aligned_pairs(self._watch):
+            yield (target, source, transposed(links)) if self._inverse else (source, target, links)
 
     def _pairs(self, texts: ParallelTexts) -> Iterable[Pair]:
         """What is read, and what is written."""

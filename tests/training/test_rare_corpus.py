@@ -6,11 +6,10 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.scorers.rare_words import KINDS, RareWords
-from moses_rnn.training.corpus import CorpusConfig
-from moses_rnn.training.materials import Annotation, ParallelTexts
+from moses_rnn.training.materials import SentencePairs
+from moses_rnn.training.networks import choose
 from tests.training.rare import LINES, WATCH, write_aligned
-
-CONFIG = CorpusConfig(held_out_pairs=1, repeated=True, min_count=2, max_length=6)
+from tests.training.sentences import sentence_options
 
 
 @pytest.fixture
@@ -18,12 +17,13 @@ def prefix(tmp_path):
     return write_aligned(tmp_path, "train")
 
 
-def texts_of(prefix, links="train.links"):
-    return ParallelTexts.of_prefix(str(prefix), "src", "trg", links and str(prefix.with_name(links)))
-
-
-def annotation(prefix, kind="posunk", **changes):
-    return Annotation(**{"rare": RareWords(kind), "texts": texts_of(prefix), "dev": None, "inverse": False} | changes)
+def build(prefix, folder, kind="posunk", **changes):
+    """The corpus of some pairs; a dev text is aligned too."""
+    links = {} if kind == "noalign" else {"alignment": str(prefix.with_suffix(".links"))}
+    if "dev" in changes:
+        links["dev_alignment"] = f"{changes['dev']}.links"
+    how = {"rare": kind, "held_out": 1, "min_count": 2, "max_length": 6, **links, **changes}
+    return SentencePairs(choose(sentence_options(prefix, **how)), WATCH).build(folder)
 
 
 def sentences(phrases, vocabulary):
@@ -41,7 +41,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rare_words_are_annotated_and_the_tokens_known(prefix, tmp_path, kind):
-    corpus = annotation(prefix, kind).build(tmp_path / "arrays", CONFIG, WATCH)
+    corpus = build(prefix, tmp_path / "arrays", kind)
     rare = RareWords(kind)
     tokens = len(rare.read_tokens), len(rare.written_tokens)
     read, written = corpus.source_vocabulary, corpus.target_vocabulary
@@ -57,14 +57,14 @@ def test_rare_words_are_annotated_and_the_tokens_known(prefix, tmp_path, kind):
 
 
 def test_the_other_direction_is_annotated_from_the_other_side(prefix, tmp_path):
-    corpus = annotation(prefix, inverse=True).build(tmp_path / "arrays", CONFIG, WATCH)
+    corpus = build(prefix, tmp_path / "arrays", inverse=True)
     assert sentences(corpus.source, corpus.source_vocabulary)[:2] == [b"le chat <unk>", b"le <unk> chien"]
     assert sentences(corpus.target, corpus.target_vocabulary)[:2] == [b"the cat <unk:0>", b"the dog <unk:-1>"]
 
 
 def test_a_dev_text_is_annotated_by_the_shortlists_of_training(prefix, tmp_path):
     dev = write_aligned(tmp_path, "dev", [(b"the the", b"le le", b"0-0 1-1"), (b"new dog", b"neuf chien", b"0-0")])
-    corpus = annotation(prefix, dev=texts_of(dev, "dev.links")).build(tmp_path / "arrays", CONFIG, WATCH)
+    corpus = build(prefix, tmp_path / "arrays", dev=str(dev))
     held_out = corpus.held_out.tolist()
     assert [sentences(corpus.target, corpus.target_vocabulary)[i] for i in held_out] == [b"le le", b"<unk:0> chien"]
 
@@ -93,5 +93,5 @@ def test_what_cannot_be_annotated_is_named_with_its_line(prefix, tmp_path, case)
     lines[2] = line
     path.write_bytes(b"\n".join(lines))
     with pytest.raises(FormatError) as caught:
-        annotation(prefix).build(tmp_path / "arrays", CONFIG, WATCH)
+        build(prefix, tmp_path / "arrays")
     assert message in str(caught.value)
