@@ -85,3 +85,13 @@ class Batch:
     def last(self) -> Tensor:
         """For each row the place of its last id among the packed ones; rows."""
         return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)
+
+
+def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """The distinct rows in order, and which one each row is."""
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(1))
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.cumsum(new) - 1
+    return ordered[new], place

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.batches import Batch, distinct_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep
-from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, distinct_rows, in_slots
+from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, in_slots
 from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import node_blocks
 from moses_rnn.networks.trie_scoring import IdPhrases, Values

@@ -24,7 +24,7 @@ from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, GatedStep, Size, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel, times
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
+from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.trie_scoring import IdPhrases
@@ -267,7 +267,7 @@ class Decoder(GatedStep):
         Returns:
             h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
         """
-        e = drop(self.previous_embeddings(targets))  # nodes × E
+        e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         h = self._states(terms, e, targets, product_dtype)
         if not self._steps_first:
             h = torch.cat([terms.h_0, h])
@@ -279,7 +279,7 @@ class Decoder(GatedStep):
         There is a step for each of ``targets.packed()``; where `first_step` is "initial-state", none for first words.
         """
         dtype = self.b.dtype
-        operands = self._operands(terms, self.previous_embeddings(targets), targets, dtype)
+        operands = self._operands(terms, previous_embeddings(self.embedding, targets), targets, dtype)
         return self._recurrence(dtype).gates(*operands)
 
     def _states(self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype) -> Tensor:
@@ -307,14 +307,6 @@ class Decoder(GatedStep):
             terms.h_0,
             targets.active[skipped:],
         )
-
-    def previous_embeddings(self, targets: Batch) -> Tensor:
-        """e(y_{t-1}) for each node, where e(y_0) = 0; nodes × E."""
-        nothing = self.embedding.new_zeros(targets.active[0], self.embedding.shape[1])
-        previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
-        at_once = isinstance(self.kernel, NativeKernel)  # the gradient of each look-up is as large as the matrix
-        looked_up = [torch.cat([targets.ids[:0, 0], *previous])] if at_once else previous
-        return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in looked_up)])
 
     def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """G_r s_t: what each node predicts, before the words; nodes × R."""

@@ -48,15 +48,6 @@ class State(NamedTuple):
         return State(self.h.index_select(0, rows), self.m.index_select(0, rows))
 
 
-class Weights(NamedTuple):
-    """A layer's weights, those of the gates and of the new memory above each other, in the order of `SUMS`."""
-
-    W: Tensor  # 4H × A
-    U: Tensor  # 4H × H
-    b: Tensor  # 4H
-    p: Tensor | None  # 3 × H
-
-
 class Lstm(nn.Module):
     """A layer with inputs a_t, hidden states h_t and memories m_t (Graves 2013, equations 7 to 11).
 
@@ -84,11 +75,11 @@ class Lstm(nn.Module):
         for gate in gates:
             self.register_parameter(f"{name}_{gate}", nn.Parameter(torch.empty(*shape)))
 
-    def weights(self) -> Weights:
-        """The weights, put together."""
+    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """W (4H × A), U (4H × H), b (4H) and p (3 × H), those of the gates above each other in the order of `SUMS`."""
         W, U, b = (torch.cat([self.get_parameter(f"{name}_{gate}") for gate in SUMS]) for name in "WUb")
         p = torch.stack([self.get_parameter(f"p_{gate}") for gate in PEEPHOLES]) if self.peepholes else None
-        return Weights(W, U, b, p)
+        return W, U, b, p
 
     def states(
         self, a: Tensor, start: State, active: Sequence[int], product_dtype: torch.dtype, kernel: Kernel

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Lengths, distinct_rows
 from moses_rnn.networks.config import Limits, draw_uniformly
 from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.network import Drop, Unread, WordPrefixes, WordStepper, keep
@@ -126,7 +126,7 @@ class NGramScores:
         values = np.empty(len(n_grams))
         if not len(n_grams):
             return values
-        distinct, place = _distinct_rows(n_grams)
+        distinct, place = distinct_rows(n_grams)
         context_of = np.append(0, np.cumsum((distinct[1:, :-1] != distinct[:-1, :-1]).any(1)))
         first_of = np.append(np.flatnonzero(np.diff(context_of, prepend=-1)), len(distinct))  # n-grams are sorted
         log_p = np.empty(len(distinct))
@@ -156,16 +156,6 @@ class NGramScores:
         log_Z = torch.logsumexp(logits, 1)
         rows, chosen = (torch.from_numpy(part).to(self._device) for part in (context_of, words))
         return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())
-
-
-def _distinct_rows(rows: Ids) -> tuple[Ids, Ids]:
-    """The distinct rows in order, and which one each row is."""
-    order = np.lexsort(rows.T[::-1])
-    ordered = rows[order]
-    new = np.append(True, (ordered[1:] != ordered[:-1]).any(1))
-    place = np.empty(len(rows), np.int64)
-    place[order] = np.cumsum(new) - 1
-    return ordered[new], place
 
 
 def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -> Ids:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
@@ -106,6 +106,13 @@ class TranslationNetwork(NetworkOfPairs):
         Returns:
             One value for each of ``targets.packed()``; nodes.
         """
+
+
+def previous_embeddings(embeddings: Tensor, targets: Batch) -> Tensor:
+    """e(y_{t-1}) of each of ``targets.packed()``, where e(y_0) = 0; nodes × E."""
+    nothing = embeddings.new_zeros(targets.active[0], embeddings.shape[1])
+    previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
+    return torch.cat([nothing, embedding(torch.cat([targets.ids[:0, 0], *previous]), embeddings)])
 
 
 # -- scoring and search

@@ -21,7 +21,7 @@ from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Architecture, Config, GatedStep, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
+from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.tries import build_trie, take_phrases
@@ -327,7 +327,7 @@ class Decoder(Gru):
             product_dtype: the type that matrix products are computed in.
             drop: leaves units out of embeddings.
         """
-        e = drop(self._previous_embeddings(targets))  # nodes × E
+        e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         inputs = torch.split(self.inputs(e, product_dtype, self.kernel), targets.active)
         steps = list(self._steps(terms, inputs, align, product_dtype))
         s, c = (torch.cat(tensors) for tensors in zip(*steps, strict=True))
@@ -361,12 +361,6 @@ class Decoder(Gru):
         Cc = _product(c, weights[1])
         z, rs = gates(x, U_s, Cc, s)
         return updated(x, _product(rs, weights[2]), Cc, z, s)
-
-    def _previous_embeddings(self, targets: Batch) -> Tensor:
-        """e'(y_{i-1}) for each node, where e'(y_0) = 0; nodes × E."""
-        nothing = self.embedding.new_zeros(targets.active[0], self.embedding.shape[1])
-        previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
-        return torch.cat([nothing, embedding(torch.cat([targets.ids[:0, 0], *previous]), self.embedding)])
 
     def read_out(self, nodes: SearchNodes, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """t_i, or G_r t_i: what each node predicts, before the words; nodes × M or nodes × R."""

@@ -21,7 +21,7 @@ from torch.nn.functional import linear
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.hardware import Kernel
-from moses_rnn.networks.lstm import Lstm, LstmStack, State, lstm_step
+from moses_rnn.networks.lstm import LstmStack, State, lstm_step
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.tries import build_trie, copy_levels
@@ -222,14 +222,6 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         return torch.cat([state.h for state in terms.layers], 1)[row_of]
 
 
-class SteppedLayer(NamedTuple):
-    """A layer's weights, those of the gates and of the new memory above each other."""
-
-    WU: Tensor  # in the type of products; 4H × (A + H), where A are the layer's inputs
-    b: Tensor  # 4H
-    p: Tensor | None  # 3 × H
-
-
 class SteppedStack:
     """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam.
 
@@ -240,7 +232,8 @@ class SteppedStack:
 
     def __init__(self, stack: LstmStack, product_dtype: torch.dtype) -> None:
         self._embedding = stack.embedding.to(product_dtype)
-        self._layers = [_prepared(layer, product_dtype) for layer in stack.layers]
+        weights = [layer.weights() for layer in stack.layers]
+        self._layers = [(torch.cat([W, U], 1).to(product_dtype), b, p) for W, U, b, p in weights]
 
     def step(self, words: Tensor, states: Sequence[State], rows: Tensor) -> tuple[State, ...]:
         """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
@@ -251,11 +244,6 @@ class SteppedStack:
             stepped.append(State(*lstm_step(b, sums, p, m)))
             a = stepped[-1].h.to(a.dtype)
         return tuple(stepped)
-
-
-def _prepared(layer: Lstm, product_dtype: torch.dtype) -> SteppedLayer:
-    W, U, b, p = layer.weights()
-    return SteppedLayer(torch.cat([W, U], 1).to(product_dtype), b, p)
 
 
 def reverse_each(ids: Ids, lengths: Lengths) -> Ids:

@@ -97,9 +97,3 @@ class SlottedPairs(ABC):
     @abstractmethod
     def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         """Scores of pairs whose phrases have their slots."""
-
-
-def distinct_rows(table: Slotted) -> tuple[Slotted, npt.NDArray[np.int64]]:
-    """The distinct phrases among those in slots, and the row of each phrase among them."""
-    distinct, row_of = np.unique(table, axis=0, return_inverse=True)
-    return distinct, row_of.ravel()
