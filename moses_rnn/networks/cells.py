@@ -35,7 +35,7 @@ from moses_rnn.networks.encdec import (
     Reset,
     Terms,
 )
-from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.lstm import PEEPHOLES, SUMS, lstm_step
 from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import Drop, NetworkStepper
@@ -78,36 +78,12 @@ class CellConfig(EncDecConfig):
         return f"{self.cell} cells, {super().description}"
 
 
-def tanh_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
-    """One step of a plain cell: the new state.
-
-    Args:
-        x: what words, c and b add inside; rows × H.
-        Uh: what h_{t-1} adds there; rows × H.
-        own: further weights of the cell, of which this one has none.
-        state: h_{t-1}; rows × H.
-    """
-    return (torch.tanh(x + Uh),)
-
-
-def relu_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
-    """The same with max(0, ·)."""
-    return (torch.relu(x + Uh),)
-
-
-def leaky_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
-    """The same of a cell whose units keep a share α of their state, which is `own`; α = 0 is tanh to the bit."""
-    assert own is not None
-    return (torch.lerp(torch.tanh(x + Uh), state[0], own),)
-
-
-def memory_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
-    """The same of an LSTM: sums are rows × 4H in the order of `SUMS`, `own` are peepholes, and m_t is carried too."""
-    return lstm_step(x, Uh, own, state[1])
-
-
 class Cell(NamedTuple):
-    """A cell without gates that have their gradient written out."""
+    """A cell without gates that have their gradient written out.
+
+    `step` gives the new state from what words, c and b add inside its sums (rows × SH), from what h_{t-1} adds there
+    (likewise), from further weights of the cell, and from the state before.
+    """
 
     step: Callable[[Tensor, Tensor, Tensor | None, Carried], Carried]
     sums: tuple[str, ...] = ("",)  # endings of the tensors' names, for each sum inside
@@ -115,48 +91,30 @@ class Cell(NamedTuple):
     fixed: tuple[str, ...] = ()  # further tensors of H numbers that are stored, but never learned
     learned: tuple[str, ...] = ()  # and that are learned
 
+    def begin(self, h_0: Tensor) -> Carried:
+        """What is carried into the first step: h_0, and an empty memory."""
+        return (h_0, *(torch.zeros_like(h_0) for _ in range(self.carried - 1)))
+
+
+def leaky_step(x: Tensor, Uh: Tensor, alpha: Tensor | None, state: Carried) -> Carried:
+    """Units that keep a share α of their state; α = 0 is tanh to the bit."""
+    assert alpha is not None
+    return (torch.lerp(torch.tanh(x + Uh), state[0], alpha),)
+
+
+def memory_step(x: Tensor, Uh: Tensor, peepholes: Tensor | None, state: Carried) -> Carried:
+    """An LSTM, with sums in the order of `SUMS`; m_t is carried too."""
+    return lstm_step(x, Uh, peepholes, state[1])
+
 
 _LSTM = tuple(f"_{gate}" for gate in SUMS)
 PLAIN = {
-    "tanh": Cell(tanh_step),
-    "relu": Cell(relu_step),
+    "tanh": Cell(lambda x, Uh, _, __: (torch.tanh(x + Uh),)),
+    "relu": Cell(lambda x, Uh, _, __: (torch.relu(x + Uh),)),
     "leaky": Cell(leaky_step, fixed=("alpha",)),
     "lstm": Cell(memory_step, _LSTM, carried=2),
     "lstm-peephole": Cell(memory_step, _LSTM, carried=2, learned=tuple(f"p_{gate}" for gate in PEEPHOLES)),
 }
-
-
-class PlainRecurrence(NamedTuple):
-    """The states of packed rows, with autograd's gradient."""
-
-    cell: Cell
-    U: Tensor  # of all sums, above each other; SH × H
-    own: Tensor | None  # what `Cell.step` has further
-    product_dtype: torch.dtype  # of matrix products
-    kernel: Kernel = EAGER
-
-    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor, active: Sequence[int]) -> Tensor:
-        """All h_t, packed; nodes × H.
-
-        Args:
-            x: what is added inside the sums; nodes × SH.
-            c: what is added at every step of a phrase, if anything; phrases × SH.
-            h_0: phrases × H.
-            active: how many phrases have a step; descending.
-        """
-        U = self.U if isinstance(self.kernel, NativeKernel) else self.U.to(self.product_dtype)
-        state, outputs = begun(self.cell, h_0), [x.new_empty(0, h_0.shape[1])]
-        for x_t, rows in zip(torch.split(x, list(active)), active, strict=True):
-            state = tuple(tensor[:rows] for tensor in state)
-            Uh = times(state[0], U, self.product_dtype, self.kernel)
-            state = self.cell.step(x_t if c is None else x_t + c[:rows], Uh, self.own, state)
-            outputs.append(state[0])
-        return torch.cat(outputs)
-
-
-def begun(cell: Cell, h_0: Tensor) -> Carried:
-    """What is carried into the first step: h_0, and an empty memory."""
-    return (h_0, *(torch.zeros_like(h_0) for _ in range(cell.carried - 1)))
 
 
 class PlainCell(nn.Module):
@@ -181,9 +139,27 @@ class PlainCell(nn.Module):
             return self.get_buffer(*self.cell.fixed)
         return torch.stack([self.get_parameter(name) for name in self.cell.learned]) if self.cell.learned else None
 
-    def recurrence(self, product_dtype: torch.dtype) -> PlainRecurrence:
-        """Its steps."""
-        return PlainRecurrence(self.cell, self.stacked("U"), self.own(), product_dtype, self.kernel)
+    def states(
+        self, x: Tensor, c: Tensor | None, h_0: Tensor, active: Sequence[int], product_dtype: torch.dtype
+    ) -> Tensor:
+        """All h_t, packed (nodes × H), with autograd's gradient.
+
+        Args:
+            x: what is added inside the sums; nodes × SH.
+            c: what is added at every step of a phrase, if anything; phrases × SH.
+            h_0: phrases × H.
+            active: how many phrases have a step; descending.
+            product_dtype: the type that matrix products are computed in.
+        """
+        U, own = self.stacked("U"), self.own()
+        U = U if isinstance(self.kernel, NativeKernel) else U.to(product_dtype)
+        state, outputs = self.cell.begin(h_0), [x.new_empty(0, h_0.shape[1])]
+        for x_t, rows in zip(torch.split(x, list(active)), active, strict=True):
+            state = tuple(tensor[:rows] for tensor in state)
+            Uh = times(state[0], U, product_dtype, self.kernel)
+            state = self.cell.step(x_t if c is None else x_t + c[:rows], Uh, own, state)
+            outputs.append(state[0])
+        return torch.cat(outputs)
 
     def _add_cell(self, H: int, E: int) -> None:
         for name, shape in (("W", (H, E)), ("U", (H, H)), ("b", (H,))):
@@ -205,7 +181,7 @@ class CellEncoder(PlainCell, Encoder):
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
         x = times(e, self.stacked("W"), product_dtype, self.kernel) + self.stacked("b")  # nodes × SH
         h_0 = x.new_zeros(sources.active[0], self.config.hidden_size)
-        return self.recurrence(product_dtype).states(x, None, h_0, sources.active)
+        return self.states(x, None, h_0, sources.active, product_dtype)
 
 
 class CellDecoder(PlainCell, Decoder):
@@ -227,7 +203,7 @@ class CellDecoder(PlainCell, Decoder):
     def _states(self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype) -> Tensor:
         skipped = 0 if self._steps_first else 1
         x = times(e[targets.active[0] * skipped :], self.stacked("W"), product_dtype, self.kernel)
-        return self.recurrence(product_dtype).states(x, terms.Cc, terms.h_0, targets.active[skipped:])
+        return self.states(x, terms.Cc, terms.h_0, targets.active[skipped:], product_dtype)
 
 
 class CellEncDec(EncDec):
@@ -298,7 +274,7 @@ class SteppedCell:
 
     def begin(self, h_0: Tensor) -> Tensor:
         """h_0, and an empty memory beside it."""
-        return torch.cat(begun(self.cell, h_0), 1)
+        return torch.cat(self.cell.begin(h_0), 1)
 
     def step(self, e: Tensor, state: Tensor, more: Tensor) -> Tensor:
         """The next state of each row; `more` is what c and b add inside the sums (rows × SH, or SH)."""

@@ -140,15 +140,6 @@ def unset(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(*shape))
 
 
-class GatedStep(nn.Module):
-    """The weights of a gated step of H units that reads E numbers, but for those of a context."""
-
-    def _add_cell(self, H: int, E: int) -> None:
-        self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
-        self.U, self.U_z, self.U_r = unset(H, H), unset(H, H), unset(H, H)
-        self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
-
-
 @torch.no_grad()
 def draw_uniformly(model: nn.Module, seed: int, deviation: float) -> None:
     """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""

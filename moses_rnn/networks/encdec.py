@@ -21,11 +21,10 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, GatedStep, Size, unset
-from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size, unset
 from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
-from moses_rnn.networks.recurrence import Recurrence
+from moses_rnn.networks.recurrence import GatedStep, Recurrence
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.trie_scoring import IdPhrases
 from moses_rnn.networks.tries import Trie, build_trie, copy_levels
@@ -95,7 +94,6 @@ class EncDec(TranslationNetwork):
         super().__init__()
         self.config = config
         self.encoder, self.decoder = self._parts()
-        self.kernel = EAGER
         if seed is not None:
             self.initialise(seed)
 
@@ -119,10 +117,6 @@ class EncDec(TranslationNetwork):
                 tensor.copy_(torch.linalg.svd(gaussian)[0])
             else:
                 tensor.copy_(torch.randn(tensor.shape, generator=random) * deviation)
-
-    def use_kernel(self, kernel: Kernel) -> None:
-        """See `TranslationNetwork`."""
-        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
 
     def word_log_probs(
         self,
@@ -162,7 +156,6 @@ class Encoder(GatedStep):
         self.has_summary = config.summary == "tanh"
         if self.has_summary:
             self.V, self.b_V = unset(H, H), unset(H)
-        self.kernel = EAGER
 
     def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """The summary c of each source phrase; S × H."""
@@ -189,10 +182,10 @@ class Encoder(GatedStep):
     ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """What the words, what c and what h_0 add; see `Recurrence.states`."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)  # nodes × 3H
-        h_0 = We.new_zeros(sources.active[0], self.U.shape[0])  # S × H
-        nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])  # S × 3H
-        return We + torch.cat([self.b_z, self.b_r, self.b]), nothing, h_0, sources.active
+        x = self.inputs(e, product_dtype)  # nodes × 3H
+        h_0 = x.new_zeros(sources.active[0], self.U.shape[0])  # S × H
+        nothing = x.new_zeros(1, 1).expand(sources.active[0], x.shape[1])  # S × 3H
+        return x, nothing, h_0, sources.active
 
 
 class Terms(NamedTuple):
@@ -235,7 +228,6 @@ class Decoder(GatedStep):
         self._add_context(H)
         self.O_h, self.O_c, self.O_y, self.b_O = unset(2 * M, H), unset(2 * M, H), unset(2 * M, E), unset(2 * M)
         self.G_r, self.G_l, self.b_G = unset(R, M), unset(K, R), unset(K)
-        self.kernel = EAGER
 
     def _add_context(self, H: int) -> None:
         """The weights of c in a step."""

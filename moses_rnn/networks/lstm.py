@@ -120,6 +120,8 @@ class LstmStack(nn.Module):
         peepholes: whether the layers have them.
     """
 
+    kernel: Kernel = EAGER
+
     def __init__(self, words: int, embedding_size: int, hidden_size: int, layers: int, *, peepholes: bool) -> None:
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(words, embedding_size))
@@ -128,7 +130,6 @@ class LstmStack(nn.Module):
             self.add_module(
                 f"layer{i + 1}", Lstm(hidden_size if i else embedding_size, hidden_size, peepholes=peepholes)
             )
-        self.kernel = EAGER
 
     @property
     def layers(self) -> Iterator[Lstm]:

@@ -77,7 +77,8 @@ class NetworkOfPairs(nn.Module):
 
     def use_kernel(self, kernel: Kernel) -> None:
         """Choose how the work between products is done: compiled or natively, for a long training."""
-        self.kernel = kernel
+        for part in self.modules():
+            vars(part)["kernel"] = kernel
 
 
 class TranslationNetwork(NetworkOfPairs):

@@ -11,11 +11,28 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from moses_rnn.networks.config import unset
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.native_learning import NativeKernel, States
+from moses_rnn.networks.native_learning import NativeKernel, States, times
+
+
+class GatedStep(nn.Module):
+    """The weights of a gated step of H units that reads E numbers, but for those of a context."""
+
+    kernel: Kernel = EAGER
+
+    def _add_cell(self, H: int, E: int) -> None:
+        self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
+        self.U, self.U_z, self.U_r = unset(H, H), unset(H, H), unset(H, H)
+        self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
+
+    def inputs(self, e: Tensor, product_dtype: torch.dtype) -> Tensor:
+        """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
+        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
+        return We + torch.cat([self.b_z, self.b_r, self.b])
 
 
 def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

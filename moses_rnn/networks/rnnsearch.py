@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Architecture, Config, GatedStep, Rare, Size, SizeOrNone, Unit, unset
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
-from moses_rnn.networks.recurrence import Recurrence
+from moses_rnn.networks.recurrence import GatedStep, Recurrence
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
@@ -36,11 +36,6 @@ class Gru(GatedStep):
     def __init__(self, hidden_size: int, embedding_size: int) -> None:
         super().__init__()
         self._add_cell(hidden_size, embedding_size)
-
-    def inputs(self, e: Tensor, product_dtype: torch.dtype, kernel: Kernel) -> Tensor:
-        """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, kernel)
-        return We + torch.cat([self.b_z, self.b_r, self.b])
 
 
 class Annotator(nn.Module):
@@ -56,13 +51,14 @@ class Annotator(nn.Module):
         hidden_size: H.
     """
 
+    kernel: Kernel = EAGER
+
     def __init__(self, words: int, embedding_size: int, hidden_size: int) -> None:
         super().__init__()
         self.embedding = unset(words, embedding_size)
         sizes = hidden_size, embedding_size
         # "forward" is the name in checkpoints, and a method of every module: there is no attribute of that name.
         self._modules |= {"forward": Gru(*sizes), "backward": Gru(*sizes)}
-        self.kernel = EAGER
 
     def annotations(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """h_j of every word of each source; S × longest N × 2H, where a source is shorter its last words' again."""
@@ -85,7 +81,7 @@ class Annotator(nn.Module):
 
     def _states(self, layer: Gru, e: Tensor, sources: Batch, product_dtype: torch.dtype) -> Tensor:
         """All states of a direction, packed in the order in which it reads; nodes × H."""
-        x = layer.inputs(e, product_dtype, self.kernel)
+        x = layer.inputs(e, product_dtype)
         rows, H = sources.active[0], layer.U.shape[0]
         recurrence = Recurrence(layer.U_z, layer.U_r, layer.U, False, product_dtype, self.kernel)
         return recurrence.states(x, x.new_zeros(1, 1).expand(rows, 3 * H), x.new_zeros(rows, H), sources.active)
@@ -191,7 +187,6 @@ class RnnSearch(TranslationNetwork):
         self.encoder = Annotator(config.source_vocabulary_size, config.embedding_size, config.hidden_size)
         self.align = Alignment(config.hidden_size, config.alignment_size)
         self.decoder = Decoder(config)
-        self.kernel = EAGER
         if seed is not None:
             self.initialise(seed)
 
@@ -218,10 +213,6 @@ class RnnSearch(TranslationNetwork):
                 tensor.copy_(torch.linalg.svd(gaussian)[0])
             else:
                 tensor.copy_(gaussian * deviation)
-
-    def use_kernel(self, kernel: Kernel) -> None:
-        """See `TranslationNetwork`."""
-        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
 
     def word_log_probs(
         self,
@@ -304,7 +295,6 @@ class Decoder(Gru):
             self.G = unset(K, M)
         self.b_G = unset(K)
         self.updates_first = config.phases == "paper"
-        self.kernel = EAGER
 
     @property
     def output(self) -> Tensor:
@@ -328,7 +318,7 @@ class Decoder(Gru):
             drop: leaves units out of embeddings.
         """
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
-        inputs = torch.split(self.inputs(e, product_dtype, self.kernel), targets.active)
+        inputs = torch.split(self.inputs(e, product_dtype), targets.active)
         steps = list(self._steps(terms, inputs, align, product_dtype))
         s, c = (torch.cat(tensors) for tensors in zip(*steps, strict=True))
         return SearchNodes(s, e, c)

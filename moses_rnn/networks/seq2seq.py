@@ -20,7 +20,6 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.lstm import LstmStack, State, lstm_step
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
@@ -69,10 +68,6 @@ class Seq2Seq(TranslationNetwork):
     def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
         """Draw all weights uniformly from ± `deviation`, the paper's 0.08 (section 3.4); equal seeds, equal weights."""
         draw_uniformly(self, seed, deviation)
-
-    def use_kernel(self, kernel: Kernel) -> None:
-        """See `TranslationNetwork`."""
-        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
 
     def word_log_probs(
         self,
