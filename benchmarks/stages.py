@@ -18,12 +18,11 @@ import torch
 from moses_rnn.files.outputs import Packing, ResumableOutputs
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
-from moses_rnn.score.reading import CHUNK_LINES, chunks_between_sources
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
 from moses_rnn.scorers.base import Scores, Tally
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
-from moses_rnn.table.table_blocks import Pairs, parse_blocks
+from moses_rnn.table.table_blocks import CHUNK_LINES, Pairs, chunks_between_sources, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.networks import PHRASES
 

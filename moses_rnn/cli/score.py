@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from click.core import ParameterSource
 
 from moses_rnn.cli.command import (
     STOPPED,
     StopRequest,
     check_inputs,
+    choose_device,
     command,
     print_err,
     print_json,
@@ -19,12 +23,12 @@ from moses_rnn.cli.command import (
     shows_version,
 )
 from moses_rnn.cli.options import model_beside
-from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
 from moses_rnn.score.options import ScoringOptions
 
 if TYPE_CHECKING:
+    from moses_rnn.api.pairs import BytesPair
     from moses_rnn.score.score import ScoringResult
 
 
@@ -41,6 +45,11 @@ feature's value is the natural log p, with the end symbols of both sides include
 byte for byte as it was. After an interruption, kill -9 included, --resume continues. Exit codes: 0 done, 1 failure,
 2 wrong command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
 """
+# Options that mean something for pairs of plain lines; the others are of phrase tables
+OF_PAIRS = {
+    *("phrase_table", "place", "new_table", "models", "layout", "device", "precision", "threads"),
+    *("allow_misfit", "force", "as_json", "quiet"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,16 +75,15 @@ def main(given: Scoring) -> None:
         raise click.UsageError("NEW_TABLE and --output are the same: give one")
     given = replace(given, new_table=given.place or given.new_table)
     if given.layout == "tsv":
-        refuse_options_of_tables(click.get_current_context())
+        _refuse_options_of_tables(click.get_current_context())
     _check_options(given)
     given = replace(given, models=given.models or (model_beside(given.table),))
     check_inputs(given.table, *given.models, *given.inverse_models, given.moses_ini)
     if given.layout == "tsv":
-        score_pairs(given)
+        _score_pairs(given)
         return
-    from moses_rnn.networks.hardware import choose_device
 
-    devices = [choose_device(name, "--device") for name in given.device.split(",")]
+    devices = [choose_device(name) for name in given.device.split(",")]
     given = replace(given, device=",".join(devices))
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.score import score
@@ -164,3 +172,65 @@ def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
         "weight": result.weight_line,
         "warnings": list(result.warnings),
     }
+
+
+def _refuse_options_of_tables(context: click.Context) -> None:
+    """Raise click.UsageError if an option was given that says something of phrase tables alone."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name in context.params and name not in OF_PAIRS:
+            raise click.UsageError(f"{parameter.opts[0]} is for phrase tables: it cannot go with --format tsv")
+
+
+def _score_pairs(given: Scoring) -> None:
+    """Write every line of a table of pairs, with the natural log p of its target behind it.
+
+    Raises:
+        InputError: a line is not a pair, or not one that the model reads; it is named.
+        CheckpointError: a model cannot be read, or has learned nothing.
+    """
+    from moses_rnn.api import models as api
+    from moses_rnn.cli.options import output_to
+    from moses_rnn.cli.progress import progress
+    from moses_rnn.files.streams import Meter, read_lines
+    from moses_rnn.scorers.open import check_learned, model_files, needs_alignments, open_model
+
+    table, models = given.table, given.models
+    if not given.allow_misfit:
+        for folder in models:
+            check_learned(open_model(folder))
+    model = api.load(
+        models,
+        device=choose_device(given.device),
+        precision=given.precision or "fp32",
+        threads=given.threads,
+        combine="mean-log" if len(models) > 1 else None,
+    )
+    inputs = (table, *(path for folder in models for path in model_files(folder)))
+    lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
+    lines, copies = itertools.tee(read_lines(table, meter=meter))
+    pairs = _pairs(lines, table, aligned=any(map(needs_alignments, models)))
+    with output_to(given.output, given.force, inputs) as output, progress("pairs", quiet=given.quiet) as advanced:
+        for scores in api.score_pairs(model, pairs):
+            scored = zip(scores.tolist(), copies, strict=False)
+            output.append(b"".join(b"%b\t%.9g\n" % (line.removesuffix(b"\n"), score) for score, line in scored))
+            lowest, highest, done = min(lowest, scores.min()), max(highest, scores.max()), done + len(scores)
+            advanced(done, meter.share)
+        output.commit()
+    if given.as_json:
+        record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
+        print_json({**record, "lowest": float(lowest), "highest": float(highest)})
+    elif not given.quiet:
+        print_err(f"{done:,} pairs in and out: {given.output}")
+
+
+def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:
+    """A pair of each line; `aligned` says whether the third column holds word alignments, which the model needs."""
+    from moses_rnn.api.pairs import BytesPair
+    from moses_rnn.table.tab_separated import TAB, split_pair
+
+    for number, line in enumerate(lines, start=1):
+        pair = BytesPair(f"{table}:{number}", *split_pair(line, table, number))
+        further = line.removesuffix(b"\n").split(TAB)[2:]
+        yield pair._replace(alignment=further[0]) if aligned and further else pair
