@@ -72,7 +72,7 @@ class CostClass(NamedTuple):
     bins: list[int]
 
 
-class Disputed(NamedTuple):
+class Dispute(NamedTuple):
     """The first choice of one, table or RNN, that ranks lowest with the other; 1 is the best rank."""
 
     by: str
@@ -80,15 +80,6 @@ class Disputed(NamedTuple):
     seen: float  # how often the source was extracted
     pair: int  # the line, from 0
     targets: range  # the lines of all targets of its source
-
-
-class Dispute(NamedTuple):
-    """The same, explained."""
-
-    by: str
-    rank: int
-    seen: float
-    explanation: Explanation
 
 
 @dataclass
@@ -148,7 +139,7 @@ class Findings:
     proposals: Sequence[Proposals]
     gates: gates.GateReport | None
     maps: Mapping[str, maps.Map]  # words and phrases
-    disputes: Sequence[Dispute]
+    disputes: Sequence[tuple[Dispute, Explanation]]
     costs: Sequence[CostClass]
     tuning: Tuning | None
     alignments: Sequence[alignment_maps.AlignmentMap]
@@ -195,6 +186,7 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
     selections = chooser.groups()
     can_explain = model.architecture is ENCDEC
     phrases = [phrase for (phrase,) in survey.phrases.items()]
+    explainer = Explainer(model, scorer, phrases, recorded_names(table.signature))
     return Findings(
         table=table,
         model=model,
@@ -208,16 +200,14 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
         proposals=_proposals(model, scorer, selections, options, announce),
         gates=_gates(model, phrases, announce) if can_explain and phrases else None,
         maps=dict(_maps(model, survey, options, announce)),
-        disputes=list(_disputes(pairs, table, Explainer(model, scorer, phrases, recorded_names(table.signature))))
-        if can_explain
-        else [],
+        disputes=list(_explain(pairs, table, explainer)) if can_explain else [],
         costs=costs_by_class(pairs, np.array(survey.target_words)),
         tuning=tuning,
         alignments=alignments,
     )
 
 
-def find_disputes(pairs: Pairs) -> list[Disputed]:
+def find_disputes(pairs: Pairs) -> list[Dispute]:
     """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
     best, begins = best_of_sources(pairs)
     sizes = np.diff(begins, append=len(pairs.logs))
@@ -234,16 +224,16 @@ def find_disputes(pairs: Pairs) -> list[Disputed]:
         for i in np.lexsort((-pairs.source_counts[sources], -ranks))[:1]:
             source = sources[i]
             targets = range(begins[source], begins[source] + sizes[source])
-            found.append(Disputed(by, int(ranks[i]), float(pairs.source_counts[source]), int(chosen[i]), targets))
+            found.append(Dispute(by, int(ranks[i]), float(pairs.source_counts[source]), int(chosen[i]), targets))
     return [dispute for dispute in found if dispute.rank > 1]
 
 
-def _disputes(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[Dispute]:
+def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
     for one in find_disputes(pairs):
         lines = table.some_lines(one.targets.start, len(one.targets))
         options, chosen = [Option.of(line, table.form) for line in lines], one.pair - one.targets.start
         source, (target, _, read) = b" ".join(words(lines[0].source)), options[chosen]
-        yield Dispute(one.by, one.rank, one.seen, explain(Lookup(source, target, read, options, chosen)))
+        yield one, explain(Lookup(source, target, read, options, chosen))
 
 
 def _proposals(

@@ -81,7 +81,7 @@ def judge_fit(findings: Findings) -> Answer:
     lines = signature.get("lines")
     if signature and dict(findings.model.hashes) not in scored_by:
         return BAD, "Another model scored it", f"So the signature beside the table says. {text}"
-    if any(_differs(findings, dispute.explanation) for dispute in findings.disputes):
+    if any(_differs(findings, explanation) for _, explanation in findings.disputes):
         return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text

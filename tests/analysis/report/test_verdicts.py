@@ -74,9 +74,9 @@ def test_whether_it_fits(findings, unknown, floored, recorded, kind, answer):
 
 @pytest.mark.parametrize(("apart", "answer"), [(0.05, "Yes"), (0.2, "Another model scored it")])
 def test_a_column_of_another_model_is_noticed(findings, apart, answer):
-    dispute = findings.disputes[0]
-    near = replace(dispute.explanation, log_prob=dispute.explanation.columns[4].log + apart)
-    assert judge_fit(fitting(findings, 1, 1, disputes=[dispute._replace(explanation=near)]))[1] == answer
+    dispute, explanation = findings.disputes[0]
+    near = replace(explanation, log_prob=explanation.columns[4].log + apart)
+    assert judge_fit(fitting(findings, 1, 1, disputes=[(dispute, near)]))[1] == answer
 
 
 @pytest.mark.parametrize(
