@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask
-from moses_rnn.files.streams import Advanced, show_nothing
-from moses_rnn.networks.inspection import PHRASES, Gates, decoder_gates, encoder_gates
+from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
+
+Floats32 = npt.NDArray[np.floating[Any]]
 
 BINS = 10
 MOST = 0.5  # of the steps
@@ -79,50 +81,46 @@ class GateReport:
         return self.reset_active > MOST
 
 
-def measure_gates(model: Model, pairs: Sequence[Pair], network: str, advanced: Advanced = show_nothing) -> GateReport:
+def measure_gates(model: Model, pairs: Sequence[Pair], network: str) -> GateReport:
     """Run an "encoder" or a "decoder" over a sample of phrases and sum up its gates by the words that are read."""
     is_encoder = network == "encoder"
     vocabulary = model.source_vocabulary if is_encoder else model.target_vocabulary
     names = [*map(readable, vocabulary.words), BEGINNING]
-    sums = np.zeros((2, len(names), model.config.hidden_size))  # of z and of r, by word
-    times = np.zeros((2, len(names)), np.int64)
-    active = np.zeros((2, sums.shape[2]))
-    for first in range(0, len(pairs), PHRASES):
-        block = pairs[first : first + PHRASES]
-        gates = _run(model, block, is_encoder=is_encoder)
-        read = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
-        has_state = np.ones(len(read), np.bool_)
-        if is_encoder:  # h_0 = 0
-            has_state[np.unique(gates.phrases, return_index=True)[1]] = False
-        for i, (values, at) in enumerate(((gates.z, read), (gates.r[has_state], read[has_state]))):
-            in_order = np.argsort(at, kind="stable")
-            distinct, begins = np.unique(at[in_order], return_index=True)
-            sums[i, distinct] += np.add.reduceat(values[in_order], begins, dtype=np.float64)
-            times[i] += np.bincount(at, minlength=len(names))
-            active[i] += ((values > THRESHOLD) if i == 0 else (values < THRESHOLD)).sum(0)
-        advanced(first + len(block), (first + len(block)) / len(pairs))
-    steps = np.maximum(times.sum(1), 1)[:, None]
-    (z, r), (update, reset) = sums.sum(1) / steps, active / steps
-    extremes = np.argsort(-z, kind="stable")[:UNITS], np.argsort(r, kind="stable")[:UNITS]
-    units = ([Unit(int(u), z[u], r[u], *_ends(sums[i, :, u], times[i], names)) for u in extremes[i]] for i in (0, 1))
-    return GateReport(network, len(pairs), int(times[0].sum()), z, r, update, reset, *units)
-
-
-def _run(model: Model, pairs: Sequence[Pair], *, is_encoder: bool) -> Gates:
     read = [model.source_vocabulary.ids(words(pair.read)) for pair in pairs]
     if is_encoder:
-        return encoder_gates(model.network, read)
-    written = [model.target_vocabulary.ids(words(pair.written)) for pair in pairs]
-    return decoder_gates(model.network, read, written)
+        gates = encoder_gates(model.network, read)
+    else:
+        written = [model.target_vocabulary.ids(words(pair.written)) for pair in pairs]
+        gates = decoder_gates(model.network, read, written)
+    at = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
+    has_state = np.ones(len(at), np.bool_)
+    if is_encoder:  # h_0 = 0
+        has_state[np.unique(gates.phrases, return_index=True)[1]] = False
+    resets, at_resets = gates.r[has_state], at[has_state]
+    z, r = _mean(gates.z), _mean(resets)
+
+    def unit(number: int, values: Floats32, read_at: Ints) -> Unit:
+        return Unit(number, z[number], r[number], *_ends(values[:, number], read_at, names))
+
+    remembering = [unit(number, gates.z, at) for number in np.argsort(-z, kind="stable")[:UNITS].tolist()]
+    resetting = [unit(number, resets, at_resets) for number in np.argsort(r, kind="stable")[:UNITS].tolist()]
+    active = _mean(gates.z > THRESHOLD), _mean(resets < THRESHOLD)
+    return GateReport(network, len(pairs), len(at), z, r, *active, remembering, resetting)
 
 
-def _ends(sums: Floats, times: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
+def _mean(values: npt.NDArray[Any]) -> Floats:
+    means: Floats = values.sum(0, dtype=np.float64) / max(len(values), 1)
+    return means
+
+
+def _ends(gates: Floats32, at: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
     """The words at which a unit's gate is highest, and lowest; of equal ones the more frequent in training."""
+    times, sums = (np.bincount(at, weights, len(names)) for weights in (None, gates))
     seen = np.flatnonzero(times >= max(min(MIN_TIMES, times.max(initial=0)), 1))
     means = sums[seen] / times[seen]
-    gates = [WordGate(names[seen[i]], float(means[i])) for i in np.argsort(-means, kind="stable")]
-    shown = min(WORDS, len(gates) // 2)  # none on both sides
-    return gates[:shown], gates[::-1][:shown]
+    found = [WordGate(names[seen[i]], float(means[i])) for i in np.argsort(-means, kind="stable")]
+    shown = min(WORDS, len(found) // 2)  # none on both sides
+    return found[:shown], found[::-1][:shown]
 
 
 def as_text(report: GateReport) -> list[str]:

@@ -249,8 +249,8 @@ def _proposals(
 
 
 def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.GateReport:
-    pairs = [Pair(phrase) for phrase in phrases]
-    return gates.measure_gates(model, pairs, "encoder", announce("looking at gates", "phrases"))
+    announce("looking at gates", "")
+    return gates.measure_gates(model, [Pair(phrase) for phrase in phrases], "encoder")
 
 
 def _maps(model: Model, survey: Survey, options: ReportOptions, announce: Announce) -> Iterator[tuple[str, maps.Map]]:

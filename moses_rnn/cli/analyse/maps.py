@@ -313,8 +313,7 @@ def _report_gates(request: MapRequest) -> None:
     with _outputs(request, request.outputs) as files:
         model = open_phrase_network(request.folder)
         pairs = _sample(model, request, whole=network == "decoder")
-        with progress("phrases") as advanced:
-            report = measure_gates(model, pairs, network, advanced)
+        report = measure_gates(model, pairs, network)
         for file in files:
             file.append(f"{as_csv(as_grid(report))}\n".encode())
     print_out("\n".join(as_text(report)))
