@@ -225,9 +225,8 @@ def _preferences(name: str, figures: Floats) -> Preferences:
     ordered = with_count[~np.isnan(with_count)]
     agree, chance, by_table, by_rnn, of_all, shorter, longer = map(_mean, figures[:, :-1].T)
     shorter_apart, longer_apart = map(_mean, figures[apart, 5:7].T)
-    lengths, apart_all = (by_table, by_rnn, of_all), (int(apart.sum()), shorter_apart, longer_apart)
-    last = len(ordered), _mean(ordered)
-    return Preferences(name, len(figures), agree, chance, *lengths, shorter, longer, *apart_all, *last)
+    return Preferences(name, len(figures), agree, chance, by_table, by_rnn, of_all, shorter, longer, int(apart.sum()),
+                       shorter_apart, longer_apart, len(ordered), _mean(ordered))  # fmt: skip
 
 
 def _mean(values: Floats) -> float | None:

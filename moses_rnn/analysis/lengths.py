@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
 
 import numpy as np
 
@@ -29,24 +29,13 @@ class LengthScores:
     bleu: dict[str, list[float | None]]  # by system, of each part
 
 
-class KnownWords(NamedTuple):
-    """A network's shortlists of the test set's source language and of its target language."""
-
-    source: Vocabulary
-    target: Vocabulary
-
-    def know(self, source: bytes, reference: bytes) -> bool:
-        """Whether neither sentence has an unknown word."""
-        sides = ((self.source, source), (self.target, reference))
-        return all(UNKNOWN_ID not in vocabulary.ids(words(line)) for vocabulary, line in sides)
-
-
 def compare_lengths(
-    sources: Lines, references: Lines, outputs: Mapping[str, Lines], known: KnownWords | None = None
+    sources: Lines, references: Lines, outputs: Mapping[str, Lines], known: tuple[Vocabulary, Vocabulary] | None = None
 ) -> LengthScores:
-    """Compare systems on sentences of different lengths, and on those whose words a network all knows.
+    """Compare systems on sentences of different lengths, and on those without a word that is not `known`.
 
     Sources are as the systems read them; their words are counted. A text of another length than theirs is refused.
+    `known` are a network's words of the sources' language and of the references'.
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
@@ -55,8 +44,11 @@ def compare_lengths(
     parts = {title: np.flatnonzero(bin_of == i).tolist() for i, title in enumerate(BINS)}
     parts[ALL] = list(range(len(sources)))
     if known:
-        pairs = enumerate(zip(sources, references, strict=True))
-        parts[NO_UNKNOWN] = [i for i, pair in pairs if known.know(*pair)]
+        ids = [
+            [vocabulary.ids(words(line)) for line in lines]
+            for vocabulary, lines in zip(known, (sources, references), strict=True)
+        ]
+        parts[NO_UNKNOWN] = [i for i, both in enumerate(zip(*ids, strict=True)) if UNKNOWN_ID not in chain(*both)]
     bleu = {name: [_bleu(lines, references, part) for part in parts.values()] for name, lines in outputs.items()}
     return LengthScores(parts, bleu)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.analysis.lengths import BINS, KnownWords, compare_lengths
+from moses_rnn.analysis.lengths import BINS, compare_lengths
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from tests.analysis.texts import sentence
 
@@ -44,6 +44,6 @@ def test_a_part_is_scored_alone():
 
 @pytest.mark.parametrize(("source", "target", "longest"), [(12, 40, 12), (40, 12, 12), (40, 40, 40), (9, 20, 9)])
 def test_no_unknown_word_is_in_source_or_reference(source, target, longest):
-    known = KnownWords(vocabulary(b"s", source), vocabulary(b"t", target))
+    known = vocabulary(b"s", source), vocabulary(b"t", target)
     scores = compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES}, known)
     assert sizes(scores)["No UNK"] == [length for length in LENGTHS if length <= longest]

@@ -14,7 +14,7 @@ from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, 
 from moses_rnn.cli.options import text_of
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.lengths import KnownWords
+    from moses_rnn.networks.vocabulary import Vocabulary
 
 EPILOG = """\b
 Example: two systems, also on the sentences whose words a network all knows, and their curves:
@@ -66,11 +66,10 @@ def lengths(request: LengthsRequest) -> None:
     print_out(LAYOUTS[request.layout](as_grid(scores)))
 
 
-def _known_words(folder: Path) -> KnownWords:
+def _known_words(folder: Path) -> tuple[Vocabulary, Vocabulary]:
     """The words of a network by the language of the texts, not by what it reads and writes."""
-    from moses_rnn.analysis.lengths import KnownWords
     from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)
-    sides = (model.source_vocabulary, model.target_vocabulary)
-    return KnownWords(*(reversed(sides) if model.inverse else sides))
+    sides = model.source_vocabulary, model.target_vocabulary
+    return sides[::-1] if model.inverse else sides
