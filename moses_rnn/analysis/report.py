@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,7 +96,9 @@ class Survey:
     source_unknown: Counter[bytes] = field(default_factory=Counter)
     target_unknown: Counter[bytes] = field(default_factory=Counter)
     target_words: list[int] = field(default_factory=list)  # of each line, as the network reads them
-    lexical: list[float] = field(default_factory=list)  # log lex(target | source) a word of the target, of each line
+    lexical: array[float] = field(
+        default_factory=lambda: array("d")
+    )  # log lex(target | source) a word of the target, of each line
 
     def __post_init__(self) -> None:
         self.phrases = PhraseSample(self.options.phrases, self.options.seed)
@@ -193,7 +196,7 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
         options=options,
         signature=table.signature,
         survey=survey,
-        literalness=weigh(pairs, np.array(survey.lexical)),
+        literalness=weigh(pairs, np.frombuffer(survey.lexical)),
         selections=selections,
         summary=summarise(pairs, seed=seed),
         scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=seed),
