@@ -11,7 +11,7 @@ from moses_rnn.translation.translate import Translator
 from moses_rnn.tuning.lists import read_tunable
 from moses_rnn.tuning.tune import format_features, format_scores
 from tests.translation.sentences import sentences, text
-from tests.translation.writers import Attentive, model_of
+from tests.translation.writers import attentive
 
 pytestmark = pytest.mark.moses
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.moses
 def folder(tmp_path):
     """A list, with an empty line's and alignments, and the reference of it: its second hypotheses, where there are."""
     search = BeamConfig(width=6, best=5, words_per_source_word=3)
-    translations = list(Translator(model_of(Attentive()), HERE, search, aligned=5)(sentences(40), "in"))
+    translations = list(Translator(attentive(), HERE, search, aligned=5)(sentences(40), "in"))
     lines = [
         format_nbest_line(number, candidate.words, "SEARCH0", candidate.log_prob, candidate.links)
         for number, translation in enumerate(translations)

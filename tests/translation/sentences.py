@@ -5,11 +5,10 @@ import torch
 
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.scorers.open import Model, save_model
+from moses_rnn.scorers.open import save_model
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
 from tests.scorers.pairs import SOURCE, TARGET
-from tests.translation.writers import Attentive, unsure
 
 
 def network(dtype=torch.float64):
@@ -27,13 +26,6 @@ def saved_model(folder, **changes):
     return folder
 
 
-class AttentiveModel(Model):
-    """A model folder whose network has attention."""
-
-    def make_stepper(self, compute):
-        return Attentive()
-
-
 def sentences(count, seed=3):
     """Lines of some words, s9 among them, which is unknown; about one in forty is empty."""
     random = np.random.default_rng(seed)
@@ -44,10 +36,3 @@ def sentences(count, seed=3):
 
 def text(lines):
     return b"".join(line + b"\n" for line in lines)
-
-
-class UnsureModel(Model):
-    """The same, which often writes ``<unk>``."""
-
-    def make_stepper(self, compute):
-        return unsure()

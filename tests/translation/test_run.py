@@ -10,7 +10,6 @@ from moses_rnn.errors import FormatError, OutputError, Stopped
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.scorers.open import open_model, save_model
@@ -21,10 +20,10 @@ from moses_rnn.translation.run import translate_text
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.scorers.rare import READ, save_rare_model
-from tests.translation.sentences import AttentiveModel, UnsureModel, network, sentences, text
+from tests.translation.sentences import network, sentences, text
+from tests.translation.writers import attentive
 
 LINES = sentences(30)
-WORDS = {"source": SOURCE, "target": TARGET}
 
 
 @pytest.fixture
@@ -34,14 +33,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "LINES", 8)
     (tmp_path / "in").write_bytes(text(LINES))
     return tmp_path
-
-
-def attentive(folder):
-    return AttentiveModel(ENCDEC, network(), WORDS)
-
-
-def unsure(folder):
-    return UnsureModel(ENCDEC, network(), WORDS)
 
 
 ASKED = {
@@ -77,7 +68,7 @@ ALL = {"n_best": "list.gz", "alignments": "alpha"}
 
 
 def test_text_list_and_alignments_say_the_same(here):
-    counts = run(attentive(here), request(n_best="list", alignments="alpha"))
+    counts = run(attentive(), request(n_best="list", alignments="alpha"))
     translated = (here / "out").read_bytes().split(b"\n")[:-1]
     records = [json.loads(line) for line in (here / "alpha").read_bytes().splitlines()]
     hypotheses = list(parse_nbest((here / "list").read_bytes().splitlines(keepends=True), "list"))
@@ -92,7 +83,7 @@ def test_text_list_and_alignments_say_the_same(here):
             words.decode().split(),
         )
         assert len(of_line) == (3 if line else 1)
-        assert all(h.values("RNN0") == [float(h.total)] for h in of_line)
+        assert all(h.values("SEARCH0") == [float(h.total)] for h in of_line)
         if line:
             alpha = np.array(record["alpha"])
             assert alpha.shape == (len(record["target"]) + 1, len(record["source"]) + 1)
@@ -104,8 +95,8 @@ def test_text_list_and_alignments_say_the_same(here):
 
 @pytest.mark.parametrize("after", [1, 3, 5, 7])
 def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
-    whole = run(attentive(here), request(output="whole", n_best="whole.list.gz", alignments="whole.alpha"))
-    model, looks = attentive(here), iter(range(100))
+    whole = run(attentive(), request(output="whole", n_best="whole.list.gz", alignments="whole.alpha"))
+    model, looks = attentive(), iter(range(100))
     with pytest.raises(Stopped, match="lines; the same command with --resume continues"):
         run(model, request(**ALL), stops=lambda: next(looks) == after)
     assert not (here / "out").exists()
@@ -123,7 +114,7 @@ def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
 def stop_half_way(here):
     looks = iter(range(100))
     with pytest.raises(Stopped):
-        run(attentive(here), request(**ALL), stops=lambda: next(looks) == 5)
+        run(attentive(), request(**ALL), stops=lambda: next(looks) == 5)
 
 
 def members(folder, *names):
@@ -173,37 +164,37 @@ def test_another_text_is_not_gone_on_with(here):
     with pytest.raises(
         OutputError, match="expected the text that the interrupted run was given, found another: in, by"
     ):
-        run(attentive(here), request(**ALL, resume=True))
+        run(attentive(), request(**ALL, resume=True))
     (here / "in").write_bytes(text([*LINES[:16], b"s5 s5"]))  # which may differ behind
-    assert run(attentive(here), request(**ALL, resume=True)).lines == 17
+    assert run(attentive(), request(**ALL, resume=True)).lines == 17
 
 
 def test_a_line_without_end_is_refused_and_what_was_done_is_kept(here):
     (here / "in").write_bytes(text([*LINES[:20], b"s2 " * 1001, *LINES[20:]]))
     with pytest.raises(FormatError, match=r"in:21: expected at most 1,000 words .*, found 1,001") as caught:
-        run(attentive(here), request(**ALL))
+        run(attentive(), request(**ALL))
     assert "Does the file lack line ends?" in caught.value.advice
     assert "Correct the line and continue with --resume." in caught.value.advice
     (here / "in").write_bytes(text(LINES))
-    assert run(attentive(here), request(**ALL, resume=True)).lines == 30
+    assert run(attentive(), request(**ALL, resume=True)).lines == 30
 
 
 def test_of_a_bad_first_block_nothing_stays(here):
     (here / "in").write_bytes(b"s2 " * 500_000)
     with pytest.raises(FormatError, match="in:1: expected a line of at most 1,048,576 bytes") as caught:
-        run(attentive(here), request(**ALL))
+        run(attentive(), request(**ALL))
     assert caught.value.advice == "Does the file lack line ends?"
     assert {path.name for path in here.iterdir()} == {"in"}
 
 
 def test_a_word_in_place_of_an_unknown_one_parts_no_fields_of_a_list(here):
     lexicon = Lexicon({b"s%d" % i: [(b"T|||%d" % i, 1.0)] for i in range(10)})
-    run(unsure(here), request(output="plain", unknown="dictionary"), lexicon=lexicon)
+    run(attentive(), request(output="plain", unknown="dictionary"), lexicon=lexicon)
     parted = [b"|||" in line for line in (here / "plain").read_bytes().splitlines()].index(True)
     with pytest.raises(
         FormatError, match=rf"^in:{parted + 1}: expected words without \|\|\| for an n-best list, found '"
     ):
-        run(unsure(here), request(n_best=(1, "list"), unknown="dictionary"), lexicon=lexicon)
+        run(attentive(), request(n_best=(1, "list"), unknown="dictionary"), lexicon=lexicon)
     assert not (here / "list").exists()
 
 
@@ -221,14 +212,14 @@ CHANGES = {
 
 @pytest.mark.parametrize("difference", CHANGES)
 def test_other_options_do_not_continue_a_run(here, difference):
-    run(unsure(here), request(output="whole", **GIVEN | {"n_best": "w", "alignments": "a"}), lexicon=WORDS)
+    run(attentive(), request(output="whole", **GIVEN | {"n_best": "w", "alignments": "a"}), lexicon=WORDS)
     looks, (change, lexicon) = iter(range(100)), CHANGES[difference]
     with pytest.raises(Stopped):
-        run(unsure(here), request(**GIVEN), stops=lambda: next(looks) == 5, lexicon=WORDS)
+        run(attentive(), request(**GIVEN), stops=lambda: next(looks) == 5, lexicon=WORDS)
     with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
-        run(unsure(here), request(**GIVEN | change, resume=True), lexicon=lexicon)
+        run(attentive(), request(**GIVEN | change, resume=True), lexicon=lexicon)
     assert difference in str(caught.value)
-    run(unsure(here), request(**GIVEN, resume=True), lexicon=WORDS)  # nothing was lost
+    run(attentive(), request(**GIVEN, resume=True), lexicon=WORDS)  # nothing was lost
     assert (here / "out").read_bytes() == (here / "whole").read_bytes()
 
 

@@ -10,7 +10,7 @@ import torch
 from moses_rnn.errors import ScoreError
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.encdec import EncDecStepper
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.scorers.open import open_model
 from moses_rnn.translation import translate
@@ -28,8 +28,8 @@ from moses_rnn.translation.translate import (
 from tests.networks.id_pairs import flat
 from tests.scorers.pairs import TARGET
 from tests.scorers.rare import save_rare_model
-from tests.translation.sentences import network, saved_model
-from tests.translation.writers import Attentive, model_of, unsure
+from tests.translation.sentences import network, saved_model, sentences
+from tests.translation.writers import attentive, model_of
 
 LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
 MODEL = network()
@@ -38,6 +38,10 @@ BEAM = BeamConfig(width=4, best=3, words_per_source_word=3)
 
 def stepper():
     return EncDecStepper(MODEL, dtype=torch.float64)
+
+
+def attentive_stepper():
+    return attentive().make_stepper(Compute(precision="fp64"))
 
 
 def translator(writer=None, config=BEAM, **options):
@@ -115,7 +119,7 @@ def is_candidate(line, word):
     return word in (b"<unk>", b"t2", b"t3", b"t4") or (word == b"t7" and b"s5" in line.split())
 
 
-@pytest.mark.parametrize("writer", [stepper, Attentive])
+@pytest.mark.parametrize("writer", [stepper, attentive_stepper])
 def test_translations_are_of_their_candidates(writer):
     lexicon = Lexicon({b"s5": [(b"t7", 1.0)], b"zork": [(b"t9", 1.0)]})
     bounded = {"lexicon": lexicon, "candidates": (3, 2)}
@@ -138,8 +142,8 @@ def test_unknown_source_words_have_candidates_too():
 
 
 def test_unknown_words_are_replaced_by_what_the_network_looks_at():
-    found = list(translator(unsure(), aligned=3, unknown="copy")(LINES, "t"))
-    as_written = list(translator(unsure(), aligned=3)(LINES, "t"))
+    found = list(translator(attentive_stepper(), aligned=3, unknown="copy")(sentences(30), "t"))
+    as_written = list(translator(attentive_stepper(), aligned=3)(sentences(30), "t"))
     replaced = 0
     for translation, plain in zip(found, as_written, strict=True):
         for candidate, as_it_was in zip(translation.candidates, plain.candidates, strict=True):
@@ -151,8 +155,8 @@ def test_unknown_words_are_replaced_by_what_the_network_looks_at():
             assert candidate._replace(text=as_it_was.text, links=tuple(candidate.links), replaced=0) == as_it_was
         replaced += translation.best.words.split().count(b"<unk>")
     assert replaced > 0
-    ours = translator(unsure(), aligned=1, unknown="copy")
-    list(ours(LINES, "t"))
+    ours = translator(attentive_stepper(), aligned=1, unknown="copy")
+    list(ours(sentences(30), "t"))
     assert (ours.counts.replaced, ours.counts.written_unknown) == (replaced, 0)
 
 
@@ -191,7 +195,7 @@ def alpha_of(network, source, hypothesis):
 @pytest.mark.parametrize("at_once", [1 << 22, 60, 1])
 def test_alpha_is_that_of_each_pair_alone(monkeypatch, at_once):
     monkeypatch.setattr(translate, "NUMBERS_AT_ONCE", at_once)
-    network = Attentive()
+    network = attentive_stepper()
     alphas = list(align(network, ALIGNED, WRITTEN))
     assert len(alphas) == len(WRITTEN)
     for source, hypothesis, alpha in zip(ALIGNED, WRITTEN, alphas, strict=True):
