@@ -3,24 +3,13 @@
 import os
 import re
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from moses_rnn.cli.pipeline import main as pipeline_command
 from tests.commands import run
-from tests.pipeline import CONFIGS, CORPORA, make
-
-
-def test_the_command_is_make_on_the_same_file(tmp_path):
-    done = run("pipeline", "--dry-run", "results", "MOSES_ROOT=/nowhere", *CORPORA, cwd=tmp_path)
-    expected = make(
-        "--dry-run", "results", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", f"BIN_PYTHON={sys.executable}"
-    )
-    assert done.stdout == expected.stdout
-    assert not list(tmp_path.iterdir())
-
+from tests.pipeline import CONFIGS
 
 COMMANDS = {
     "THREADS": "1; touch found",
@@ -59,10 +48,11 @@ def test_a_folder_whose_name_is_a_command_is_no_place_to_work_in(tmp_path):
     assert not list(folder.iterdir())
 
 
-def test_the_help_has_every_variable():
+def test_the_help_has_every_variable_and_what_is_no_target_is_refused():
     shown = re.findall(r"^  ([A-Z_]+)=", run("pipeline").stdout, re.MULTILINE)
     declared = re.findall(r"^([A-Z_]+) \?=", (CONFIGS / "pipeline.mk").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(shown) == sorted(declared)
+    assert run("pipeline", "nonsense", check=False).returncode == 2
 
 
 def test_the_command_without_make(monkeypatch, tmp_path):

@@ -4,7 +4,6 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.moses.tokenising import tokenise_lines
-from tests.commands import zygote
 
 
 def test_lines_end_at_line_feeds_only():
@@ -16,6 +15,3 @@ def test_lines_end_at_line_feeds_only():
 def test_what_is_not_utf_8_is_named():
     with pytest.raises(InputError, match=r"^text:2: expected UTF-8, found '\\xff'$"):
         list(tokenise_lines([b"fine\n", b"\xff\n"], "text", language="en"))
-    done = zygote("tokenise", given=b"fine\n\xff\n")
-    assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr == "moses-rnn tokenise: standard input:2: expected UTF-8, found '\\xff'\n"
