@@ -29,7 +29,6 @@ from stages import (
     score_table,
     threads_of_each,
     time_in_turn,
-    timed,
     untrained,
     write_json,
 )
@@ -207,7 +206,8 @@ def gemm_rate(dtype: torch.dtype) -> float:
     rows, inner, columns = GEMM
     a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner, dtype=dtype)
     product = Stage("product", lambda: torch.nn.functional.linear(a, b), rows)
-    return 2e-9 * rows * inner * columns / min(timed(product) for _ in range(12))
+    time_in_turn([product], 12)
+    return 2e-9 * inner * columns * product.rate()
 
 
 def print_peak(scoring: list[Stage], work: float) -> dict[str, object]:

@@ -19,16 +19,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from stages import Stage, make_parser, print_rates, threads_of_each, time_in_turn, write_json
+from stages import Stage, make_parser, padded, print_rates, texts_of, threads_of_each, time_in_turn, write_json
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
-from torch.nn.utils.rnn import pad_sequence
 
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfig, RnnSearchStepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
-from moses_rnn.networks.vocabulary import END_ID, Phrase
+from moses_rnn.networks.vocabulary import Phrase
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import ParallelTexts, Watch
 from moses_rnn.training.networks import NETWORKS, TrainingConfig
@@ -58,8 +57,8 @@ class Naive:
 
     def nats(self, pairs: Sequence[IdPair]) -> Tensor:
         """-log p of all words."""
-        sources, there = _padded([source for source, _ in pairs])
-        targets, counted = _padded([target for _, target in pairs])
+        sources, there = padded([source for source, _ in pairs])
+        targets, counted = padded([target for _, target in pairs])
         model, decoder, align = self.model, self.model.decoder, self.model.align
         x = embedding(sources, model.encoder.embedding)
         layers = model.encoder.layers()
@@ -99,12 +98,6 @@ class Naive:
         r = torch.sigmoid(linear(e, decoder.W_r, decoder.b_r) + linear(s, decoder.U_r) + linear(c, decoder.C_r))
         new = torch.tanh(linear(e, decoder.W, decoder.b) + linear(r * s, decoder.U) + linear(c, decoder.C))
         return z * s + (1 - z) * new
-
-
-def _padded(texts: Sequence[Phrase]) -> tuple[Tensor, Tensor]:
-    """Ids with ``</s>``, and where they are; texts × longest."""
-    ids = pad_sequence([torch.tensor([*text, END_ID]) for text in texts], batch_first=True, padding_value=END_ID)
-    return ids, torch.arange(ids.shape[1])[None, :] <= torch.tensor([len(text) for text in texts])[:, None]
 
 
 def lists_of(pairs: Sequence[IdPair], size: int, words: int) -> list[IdPair]:
@@ -190,10 +183,7 @@ def translating(model: RnnSearch, sources: list[list[int]]) -> list[Stage]:
 
 def pairs_in(corpus: Corpus, rows: Sequence[int]) -> list[IdPair]:
     """Pairs of a corpus as lists of ids."""
-    sides = []
-    for phrases in (corpus.source, corpus.target):
-        ids, lengths = phrases.take(np.asarray(rows))
-        sides.append([part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])])
+    sides = [[text.tolist() for text in texts_of(side, np.asarray(rows))] for side in (corpus.source, corpus.target)]
     return list(zip(*sides, strict=True))
 
 

@@ -13,17 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from moses_rnn.files.outputs import Packing, ResumableOutputs
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
 from moses_rnn.scorers.base import Scores, Tally
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.table_blocks import CHUNK_LINES, Pairs, chunks_between_sources, parse_blocks
-from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.corpus import Corpus, CorpusConfig, Phrases, build_corpus
 from moses_rnn.training.networks import PHRASES
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
@@ -112,6 +116,18 @@ def untrained(table: str, preset: str) -> Model:
         corpus, config = phrase_network(table, preset, folder)
     words = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
     return Model(ENCDEC, EncDec(config, seed=1).eval(), words)
+
+
+def texts_of(phrases: Phrases, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Phrases of a corpus, as ids."""
+    flat, lengths = phrases.take(rows)
+    return np.split(flat, np.cumsum(lengths)[:-1])
+
+
+def padded(texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Ids with ``</s>``, and where they are; texts × longest."""
+    ids = pad_sequence([torch.tensor([*text, END_ID]) for text in texts], batch_first=True, padding_value=END_ID)
+    return ids, torch.arange(ids.shape[1])[None, :] <= torch.tensor(list(map(len, texts)))[:, None]
 
 
 class Random:

@@ -19,16 +19,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
-from stages import Stage, make_parser, phrase_network, print_rates, threads_of_each, write_json
+from stages import Stage, make_parser, padded, phrase_network, print_rates, texts_of, threads_of_each, write_json
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
-from torch.nn.utils.rnn import pad_sequence
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.networks import PHRASES, TrainingConfig
 from moses_rnn.training.ranks import Threads
@@ -60,7 +57,9 @@ class NaiveTrainer:
 
     def loss(self, rows: Positions) -> Tensor:
         """-log p of a pair, averaged over the pairs."""
-        (source, source_mask), (target, target_mask) = self._padded(rows)
+        (source, source_mask), (target, target_mask) = (
+            padded(texts_of(side, rows)) for side in (self.corpus.source, self.corpus.target)
+        )
         encoder, decoder = self.model.encoder, self.model.decoder
         h = torch.zeros(len(rows), self.model.config.hidden_size)
         for t in range(source.shape[1]):
@@ -86,15 +85,6 @@ class NaiveTrainer:
             costs.append(cross_entropy(logits, words, reduction="sum", ignore_index=IGNORED))
             e = embedding(target[:, t], decoder.embedding)
         return torch.stack(costs).sum() / len(rows)
-
-    def _padded(self, rows: Positions) -> list[tuple[Tensor, Tensor]]:
-        sides = []
-        for phrases in (self.corpus.source, self.corpus.target):
-            flat, lengths = phrases.take(rows)
-            ids = [torch.from_numpy(part) for part in np.split(flat, np.cumsum(lengths)[:-1])]
-            ids = pad_sequence([*ids, torch.empty(int(lengths.max()) + 1)], batch_first=True, padding_value=END_ID)[:-1]
-            sides.append((ids.long(), torch.arange(ids.shape[1])[None, :] <= torch.from_numpy(lengths)[:, None]))
-        return sides
 
 
 @dataclass

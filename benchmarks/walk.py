@@ -43,13 +43,9 @@ def functions_of(name: str, words: list[str]) -> list[CodeType]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return [code for code in list(entered.values()) if is_named_function(code)]
-
-
-def is_named_function(code: CodeType) -> bool:
-    """Whether it is a function of the package, and neither lambda nor comprehension: those are read in passing."""
-    inside = Path(code.co_filename).is_relative_to(PACKAGE)
-    return inside and bool(code.co_flags & inspect.CO_OPTIMIZED) and not code.co_name.startswith("<")
+    ours = [code for code in list(entered.values()) if Path(code.co_filename).is_relative_to(PACKAGE)]
+    # Neither bodies of modules and classes, nor lambdas and comprehensions, which are read in passing
+    return [code for code in ours if code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")]
 
 
 def lines_of(code: CodeType) -> set[tuple[str, int]]:
