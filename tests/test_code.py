@@ -97,7 +97,7 @@ assert not {"torch", "numpy", "matplotlib", "sklearn"} & sys.modules.keys()
 
 
 def test_every_fault_and_promise_names_tests_that_exist():
-    text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
     rows = re.split(r"\n(?:\| \d+[a-z]? \||\d+\. )", text)[1:]
     assert len(rows) > 80
     for row in rows:
