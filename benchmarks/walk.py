@@ -66,9 +66,10 @@ def main() -> None:
     for code in functions:
         files.setdefault(code.co_filename, []).append(code)
     changes = sum(a.co_filename != b.co_filename for a, b in itertools.pairwise(functions))
+    back = changes - (len(files) - 1)  # to a file that was left before
     lines = set().union(*map(lines_of, functions))
-    print(f"{'files':>8}{'functions':>12}{'their lines':>14}{'changes of file':>18}")
-    print(f"{len(files):>8,}{len(functions):>12,}{len(lines):>14,}{changes:>18,}")
+    print(f"{'files':>8}{'functions':>12}{'their lines':>14}{'changes of file':>18}{'of them back':>15}")
+    print(f"{len(files):>8,}{len(functions):>12,}{len(lines):>14,}{changes:>18,}{back:>15,}")
     for file, inside in files.items() if given.list else ():
         print(f"\n{Path(file).relative_to(PACKAGE)}: {len(set().union(*map(lines_of, inside))):,} lines")
         for code in inside:

@@ -90,15 +90,7 @@ EAGER, COMPILED = Kernel(), Kernel(compiled=True)
 
 
 def choose_device(wanted: str, argument: str) -> str:
-    """A torch device: "auto" is CUDA if there is one.
-
-    Args:
-        wanted: its name.
-        argument: how the user gave it, for messages.
-
-    Raises:
-        ArgumentError: the device is not there.
-    """
+    """A torch device: "auto" is CUDA if there is one. ArgumentError names the argument of one that is not there."""
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     given, expected = f"{argument} {wanted}", "cpu, cuda or cuda:N that torch can use here"

@@ -155,15 +155,9 @@ class ScoringJob:
 def open_workers(
     options: ScoringOptions, models: Sequence[Model], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:
-    """The workers that a run asks for, as a context. The threads of torch are set from here on.
+    """The workers that a run asks for, as a context; MosesRnnError: there is no such cluster.
 
-    Args:
-        options: of the run.
-        models: opened.
-        compute: how all of them compute, on the first device.
-
-    Raises:
-        MosesRnnError: there is no such cluster.
+    `compute` is how all models compute, on the first device. The threads of torch are set from here on.
     """
     pack = Packing(is_gzip(options.output))
     if options.ray is not None:
@@ -211,12 +205,7 @@ def share_threads(devices: Sequence[str], threads: int | None, compute: Compute)
     """Share the processor's threads among workers; how many workers each device gets.
 
     The native core computes a chunk in one thread. With torch, too, two workers of one thread score up to a sixth
-    faster than one of two, which wait for each other in every product.
-
-    Args:
-        devices: that compute.
-        threads: of the processor; None: all cores.
-        compute: how.
+    faster than one of two, which wait for each other in every product. Without a number, all cores are shared.
     """
     threads = threads or torch.get_num_threads()
     if any(device.startswith("cuda") for device in devices):

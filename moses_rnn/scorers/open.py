@@ -321,16 +321,15 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
     """
     folder = Path(folder)
     check_folder(folder)
-    problem: CheckpointError | None = None
+    problems = []
     for name in (CONFIG, PENDING_CONFIG, CONFIG):
         try:
             model = _read_model(folder / name, NETWORKS)
             break
         except CheckpointError as error:
-            problem = problem or error
+            problems.append(error)
     else:
-        assert problem is not None
-        raise problem
+        raise problems[0]
     if of_pairs and not model.architecture.reads_sources:
         raise _unfit(model, "a network of sources and targets")
     if direction not in (None, model.direction):

@@ -68,11 +68,7 @@ class PhraseScorer:
         self._written = PhraseIds(pair_words.target_vocabulary.id_of())
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1.
-
-        Raises:
-            ScoreError: see `Scorer`.
-        """
+        """Natural logarithms; pairs × 1. Raises as `Scorer` does."""
         read, written = (pairs.targets, pairs.sources) if self._inverse else (pairs.sources, pairs.targets)
         tally = tally or Tally()
         parts = [

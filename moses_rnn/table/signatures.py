@@ -133,13 +133,8 @@ def scored_signature(
 ) -> bytes:
     """The signature of a table that was scored, as a JSON file.
 
-    Args:
-        manifest: everything that decides the table's bytes, see `Inputs.manifest`.
-        files: names of input and output, size and hash of the output, how many lines were rejected.
-        old_columns: scores that the table had.
-        columns: that were added.
-        counts: of all lines.
-        before: the table's own signature; empty if it has none.
+    The manifest decides the table's bytes. `files` are names, size and hash, and how many lines were rejected. The
+    table had `old_columns` scores, and the signature `before`, if any.
     """
     logarithms = manifest["logarithms"]
     earlier = [_without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]

@@ -199,11 +199,7 @@ class TableLines:
         return replace(read, alignments=alignments)
 
     def append_scores(self, values: Floats) -> bytes:
-        """The lines with further scores of 9 significant digits behind their own; every other byte as it came.
-
-        Args:
-            values: lines × columns.
-        """
+        """The lines with further scores, lines × columns, behind their own; every other byte as it came."""
         return append_scores(self.text, self.spans, values)
 
 
@@ -316,11 +312,7 @@ PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-
 
 
 def line_spans(text: bytes) -> Ints:
-    """Room for the spans of each line; in the last column where it ends, behind its newline, which a last one may lack.
-
-    Returns:
-        lines × COLUMNS
-    """
+    """Room for the spans of each line, lines × COLUMNS; the last column says where it ends, its newline included."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE) + 1
     if not len(ends) or ends[-1] != len(text):
         ends = np.append(ends, len(text))
@@ -330,15 +322,9 @@ def line_spans(text: bytes) -> Ints:
 
 
 def find_regular(text: bytes, spans: Ints, columns: int) -> Mask:
-    """Which lines are regular; their spans, as bytes from the text's beginning, are filled in.
+    """Which lines have so many plain scores and are regular; their `line_spans` are filled in.
 
-    Args:
-        text: whole lines.
-        spans: from `line_spans`.
-        columns: scores of each regular line.
-
-    Raises:
-        ValueError: the spans are those of another text.
+    Spans of another text are a ValueError.
     """
     regular = np.zeros(len(spans), np.bool_)
     library = _library()
@@ -372,15 +358,9 @@ def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
 
 
 def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
-    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each.
+    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each; values: lines × columns.
 
-    Args:
-        text: whole lines.
-        spans: of all its lines; lines × COLUMNS.
-        values: lines × columns.
-
-    Raises:
-        ValueError: there are not as many values as lines, or the spans are not those of the text's lines.
+    Spans and values that are not those of the text's lines are a ValueError.
     """
     if spans.shape != (len(values), COLUMNS):
         raise ValueError(f"expected {COLUMNS} spans of {len(values):,} lines, found {spans.shape}")
