@@ -19,7 +19,7 @@ from moses_rnn.table.signatures import (
 )
 
 
-def check_complete(options: ScoringOptions, models: Sequence[Model]) -> None:
+def check_complete(options: ScoringOptions, models: Sequence[Model], columns: int) -> None:
     """Refuse to take a table for complete whose signature is of another run, or is missing."""
     signature = read_signature(options.output) or {}
     # The models of an earlier run come first
@@ -29,7 +29,7 @@ def check_complete(options: ScoringOptions, models: Sequence[Model]) -> None:
     if (signature.get("input"), recorded, floors) != (
         Path(options.table).name,
         [model.hashes for model in models],
-        [floor] * options.added_columns,
+        [floor] * columns,
     ):
         raise OutputError(
             f"{options.output}: exists already, and its signature names another table, model, floor or number of "

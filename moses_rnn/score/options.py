@@ -134,12 +134,6 @@ class ScoringOptions:
         stem = without_compression_suffix(table)
         return with_shard(str(stem.with_name(stem.name + ".rnn.gz")), self.shard)
 
-    @property
-    def added_columns(self) -> int:
-        """How many scores each line gets."""
-        each_way = map(len, (self.models, self.inverse_models))
-        return self.word_penalty + sum(min(count, 1) if self.averaged else count for count in each_way)
-
 
 def rejects_of(output: str) -> str:
     """Where the lines go that are left out of a table."""

@@ -76,7 +76,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
 
     models, columns, compute = open_models(options)
     names = tuple(column.name for column in columns)
-    with open_files(options, models) as files:
+    with open_files(options, models, len(columns)) as files:
         table = open_table(options, models[0].form, stop_if_requested)
         before = fitting_signature(options.table)
         check_new(options, added_names(before), names)
@@ -129,7 +129,7 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Description]
     return models, columns, least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)
 
 
-def open_files(options: ScoringOptions, models: Sequence[Model]) -> ResumableOutputs:
+def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -> ResumableOutputs:
     """The files of a run: table, signature and ini, and the lines that are left out.
 
     Raises:
@@ -148,7 +148,7 @@ def open_files(options: ScoringOptions, models: Sequence[Model]) -> ResumableOut
             advise=_advice,
         )
     except AlreadyComplete:
-        check_complete(options, models)
+        check_complete(options, models, columns)
         raise
 
 

@@ -200,7 +200,7 @@ class Model:
         """The scorer of its score."""
         if not self.architecture.reads_sources:
             return self.make_language_model(compute)
-        scorer = PhraseScorer(self, self._pair_network(compute), self.name, self._meaning, self.unbounded)
+        scorer = PhraseScorer(self, self._pair_network(compute), self._meaning)
         return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
 
     def describe(self) -> Description:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +18,10 @@ from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Scores, Tally, Values
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
+if TYPE_CHECKING:
+    from moses_rnn.scorers.ensembles import Writer
+
 PAIRS = 8192  # scored together
-
-
-class PairWords(Protocol):
-    """What the words of a network of pairs are, and which side it reads."""
-
-    @property
-    def source_vocabulary(self) -> Vocabulary:
-        """Words that it reads."""
-
-    @property
-    def target_vocabulary(self) -> Vocabulary:
-        """Words that it writes."""
-
-    @property
-    def inverse(self) -> bool:
-        """Whether it reads targets and writes sources."""
 
 
 class PhraseScorer:
@@ -44,28 +31,19 @@ class PhraseScorer:
     each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
 
     Args:
-        pair_words: a model, say.
+        model: or an ensemble of several.
         network: its network, arranged for scoring.
-        name: of the score.
         meaning: of the score.
-        unbounded: whether the score is no log-probability.
     """
 
     num_scores = 1
 
-    def __init__(
-        self,
-        pair_words: PairWords,
-        network: PairNetwork,
-        name: str,
-        meaning: str,
-        unbounded: bool = False,
-    ) -> None:
-        self.name, self.meaning, self.unbounded = name, meaning, unbounded
-        self._inverse = pair_words.inverse
+    def __init__(self, model: Writer, network: PairNetwork, meaning: str) -> None:
+        self.name, self.meaning, self.unbounded = model.name, meaning, model.unbounded
+        self._inverse = model.inverse
         self._network = network
-        self._read = PhraseIds(pair_words.source_vocabulary.id_of())
-        self._written = PhraseIds(pair_words.target_vocabulary.id_of())
+        self._read = PhraseIds(model.source_vocabulary.id_of())
+        self._written = PhraseIds(model.target_vocabulary.id_of())
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
         """Natural logarithms; pairs × 1. Raises as `Scorer` does."""
