@@ -109,7 +109,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         warnings = (*units, *oddities, *ini.warnings, *_warnings(options, counts, table.rejects.messages), *misfits)
         result = ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
         signature = scored_signature(manifest, record, table.shape.columns, columns, counts, before)
-        files.commit(dict(zip(_small_files(options), (signature, ini.content), strict=False)))
+        files.commit(_small_files(options, signature, ini.content))
     return result
 
 
@@ -140,11 +140,11 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
     try:
         return ResumableOutputs(
             [options.output],
-            _small_files(options),
+            [*_small_files(options)],
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
-            inputs=(options.table, *ini, *(str(file) for model in models for file in model.files)),
+            inputs=(options.table, *ini, *(file for model in models for file in model.files)),
             advise=_advice,
         )
     except AlreadyComplete:
@@ -152,10 +152,10 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
         raise
 
 
-def _small_files(options: ScoringOptions) -> list[str]:
-    """Signature and ini, as far as they are wanted."""
-    signature = [] if options.output == STANDARD_STREAM else [options.output + ".json"]
-    return [*signature, *filter(None, [options.new_ini])]
+def _small_files(options: ScoringOptions, signature: bytes = b"", ini: bytes = b"") -> dict[str, bytes]:
+    """Signature and ini by name, as far as they are wanted."""
+    files = {} if options.output == STANDARD_STREAM else {f"{options.output}.json": signature}
+    return files | ({options.new_ini: ini} if options.new_ini else {})
 
 
 def _save(
