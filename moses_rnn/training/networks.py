@@ -572,7 +572,7 @@ RUN: Options = {
     "device": "cpu",
     "threads": None,  # one for each core
     "restart": False,
-    "quiet": True,  # whether the paper's preset, if it is too slow here, is left unmentioned
+    "quiet": True,  # what a command shows
 }
 # what is learned, likewise
 MATERIALS: dict[str, Options] = {

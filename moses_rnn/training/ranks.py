@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -29,19 +29,11 @@ from moses_rnn.errors import MosesRnnError, Stopped
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Figures = TypeVar("Figures", bound=tuple[float, ...])
 ROWS = 64  # of a minibatch for each thread: with fewer, products are smaller than they are fast
 NATIVE_ROWS = 16  # the same for the native core, whose products are packed with less ado
 PATIENCE = timedelta(minutes=30)  # in an exchange: a rank that compiles or saves lets the others wait
 SECONDS_BETWEEN_LOOKS = 0.1
 FAILURE, IDENTITY = "failure", "identity"  # names in the store
-
-
-class Workers(Protocol):
-    """Whoever shares work that is a list of items with figures for results: threads, of one process or of several."""
-
-    def each(self, work: Callable[[Item], Figures], items: Iterable[Item]) -> list[Figures]:
-        """The figures of all items, in order."""
 
 
 class Threads:
@@ -263,7 +255,7 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0].partition(". ")[0]
 
 
-class AllThreads:
+class AllThreads(Threads):
     """The threads of all ranks, for work that is a list of items with figures for results.
 
     Args:
@@ -274,7 +266,7 @@ class AllThreads:
     def __init__(self, threads: Threads, ranks: Ranks) -> None:
         self._threads, self._ranks = threads, ranks
 
-    def each(self, work: Callable[[Item], Figures], items: Iterable[Item]) -> list[Figures]:
+    def each(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
         """The figures of all items in order, on every rank; a figure has the bits that one process would give it."""
         every, ranks = list(items), self._ranks
         if ranks.size == 1 or not every:
@@ -285,4 +277,4 @@ class AllThreads:
         if mine:
             figures[ranks.rank :: ranks.size] = torch.tensor(mine, dtype=torch.float64)
         ranks.add_up(figures)  # one of the addends is not zero
-        return [cast(Figures, tuple(row)) for row in figures.tolist()]
+        return [tuple(row) for row in figures.tolist()]

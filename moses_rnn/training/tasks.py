@@ -27,7 +27,7 @@ from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, Text, TextCorpus, mix
 from moses_rnn.training.networks import TrainingConfig
-from moses_rnn.training.ranks import Workers
+from moses_rnn.training.ranks import Threads
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its examples, of the minibatches in each group
 
@@ -74,7 +74,7 @@ class Task:
         """What a part of a minibatch costs, for learning; `step` is the number of steps before it."""
 
     @abstractmethod
-    def held_out(self, workers: Workers) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Figures of the held-out examples; the measure's is what counts."""
 
     def describe(self) -> str:
@@ -173,10 +173,10 @@ class PhrasePairs(Task):
         nats = -log_probs.sum()
         return Cost(nats, nats.item(), len(log_probs))
 
-    def held_out(self, workers: Workers) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
         rows = by_length(self.corpus, self.corpus.held_out)
-        costs = workers.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
+        costs = threads.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
         nats, tokens = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
 
@@ -338,11 +338,11 @@ class RankedPairs(Task):
         loss = hinge(right, wrong_scores).sum()
         return Cost(loss, loss.item(), len(rows))
 
-    def held_out(self, workers: Workers) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Of the corruptions of held-out pairs the share that scores at least as much as the pair, and the loss."""
         rows = self.corpus.held_out
         blocks = (rows[first : first + EVALUATION_PAIRS] for first in range(0, len(rows), EVALUATION_PAIRS))
-        costs = workers.each(self._exact_cost, blocks)
+        costs = threads.each(self._exact_cost, blocks)
         wrong, loss = (sum(column) / (CORRUPTIONS * len(rows)) for column in zip(*costs, strict=True))
         return {RANKED_WRONG.key: wrong, "ranked_right": 1 - wrong, RANKED_WRONG.beside: loss}
 
@@ -456,9 +456,9 @@ class NGrams(Task):
         penalty = self._self_normalise * (log_Z**2).sum()
         return Cost(nats + penalty, nats.item(), len(rows))
 
-    def held_out(self, workers: Workers) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Mean cost of a held-out token, words outside the shortlist counted as one; mean |log Z|."""
-        costs = workers.each(self._exact_cost, range(0, len(self._held_out.flat), EVALUATION_ROWS))
+        costs = threads.each(self._exact_cost, range(0, len(self._held_out.flat), EVALUATION_ROWS))
         nats, size, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens, "mean_abs_log_z": size / tokens}
 
@@ -499,9 +499,9 @@ class Sentences(Task):
         nats, tokens = self._nats(self._text, rows, self.drop(step, part))
         return Cost(nats, nats.item(), tokens)
 
-    def held_out(self, workers: Workers) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Mean cost of a held-out token, words outside the shortlist counted as one."""
-        costs = workers.each(self._exact_cost, list(self._held_out.blocks()))
+        costs = threads.each(self._exact_cost, list(self._held_out.blocks()))
         nats, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens}
 

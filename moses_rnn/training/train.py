@@ -20,7 +20,7 @@ from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.cstm import CSTM
-from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig, variant_of
+from moses_rnn.networks.encdec import ENCDEC, SWITCHES, variant_of
 from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_device, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
@@ -29,7 +29,6 @@ from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.scorers.open import Model
-from moses_rnn.training.corpus import Corpus
 from moses_rnn.training.descent import rounds
 from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.materials import (
@@ -281,36 +280,15 @@ def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Ta
         described.append(f"unigram baseline: {unigram:.4f} held-out nats per target token")
     described += describe_partitions(corpus, plan.training)
     described += plan.embeddings.begin(model, corpus.vocabularies)
-    observer.corpus_read([*described, *_advice(plan, corpus)])
+    observer.corpus_read([*described, *_advice(plan.options)])
     return task(model, corpus, plan.training, **plan.preset.learning)
 
 
-def _advice(plan: Plan, corpus: Corpus) -> list[str]:
-    """How long the paper's preset would take here, where "small" was chosen for want of a GPU."""
-    options, device = plan.options, plan.options["device"]
-    unasked = options["quiet"] or options["preset"] or device.startswith("cuda")
-    if unasked or options["architecture"] != "encdec":
+def _advice(options: Options) -> list[str]:
+    """That "small" was chosen for want of a GPU."""
+    if options["preset"] or options["device"].startswith("cuda") or options["architecture"] != "encdec":
         return []
-    expected = _estimate_paper(corpus, device, plan.training.threads)
-    return [
-        "no GPU: taking --preset small. --preset paper would learn about "
-        f"{expected.pairs_per_second:,.0f} pairs/s here: {expected.seconds_of_a_pass / 3600:.1f} hours for each pass "
-        "over this table, of which it needs several"
-    ]
-
-
-def _estimate_paper(corpus: Corpus, device: str, threads: int) -> Estimate:
-    """What the paper's preset would take, with weights of no meaning."""
-    preset = NETWORKS["encdec"].presets["paper"]
-    words = [max(preset.shortlist + 2, len(known)) for known in corpus.vocabularies.values()]
-    with torch.device(device):
-        model = EncDec(EncDecConfig(words[0], words[1], **preset.network), seed=None)
-    for tensor in model.parameters():
-        torch.nn.init.normal_(tensor, std=0.01)
-    precision = choose_precision("auto", device, preset.network["hidden_size"])
-    native = instructions_to_learn(device, precision)
-    training = replace(preset.training, threads=threads, precision=precision, native=native)
-    return estimate(PhrasePairs(model, corpus, training), training, seconds=0.0)
+    return ["no GPU: taking --preset small; --preset paper --estimate says how long the paper's sizes would take here"]
 
 
 def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:

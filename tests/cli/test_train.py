@@ -34,9 +34,9 @@ def test_the_next_command_is_said_and_can_be_run(here):
     assert "RNNInverse" in run(*next_words(again), "--force", cwd=here).stderr
 
 
-def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):
+def test_without_a_preset_and_a_gpu_it_names_the_one_that_it_takes(here):
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--device", "cpu", cwd=here)
-    assert "no GPU: taking --preset small. --preset paper would learn about " in done.stderr
+    assert "no GPU: taking --preset small; --preset paper --estimate says " in done.stderr
 
 
 def test_a_signal_saves_the_state_and_exits_resumable(here):
@@ -88,13 +88,6 @@ def test_a_diverged_training_is_a_failure(here):
     )
     assert "--restart and a lower --learning-rate" in done.stderr
     assert "finished" not in done.stderr
-
-
-def test_a_shortlist_larger_than_the_papers_can_be_estimated(here):
-    words = b"".join(b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(17_000))
-    (here / "wide").write_bytes(words)
-    done = run("train", "wide", *TINY[:-2], "--shortlist", "16000", "--max-epochs", "0.01", "--device", "cpu", cwd=here)
-    assert "would learn about" in done.stderr
 
 
 def test_links_in_the_model_folder_are_not_written_through(here):
