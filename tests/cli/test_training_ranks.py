@@ -15,7 +15,7 @@ import pytest
 from tests.commands import BIN, ROOT, run, settings, start
 from tests.conftest import TINY
 from tests.torchrun import kill_rank, run_ranks, started_ranks
-from tests.training.sentences import write_texts
+from tests.training.small import write_texts
 
 PHRASES = [
     "phrase-table.gz", *TINY, "--preset", "small", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.02",

@@ -25,7 +25,7 @@ from tests.contract.killed import train_until_killed
 from tests.contract.rows import ALL, ROWS
 from tests.contract.training import TRAININGS, after, lines_of, options_of, train, write_material
 from tests.networks.networks import weights_of
-from tests.training.texts import Listener
+from tests.training.small import Listener
 
 
 def name(value):

@@ -7,9 +7,7 @@ import numpy as np
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training import train as trainings
 from tests.contract.rows import ROWS
-from tests.training.sentences import sentence_options
-from tests.training.small import never, phrase_options
-from tests.training.texts import Listener, text_options
+from tests.training.small import Listener, never, phrase_options, sentence_options, text_options
 
 TRAININGS = [(key, training) for key, row in ROWS.items() for training in row.trainings]
 # three epochs of a few steps, with all that a run must remember

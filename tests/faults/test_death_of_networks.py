@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from moses_rnn.training.model_folder import RANDOM
 from tests.commands import settings
-from tests.training.sentences import write_texts
+from tests.training.small import write_texts
 from tests.translation.sentences import saved_model, sentences, text
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])

@@ -81,13 +81,6 @@ def test_one_large_source_is_always_trained_on(tmp_path):
         assert 0 < corpus.statistics.held_out_pairs < 200
 
 
-def test_other_words_are_another_corpus(tmp_path):
-    digests = [
-        build_corpus([(s, t + suffix) for s, t in PAIRS], tmp_path, CorpusConfig()).digest for suffix in (b"", b"x")
-    ]
-    assert digests[0] != digests[1]
-
-
 def test_what_is_left_out_is_counted(tmp_path):
     pairs = [*PAIRS, (b"", b"x"), (b"x", b" "), (b"a b c d", b"x"), (b"x", b"a b c d")]
     corpus = build_corpus(pairs, tmp_path, CorpusConfig(max_length=3))

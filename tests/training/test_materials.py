@@ -1,16 +1,22 @@
-"""What the first rank makes of a corpus is mapped by the others, and leaves no files behind."""
+"""Parallel texts, annotated or not; what the first rank makes of a corpus is mapped by the others."""
+
+import gzip
+import itertools
 
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import FormatError, InputError, Stopped
 from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.scorers.rare_words import KINDS, RareWords
+from moses_rnn.training import materials
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.materials import built_by_first
+from moses_rnn.training.materials import ParallelTexts, SentencePairs, Watch, built_by_first
 from moses_rnn.training.model_folder import MAPPED, ModelFolder
+from moses_rnn.training.networks import choose
 from moses_rnn.training.ranks import ALONE
 from tests.training.pretended_ranks import in_ranks
-from tests.training.small import never
+from tests.training.small import LINES, WATCH, never, sentence_options, write_aligned
 
 
 def build(folder):
@@ -89,3 +95,130 @@ def test_a_folder_that_is_not_shared_is_an_error(tmp_path):
         match="corpus.json: expected what the first process has written there, found: No such file.*\n.*must share",
     ):
         in_ranks(2, lambda ranks: built_by_first(ranks, tmp_path, Elsewhere(), never))
+
+
+def texts(folder, source, target):
+    (folder / "t.en").write_bytes(source)
+    (folder / "t.fr").write_bytes(target)
+    return ParallelTexts.of_prefix(str(folder / "t"), "en", "fr")
+
+
+def read(both):
+    return list(both.pairs(WATCH))
+
+
+def test_lines_are_paired(tmp_path):
+    both = texts(tmp_path, b"a b\r\n\nc", b"x\ny z\n\n")
+    both.check_lengths()
+    assert read(both) == [(b"a b", b"x"), (b"", b"y z"), (b"c", b"")]
+
+
+def test_compressed_texts_are_found(tmp_path):
+    (tmp_path / "t.en.gz").write_bytes(gzip.compress(b"a\n"))
+    (tmp_path / "t.fr").write_bytes(b"x\n")
+    assert read(ParallelTexts.of_prefix(str(tmp_path / "t"), "en", "fr")) == [(b"a", b"x")]
+
+
+@pytest.mark.parametrize(("source", "target"), [(b"a\nb\n", b"x\n"), (b"a\n", b"x\ny\nz\n")])
+def test_texts_of_different_length_are_refused_with_both_counts(tmp_path, source, target):
+    both = texts(tmp_path, source, target)
+    lines = source.count(b"\n"), target.count(b"\n")
+    message = rf"t\.en, .*t\.fr: expected as many lines in both, found {lines[0]} and {lines[1]}"
+    for look in (both.check_lengths, lambda: read(both)):
+        with pytest.raises(InputError, match=message):
+            look()
+
+
+def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(materials, "LINES_AT_ONCE", 2)
+    both, seen = texts(tmp_path, b"a\n" * 5, b"x\n" * 5), []
+    list(both.pairs(Watch(lambda lines, share: seen.append((lines, share)), lambda: False)))
+    assert len(seen) == 3
+    assert seen[-1] == (5, 1.0)
+    with pytest.raises(Stopped, match="run the same command again"):
+        list(both.pairs(Watch(lambda *_: None, lambda: True)))
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    return write_aligned(tmp_path, "train")
+
+
+def build_annotated(prefix, folder, kind="posunk", **changes):
+    """The corpus of some pairs; a dev text is aligned too."""
+    links = {} if kind == "noalign" else {"alignment": str(prefix.with_suffix(".links"))}
+    if "dev" in changes:
+        links["dev_alignment"] = f"{changes['dev']}.links"
+    how = {"rare": kind, "held_out": 1, "min_count": 2, "max_length": 6, **links, **changes}
+    return SentencePairs(choose(sentence_options(prefix, **how)), WATCH).build(folder)
+
+
+def sentences(phrases, vocabulary):
+    places = itertools.pairwise(phrases.ends.tolist())
+    return [b" ".join(vocabulary.words[i] for i in phrases.tokens[begin:end]) for begin, end in places]
+
+
+EXPECTED = {
+    "noalign": (b"the cat <unk>", b"le chat <unk>"),
+    "copyable": (b"the cat <unk1>", b"le chat <unk1>"),
+    "posall": (b"the cat <unk>", b"le <p:0> chat <p:0> <unk> <p:0>"),
+    "posunk": (b"the cat <unk>", b"le chat <unk:0>"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rare_words_are_annotated_and_the_tokens_known(prefix, tmp_path, kind):
+    corpus = build_annotated(prefix, tmp_path / "arrays", kind)
+    rare = RareWords(kind)
+    tokens = len(rare.read_tokens), len(rare.written_tokens)
+    read, written = corpus.source_vocabulary, corpus.target_vocabulary
+    assert read.words[: 2 + tokens[0]] == [b"<unk>", b"</s>", *rare.read_tokens]
+    assert written.words[: 2 + tokens[1]] == [b"<unk>", b"</s>", *rare.written_tokens]
+    assert {*read.words[2 + tokens[0] :]} == {b"the", b"cat", b"dog"}
+    assert {*written.words[2 + tokens[1] :]} == {b"le", b"chat", b"chien"}
+    assert sentences(corpus.source, read)[0] == EXPECTED[kind][0]
+    assert sentences(corpus.target, written)[0] == EXPECTED[kind][1]
+    counts = corpus.statistics
+    assert (counts.pairs, counts.too_long, counts.empty) == (len(LINES), 1, 1)
+    assert (counts.source_words, counts.target_words) == (6, 6)
+
+
+def test_the_other_direction_is_annotated_from_the_other_side(prefix, tmp_path):
+    corpus = build_annotated(prefix, tmp_path / "arrays", inverse=True)
+    assert sentences(corpus.source, corpus.source_vocabulary)[:2] == [b"le chat <unk>", b"le <unk> chien"]
+    assert sentences(corpus.target, corpus.target_vocabulary)[:2] == [b"the cat <unk:0>", b"the dog <unk:-1>"]
+
+
+def test_a_dev_text_is_annotated_by_the_shortlists_of_training(prefix, tmp_path):
+    dev = write_aligned(tmp_path, "dev", [(b"the the", b"le le", b"0-0 1-1"), (b"new dog", b"neuf chien", b"0-0")])
+    corpus = build_annotated(prefix, tmp_path / "arrays", dev=str(dev))
+    held_out = corpus.held_out.tolist()
+    assert [sentences(corpus.target, corpus.target_vocabulary)[i] for i in held_out] == [b"le le", b"<unk:0> chien"]
+
+
+REFUSED = {
+    "a token in the source": (
+        "train.src",
+        b"a <unk> b",
+        "train.src:3: expected no word that is spelled as a token, found",
+    ),
+    "a token in the target": (
+        "train.trg",
+        b"<p:-1>",
+        "train.trg:3: expected no word that is spelled as a token, found",
+    ),
+    "no links": ("train.links", b"0-0 x", "train.links:3: expected links such as 0-0 2-1, found 'x'"),
+    "other words": ("train.links", b"0-0 9-9", "train.links:3: expected links between 2 source and 2 target words"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_annotated_is_named_with_its_line(prefix, tmp_path, case):
+    name, line, message = REFUSED[case]
+    path = tmp_path / name
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = line
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(FormatError) as caught:
+        build_annotated(prefix, tmp_path / "arrays")
+    assert message in str(caught.value)

@@ -14,9 +14,7 @@ from moses_rnn.networks.ranker import RANKER
 from moses_rnn.training.materials import Watch
 from moses_rnn.training.networks import CELLS, NETWORKS, TrainingConfig, UnfitOption, choose, for_optimiser
 from moses_rnn.training.train import plan_of
-from tests.training.sentences import sentence_options
-from tests.training.small import never, phrase_options
-from tests.training.texts import text_options
+from tests.training.small import never, phrase_options, sentence_options, text_options
 
 PRESETS = NETWORKS["encdec"].presets
 NO_SIZES = {"hidden_size": None, "embedding_size": None, "maxout_size": None, "output_rank": None}

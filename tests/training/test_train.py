@@ -17,9 +17,7 @@ from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS
 from moses_rnn.training.train import estimate_training, plan_of, threads_for
-from tests.training.sentences import sentence_options, write_texts
-from tests.training.small import never, phrase_options
-from tests.training.texts import Listener, sentences, text_options
+from tests.training.small import Listener, never, phrase_options, sentence_options, sentences, text_options, write_texts
 
 WATCH = Watch(lambda *_: None, never)
 

@@ -73,14 +73,6 @@ def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
         assert trainer._learning_rate() == pytest.approx(rate)
 
 
-def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
-    train(corpus, tmp_path, max_epochs=1)
-    same, listener = train(corpus, tmp_path, max_epochs=1)
-    assert (same.progress.finished, listener.losses) == ("1 epoch is done", [])
-    more, listener = train(corpus, tmp_path, max_epochs=2)
-    assert len(listener.losses) == more.progress.steps / 2
-
-
 def test_patience_starts_over_when_a_used_budget_is_raised(corpus, tmp_path):
     """A larger budget raises a learning rate that had fallen; what brought no gain before is no reason to end then."""
     still = {"learning_rate": 1e-30, "patience": 3, "cool_down": 0.5, "evaluate_every": 200}
