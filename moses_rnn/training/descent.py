@@ -286,14 +286,6 @@ class Sums(NamedTuple):
     squares: float  # the squared L2 norm of the gradient of its objective
 
 
-class OfParts(NamedTuple):
-    """What a thread has of its parts."""
-
-    nats: float
-    tokens: int
-    gradients: Sequence[Tensor]  # summed, one for each weight
-
-
 class Gradients:
     """Gives the weights of a network the gradients of whole minibatches.
 
@@ -321,9 +313,9 @@ class Gradients:
             clock: of this rank; gives seconds.
         """
         worked = self._threads.each(lambda parts: self._learn(parts, rows, step), self._shares(len(rows)))
-        mine = sum(of_thread.nats for of_thread in worked), sum(of_thread.tokens for of_thread in worked)
+        mine = sum(nats for nats, _, _ in worked), sum(tokens for _, tokens, _ in worked)
         nats, tokens, seconds = self._ranks.sums([*mine, clock() if self._ranks.leads else 0.0])
-        gradients = [of_thread.gradients for of_thread in worked]
+        gradients = [summed for _, _, summed in worked]
         squares = self._threads.each(lambda places: self._add_up(gradients, places), self.places)
         if self._common is not None:
             self._ranks.add_up(self._common)
@@ -336,8 +328,8 @@ class Gradients:
         shares = (list(mine[i :: self._threads.count]) for i in range(self._threads.count))
         return [share for share in shares if share]
 
-    def _learn(self, parts: list[int], rows: Positions, step: int) -> OfParts:
-        """Costs and gradients of some parts, one after the other."""
+    def _learn(self, parts: list[int], rows: Positions, step: int) -> tuple[float, int, Sequence[Tensor]]:
+        """Nats, tokens and gradients, one for each weight, summed over some parts, one after the other."""
         nats, tokens, added = 0.0, 0, None
         for part in parts:
             cost = self._task.cost(rows[part :: self._parts], step, part)
@@ -346,7 +338,7 @@ class Gradients:
             nats, tokens = nats + cost.nats, tokens + cost.tokens
             added = gradients if added is None else torch._foreach_add(added, gradients)
         assert added is not None
-        return OfParts(nats, tokens, added)
+        return nats, tokens, added
 
     def _add_up(self, gradients: list[Sequence[Tensor]], places: list[int]) -> float:
         """Give some weights the sum of all threads' gradients; returns its squared L2 norm, if it is that of all."""

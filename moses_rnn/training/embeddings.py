@@ -6,13 +6,14 @@ After Mikolov's word2vec (2013), which writes ``rows width`` first; others, such
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import find_input, read_blocks, read_lines
@@ -23,13 +24,6 @@ from moses_rnn.training.networks import Options
 
 Vector = list[float]
 MOST_DIGITS = 19  # of a number of rows
-
-
-class Header(NamedTuple):
-    """What the first line may say."""
-
-    rows: int
-    width: int
 
 
 def read_embeddings(
@@ -49,12 +43,11 @@ def read_embeddings(
         FormatError: a line is not a word and as many finite numbers, a word comes twice, or there are not as many rows
             as the first line says.
     """
-    header: Header | None = None
+    promised: int | None = None
     before: set[bytes] = set()
     for number, line in enumerate(lines, 1):
         fields = words(line.rstrip(b"\r\n"))
-        if number == 1 and (header := _header(fields, width)):
-            _check_width(header.width, width, name)
+        if number == 1 and (promised := _rows_promised(fields, width, name)) is not None:
             continue
         word, row = _row(fields, name, number, width)
         if word in before:
@@ -62,24 +55,23 @@ def read_embeddings(
         before.add(word)
         if word in wanted:
             yield word, row
-    expected = header.rows if header else max(len(before), 1)
-    if len(before) != expected:
-        what = f"{expected:,} rows, as its first line says" if header else f"rows of a word and {width} numbers"
-        raise FormatError(name, None, what, f"{len(before):,}")
+    if promised is None and not before:
+        raise FormatError(name, None, f"rows of a word and {width} numbers", "0")
+    if promised not in (None, len(before)):
+        raise FormatError(name, None, f"{promised:,} rows, as its first line says", f"{len(before):,}")
 
 
-def _header(fields: Sequence[bytes], width: int) -> Header | None:
-    """The first line, if it is one; of two whole numbers that may be a word and its number, too."""
+def _rows_promised(fields: Sequence[bytes], width: int, name: str) -> int | None:
+    """How many rows the first line says, if it is no row; two whole numbers may be a word and its number, too."""
     if len(fields) != 2 or not all(field.isdigit() and len(field) < MOST_DIGITS for field in fields):
         return None
-    header = Header(*map(int, fields))
-    return None if width == 1 != header.width else header
-
-
-def _check_width(given: int, width: int, name: str) -> None:
-    if given != width:
-        advice = f"--embedding-size {given} makes a network for them." if given else ""
-        raise FormatError(name, 1, f"{width} numbers for each word, the network's embedding size", f"{given}", advice)
+    rows, given = map(int, fields)
+    if given == width:
+        return rows
+    if width == 1:
+        return None
+    advice = f"--embedding-size {given} makes a network for them." if given else ""
+    raise FormatError(name, 1, f"{width} numbers for each word, the network's embedding size", f"{given}", advice)
 
 
 def _row(fields: Sequence[bytes], name: str, number: int, width: int) -> tuple[bytes, Vector]:
@@ -164,7 +156,7 @@ class GivenEmbeddings:
             embedding, vocabulary = model.embeddings[side], vocabularies[side]
             rows = _take(embedding, vocabulary, path)
             if self.frozen:
-                freeze(embedding, rows)
+                embedding.register_hook(functools.partial(_without, rows))  # type: ignore[no-untyped-call]
             every = len(vocabulary) - END_ID - 1
             kept = ", not learned" if self.frozen else ""
             lines.append(
@@ -184,13 +176,8 @@ def _take(embedding: Tensor, vocabulary: Vocabulary, path: str) -> Tensor:
     return torch.tensor(taken, dtype=torch.int64, device=embedding.device)
 
 
-def freeze(embedding: nn.Parameter, rows: Tensor) -> None:
-    """Have the gradient of some rows be zero from now on."""
-
-    def without(gradient: Tensor) -> Tensor:
-        return gradient.index_fill(0, rows, 0.0)
-
-    embedding.register_hook(without)  # type: ignore[no-untyped-call]
+def _without(rows: Tensor, gradient: Tensor) -> Tensor:
+    return gradient.index_fill(0, rows, 0.0)
 
 
 def _sha256(path: str) -> str:
