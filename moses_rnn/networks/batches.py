@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from torch import Tensor
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 Lengths = npt.NDArray[np.int64]
+Parts = TypeVar("Parts")  # a tensor, or tuples or lists of them
 
 
 @dataclass(frozen=True)
@@ -95,3 +97,14 @@ def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
     place = np.empty(len(rows), np.int64)
     place[order] = np.cumsum(new) - 1
     return ordered[new], place
+
+
+def take_rows(parts: Parts, rows: Tensor | slice) -> Parts:
+    """The same rows of a tensor, or of all tensors in tuples of them: a slice, or chosen ones, repeated at will."""
+    given: Any = parts
+    if isinstance(given, Tensor):
+        taken: Any = given[rows] if isinstance(rows, slice) else given.index_select(0, rows)
+    else:
+        each = [take_rows(part, rows) for part in given]
+        taken = type(given)(*each) if hasattr(given, "_fields") else type(given)(each)
+    return cast("Parts", taken)

@@ -254,10 +254,6 @@ class CellPrefixes(NamedTuple):
     e: Tensor  # e(y_{t-1}), zeros before the first word; E
     state: Tensor  # h'_t, with m'_t beside it in an LSTM; H or 2H
 
-    def take(self, rows: slice) -> CellPrefixes:
-        """Some of them."""
-        return CellPrefixes(*(tensor[rows] for tensor in self))
-
 
 class SteppedCell:
     """A side's steps, word by word.

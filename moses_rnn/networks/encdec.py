@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.native import PRECISIONS, NativeCore
-from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size, unset
 from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
@@ -129,7 +129,7 @@ class EncDec(TranslationNetwork):
     ) -> Tensor:
         """Score every target word by log p(y_t | y_<t, e); `drop` is for embeddings and maxout."""
         dtype = product_dtype or self.decoder.V.dtype
-        terms = self.decoder.terms(self.encoder(sources, dtype, drop), dtype).take(source_of)
+        terms = take_rows(self.decoder.terms(self.encoder(sources, dtype, drop), dtype), source_of)
         projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)
         output = self.decoder.G_l, self.decoder.b_G
         return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
@@ -195,10 +195,6 @@ class Terms(NamedTuple):
     gates: Tensor  # C_z c + b'_z and C_r c + b'_r; 2H
     Cc: Tensor  # H
     O_cc: Tensor  # O_c c + b_O; 2M
-
-    def take(self, rows: Tensor) -> Terms:
-        """The same for chosen rows, repeated at will."""
-        return Terms(*(tensor.index_select(0, rows) for tensor in self))
 
 
 class Decoder(GatedStep):
@@ -320,10 +316,6 @@ class EncDecPrefixes(NamedTuple):
     sources: Tensor  # row of each one's source among the terms
     eh: Tensor  # e(y_{t-1}), zeros before the first word, beside h'_t, in the type of products; E + H
     h: Tensor  # h'_t; H
-
-    def take(self, rows: slice) -> EncDecPrefixes:
-        """Some of them."""
-        return EncDecPrefixes(*(tensor[rows] for tensor in self))
 
 
 class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):

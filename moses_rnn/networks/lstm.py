@@ -43,10 +43,6 @@ class State(NamedTuple):
     h: Tensor  # H
     m: Tensor  # the memory; H
 
-    def take(self, rows: Tensor) -> State:
-        """The same for chosen rows, repeated at will."""
-        return State(self.h.index_select(0, rows), self.m.index_select(0, rows))
-
 
 class Lstm(nn.Module):
     """A layer with inputs a_t, hidden states h_t and memories m_t (Graves 2013, equations 7 to 11).

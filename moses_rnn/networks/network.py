@@ -193,20 +193,12 @@ class Unread(NamedTuple):
 
     rows: Tensor  # sources × 0
 
-    def take(self, rows: Tensor) -> Unread:
-        """The same for chosen rows, repeated at will."""
-        return Unread(self.rows.index_select(0, rows))
-
 
 class WordPrefixes(NamedTuple):
     """Beginnings of sentences; a row each."""
 
     sources: Tensor  # row of each one's source, of which nothing is read
     state: Tensor  # that predicts the word after each; numbers of the network's own choice
-
-    def take(self, rows: slice) -> WordPrefixes:
-        """Some of them."""
-        return WordPrefixes(*(tensor[rows] for tensor in self))
 
 
 class WordStepper(NetworkStepper[Unread, WordPrefixes]):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
@@ -118,10 +118,6 @@ class Annotations(NamedTuple):
     h: Tensor  # h_j = [→h_j ; ←h_j]; sources × N × 2H
     Uh: Tensor  # U_a h_j; sources × N × A
     present: Tensor  # whether a source has a word there; sources × N
-
-    def take(self, rows: Tensor) -> Annotations:
-        """The same for chosen rows, repeated at will."""
-        return Annotations(*(tensor.index_select(0, rows) for tensor in self))
 
     def first(self, rows: int) -> Annotations:
         """Those of the first rows."""
@@ -225,7 +221,7 @@ class RnnSearch(TranslationNetwork):
     ) -> Tensor:
         """Score every target word by log p(y_i | y_<i, x); `drop` is for embeddings and maxout."""
         dtype = product_dtype or self.decoder.U.dtype
-        terms = self.read(sources, dtype, drop).take(source_of)
+        terms = take_rows(self.read(sources, dtype, drop), source_of)
         nodes = self.decoder.nodes(terms, targets, self.align, dtype, drop)
         projected = self.decoder.read_out(nodes, dtype, drop)
         output = self.decoder.output, self.decoder.b_G
@@ -245,10 +241,6 @@ class SearchTerms(NamedTuple):
 
     annotations: Annotations
     s_0: Tensor  # H
-
-    def take(self, rows: Tensor) -> SearchTerms:
-        """The same for chosen rows, repeated at will."""
-        return SearchTerms(self.annotations.take(rows), self.s_0.index_select(0, rows))
 
 
 class SearchNodes(NamedTuple):
@@ -391,10 +383,6 @@ class SearchPrefixes(NamedTuple):
     s: Tensor  # s_i, or s_{i-1} where the state is updated after the word; H
     c: Tensor  # c_i; 2H
     alpha: Tensor  # that c_i is made by; longest N
-
-    def take(self, rows: slice) -> SearchPrefixes:
-        """Some of them."""
-        return SearchPrefixes(*(tensor[rows] for tensor in self))
 
 
 class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.lstm import LstmStack, State, lstm_step
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
@@ -80,7 +80,7 @@ class Seq2Seq(TranslationNetwork):
     ) -> Tensor:
         """Score every target word by log p(y_i | y_<i, x); `drop` is for what each layer reads and for h'^L_i."""
         dtype = product_dtype or self.decoder.G.dtype
-        start = [state.take(source_of) for state in self.encoder(sources, dtype, drop)]
+        start = take_rows(self.encoder(sources, dtype, drop), source_of)
         h = drop(self.decoder(start, targets, dtype, drop))
         output = self.decoder.G, self.decoder.b_G
         return learned_log_probs(h, output, targets.packed(), dtype, self.kernel, sample)
@@ -152,21 +152,12 @@ class Seq2SeqTerms(NamedTuple):
 
     layers: tuple[State, ...]
 
-    def take(self, rows: Tensor) -> Seq2SeqTerms:
-        """The same for chosen rows, repeated at will."""
-        return Seq2SeqTerms(tuple(state.take(rows) for state in self.layers))
-
 
 class Seq2SeqPrefixes(NamedTuple):
     """Beginnings of targets, with the decoder's states that predict the word after each; a row each."""
 
     sources: Tensor  # row of each one's source among the terms
     layers: tuple[State, ...]
-
-    def take(self, rows: slice) -> Seq2SeqPrefixes:
-        """Some of them."""
-        layers = tuple(State(*(tensor[rows] for tensor in state)) for state in self.layers)
-        return Seq2SeqPrefixes(self.sources[rows], layers)
 
 
 class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
@@ -187,8 +178,8 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         last = []
         for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
             states = self._encoder.step(words, states, parents)
-            last.append([state.take(leaves) for state in states])
-            states = tuple(state.take(alive) for state in states)
+            last.append(take_rows(states, leaves))
+            states = take_rows(states, alive)
         layers = tuple(State(*map(torch.cat, zip(*levels, strict=True))) for levels in zip(*last, strict=True))
         return Seq2SeqTerms(layers), sources.leaf_of
 
@@ -234,7 +225,7 @@ class SteppedStack:
         """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
         a, stepped = self._embedding.index_select(0, words), []
         for (WU, b, p), state in zip(self._layers, states, strict=True):
-            h, m = state.take(rows)
+            h, m = take_rows(state, rows)
             sums = linear(torch.cat([a, h.to(a.dtype)], 1), WU).to(h.dtype)
             stepped.append(State(*lstm_step(b, sums, p, m)))
             a = stepped[-1].h.to(a.dtype)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Lengths, take_rows
 from moses_rnn.networks.vocabulary import Ids
 
 CPU = torch.device("cpu")
@@ -20,11 +20,7 @@ LOGITS_AT_ONCE = 1 << 20  # of several states: they stay near the processor
 LOGITS_AT_ONCE_ELSEWHERE = 1 << 24  # on other devices: fewer operations, each longer than its launch
 
 
-class Terms(Protocol):
-    """What depends on the sources alone; a row each."""
-
-    def take(self, rows: Tensor) -> Self:
-        """The same for chosen rows, repeated at will."""
+Terms = tuple[Any, ...]  # what depends on the sources alone: tensors with a row each, or tuples of them
 
 
 class Prefixes(Protocol):
@@ -33,9 +29,6 @@ class Prefixes(Protocol):
     @property
     def sources(self) -> Tensor:
         """The row of each one's source among the terms."""
-
-    def take(self, rows: slice) -> Self:
-        """Some of them."""
 
 
 class NodeBlock(NamedTuple):
@@ -122,7 +115,7 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         """
         parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
         for block, nodes in blocks:
-            log_probs = self.next_log_probs(terms, prefixes.take(block))
+            log_probs = self.next_log_probs(terms, take_rows(prefixes, block))
             parts.append(log_probs[rows[nodes] - block.start, words[nodes]])
         return torch.cat(parts)
 

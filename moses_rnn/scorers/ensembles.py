@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Lengths, take_rows
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
@@ -42,10 +42,6 @@ class EnsembleTerms(NamedTuple):
 
     members: tuple[Any, ...]
 
-    def take(self, rows: Tensor) -> EnsembleTerms:
-        """The same for chosen rows, repeated at will."""
-        return EnsembleTerms(tuple(terms.take(rows) for terms in self.members))
-
 
 class EnsemblePrefixes(NamedTuple):
     """Beginnings of targets, as every member has them."""
@@ -57,10 +53,6 @@ class EnsemblePrefixes(NamedTuple):
         """The row of each one's source among the terms."""
         sources: Tensor = self.members[0].sources
         return sources
-
-    def take(self, rows: slice) -> EnsemblePrefixes:
-        """Some of them."""
-        return EnsemblePrefixes(tuple(prefixes.take(rows) for prefixes in self.members))
 
 
 class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
@@ -84,7 +76,7 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         terms = []
         for stepper, source_ids in self._members:
             of_member, row_of = stepper.read(source_ids[distinct], of_distinct)
-            terms.append(of_member.take(torch.from_numpy(row_of).to(self.device)))
+            terms.append(take_rows(of_member, torch.from_numpy(row_of).to(self.device)))
         return EnsembleTerms(tuple(terms)), leaf_of
 
     def start(self, terms: EnsembleTerms) -> EnsemblePrefixes:

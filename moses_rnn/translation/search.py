@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
+from moses_rnn.networks.batches import take_rows
 from moses_rnn.networks.steps import Columns, Prefixes, SomeTerms, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
@@ -48,7 +49,7 @@ def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) ->
     """The terms of each source; equal ones are read once."""
     ids = np.array([i for source in sources for i in source], dtype=np.int64)
     terms, term_of = stepper.read(ids, np.array([len(source) for source in sources], dtype=np.int64))
-    return terms.take(torch.from_numpy(term_of).to(stepper.device))
+    return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
 
 
 class Writer(ABC):
@@ -159,7 +160,7 @@ class Sampler(Writer):
         """The next word of each sample and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
         for rows in row_blocks(len(prefixes.sources), self._vocabulary_size, self._stepper.device):
-            log_p = self._next_log_probs(terms, prefixes.take(rows))
+            log_p = self._next_log_probs(terms, take_rows(prefixes, rows))
             here = (at >= rows.start) & (at < rows.stop)
             row = at[here] - rows.start
             words[here] = first_above(self._weights(log_p).cumsum(1), row, random[here])
@@ -380,7 +381,7 @@ class BeamSearch(Writer):
         ends, parts = [], []
         count = self._vocabulary_size if columns is None else len(columns.words)
         for rows in row_blocks(len(live.totals), count, self._stepper.device):
-            log_probs = self._next_log_probs(terms, live.prefixes.take(rows), columns)
+            log_probs = self._next_log_probs(terms, take_rows(live.prefixes, rows), columns)
             totals = live.totals[rows, None] + log_probs
             ends.append(totals[:, END_ID].clone())
             totals[:, END_ID] = -torch.inf

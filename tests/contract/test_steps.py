@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.networks.batches import take_rows
 from moses_rnn.networks.steps import Columns, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
@@ -46,10 +47,10 @@ def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
     log_probs = stepper.next_log_probs(terms, prefixes)
     assert log_probs.dtype == torch.float64
     np.testing.assert_allclose(log_probs.exp().sum(1), 1)
-    torch.testing.assert_close(stepper.next_log_probs(terms, prefixes.take(slice(1, 3))), log_probs[1:3])
+    torch.testing.assert_close(stepper.next_log_probs(terms, take_rows(prefixes, slice(1, 3))), log_probs[1:3])
     some = torch.tensor([1, 0, 1])
     starts = stepper.next_log_probs(terms, stepper.start(terms))
-    taken = terms.take(some)
+    taken = take_rows(terms, some)
     torch.testing.assert_close(stepper.next_log_probs(taken, stepper.start(taken)), starts[some])
     rows, words = torch.tensor([0, 0, 2, 3, 3, 4]), torch.tensor([1, 4, 0, 2, 7, 1])  # no word follows the prefix 1
     asked = terms, prefixes, rows, words, node_blocks(rows.numpy(), 5, stepper.vocabulary_size)

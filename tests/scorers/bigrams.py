@@ -43,16 +43,10 @@ class Bigrams(nn.Module):
 class Lengths(NamedTuple):
     words: torch.Tensor  # of each source
 
-    def take(self, rows):
-        return Lengths(self.words[rows])
-
 
 class LastWords(NamedTuple):
     sources: torch.Tensor
     words: torch.Tensor
-
-    def take(self, rows):
-        return LastWords(self.sources[rows], self.words[rows])
 
 
 class BigramStepper(Stepper[Lengths, LastWords]):
