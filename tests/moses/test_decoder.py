@@ -12,20 +12,11 @@ from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.table.phrase_table import parse_table, words
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
+from tests.moses.decoding import decode
 
 CONFIGS = ROOT / "moses_configs"
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SIZES = ["--hidden-size", "32", "--embedding-size", "16"]
-
-
-def decode(moses_root, folder, ini, sentences, *flags):
-    """Run the decoder in the folder of its ini; returns its lines."""
-    done = subprocess.run(
-        [moses_root / "bin" / "moses", "-f", ini, "-threads", "2", *flags],
-        input="".join(sentence + "\n" for sentence in sentences), capture_output=True, text=True, cwd=folder, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.split("\n")[:-1]
 
 
 def one_phrase_features(moses_root, folder, ini, sentences):

@@ -3,7 +3,6 @@
 import gzip
 import math
 import re
-import subprocess
 
 import pytest
 
@@ -12,6 +11,7 @@ from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.table.phrase_table import parse_table, words
 from tests.commands import run
 from tests.conftest import EXAMPLES, TINY
+from tests.moses.decoding import decode
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 ANY = ["--min-log-prob", "-1e9", "--top", "2"]
@@ -48,12 +48,8 @@ def test_the_decoder_uses_new_pairs_with_their_scores(moses_root, extended):
     new = {(line.source.decode(), line.target): words(line.scores) for line in new_lines(extended)}
     assert len(new) > 50
     sources = sorted({source for source, _ in new})
-    command = [moses_root / "bin" / "moses", "-f", "moses.extended.ini", "-n-best-list", "nbest", "200"]
-    done = subprocess.run(
-        [*command, "-include-segmentation-in-n-best"],
-        input="".join(source + "\n" for source in sources), capture_output=True, text=True, cwd=extended, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    flags = ["-n-best-list", "nbest", "200", "-include-segmentation-in-n-best"]
+    decode(moses_root, extended, "moses.extended.ini", sources, *flags)
     seen = 0
     for line in parse_nbest(read_lines(str(extended / "nbest")), "nbest"):
         pair = sources[line.sentence], line.hypothesis

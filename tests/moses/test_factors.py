@@ -1,11 +1,10 @@
 """The real decoder reads the factors that a parse gives words; MOSES_ROOT names a built Moses."""
 
-import subprocess
-
 import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.nmt import rebuild
+from tests.moses.decoding import decode
 
 pytestmark = pytest.mark.moses
 
@@ -53,8 +52,5 @@ def test_a_relation_decides_how_a_word_is_translated(moses_root, tmp_path):
     table = tmp_path / "table"
     table.write_text("".join(f"{source} ||| {target} ||| 1 ||| 0-0\n" for source, target in sorted(TABLE.items())))
     (tmp_path / "moses.ini").write_text(INI.format(path=table))
-    moses = [moses_root / "bin" / "moses", "-f", tmp_path / "moses.ini"]
-    written = subprocess.run(moses, input=done.stdout, capture_output=True, text=True, check=False)
-    assert written.returncode == 0, written.stderr[-2000:]
-    lines = [line.strip() for line in written.stdout.splitlines()]
-    assert lines == ["une scie vit me", "je vit une scie", "barre"]
+    lines = decode(moses_root, tmp_path, "moses.ini", done.stdout.splitlines())
+    assert [line.strip() for line in lines] == ["une scie vit me", "je vit une scie", "barre"]

@@ -10,6 +10,7 @@ import pytest
 from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table, words
 from tests.commands import run
 from tests.conftest import TINY
+from tests.moses.decoding import decode
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SENTENCES, TRANSLATED = 3000, 60
@@ -30,12 +31,6 @@ def with_factors(line):
     return " ".join(f"{word}|{word[-2:]}" for word in line.split(" "))
 
 
-def shell(*command, folder, given=None):
-    done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=folder, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
 @pytest.fixture(scope="module", params=TABLES)
 def system(request, tmp_path_factory, moses_root, multi30k):
     """A system of some kind, its table scored; with the sentences to translate."""
@@ -48,22 +43,19 @@ def system(request, tmp_path_factory, moses_root, multi30k):
     points = lines_of(multi30k / "train.grow-diag-final-and.gz", SENTENCES)
     (folder / "model").mkdir()
     (folder / "model" / "aligned.grow-diag-final-and").write_text("".join(line + "\n" for line in points))
-    shell(
+    command = [
         moses_root / "scripts" / "training" / "train-model.perl", "--root-dir", folder, "--corpus", folder / "train",
         "--f", "en", "--e", "fr", "--alignment", "grow-diag-final-and", "--first-step", "4", "--last-step", "9",
-        "--lm", f"0:5:{multi30k / 'fr.5.arpa.gz'}:8", *options, folder=folder,
-    )  # fmt: skip
+        "--lm", f"0:5:{multi30k / 'fr.5.arpa.gz'}:8", *options,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
     model = folder / "model"
     run("train", name, *TINY, *reading, "--model", "rnn", "--max-epochs", "0.2", "--quiet", cwd=model)
     given = ["--model", "rnn", "--moses-ini", "moses.ini", "-o", "scored.gz", "--allow-misfit", "--quiet"]
     run("score", name, *given, cwd=model)
     sentences = [factored(line) for line in lines_of(multi30k / "val.en.gz", TRANSLATED)]
     return request.param, model, model / name, form, sentences
-
-
-def decode(moses_root, folder, ini, sentences, *flags):
-    given = "".join(sentence + "\n" for sentence in sentences)
-    return shell(moses_root / "bin" / "moses", "-f", ini, "-threads", "2", *flags, folder=folder, given=given)
 
 
 def with_new_weight(text, weight):
@@ -81,11 +73,11 @@ def test_it_is_loaded_and_weight_zero_is_the_baseline(moses_root, system):
     (model / "zero.ini").write_text(with_new_weight(text, 0))
     (model / "strong.ini").write_text(with_new_weight(text, 1.5))
     baseline = decode(moses_root, model, "moses.ini", sentences)
-    assert len(baseline.split("\n")) == TRANSLATED + 1
+    assert len(baseline) == TRANSLATED
     assert decode(moses_root, model, "zero.ini", sentences) == baseline
     strong = decode(moses_root, model, "strong.ini", sentences)
     assert strong != baseline
-    changed = sum(a != b for a, b in zip(strong.split("\n"), baseline.split("\n"), strict=True))
+    changed = sum(a != b for a, b in zip(strong, baseline, strict=True))
     print(f"{kind}: {TRANSLATED} sentences as the baseline with weight 0; {changed} differ with weight 1.5")
 
 

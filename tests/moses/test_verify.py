@@ -13,6 +13,7 @@ import pytest
 from moses_rnn.moses.dictionaries import KINDS
 from tests.commands import program, run
 from tests.conftest import EXAMPLES, TINY
+from tests.moses.decoding import decode
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 
@@ -153,25 +154,19 @@ def real(tmp_path_factory, moses_root, multi30k):
 )
 def test_with_weight_zero_every_kind_translates_as_its_baseline(moses_root, real, kind):
     with gzip.open(real / "val.en.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        sentences = lines.read()
+        sentences = lines.read().split("\n")[:-1]
+    search = "-search-algorithm", "1"
     translations = []
     for table in ("phrase-table.gz", "phrase-table.rnn.gz"):
         ini = f"{kind}.{table}.ini"
         done = run("ini", "moses.tuned.ini", "--table", table, "--type", kind, "--weight", "0", "-o", ini, cwd=real)
         paste_commands(done.stderr, real, moses_root)
-        decoded = subprocess.run(
-            [moses_root / "bin" / "moses", "-f", ini, "-threads", "2", "-search-algorithm", "1"], input=sentences, capture_output=True, text=True, cwd=real, check=False,
-        )  # fmt: skip
-        assert decoded.returncode == 0, decoded.stderr[-2000:]
-        translations.append(decoded.stdout)
-    before, after = (text.split("\n") for text in translations)
-    assert len(before) == len(after) == 1015
-    others = [(source, a, b) for source, a, b in zip(sentences.split("\n"), before, after, strict=True) if a != b]
+        translations.append(decode(moses_root, real, ini, sentences, *search))
+    assert [len(translation) for translation in translations] == [1014, 1014]
+    others = [(source, a, b) for source, a, b in zip(sentences, *translations, strict=True) if a != b]
     for source, *both in others:  # of equal totals, the decoder takes either, in every run anew
-        nbest = subprocess.run(
-            [moses_root / "bin" / "moses", "-f", ini, "-search-algorithm", "1", "-n-best-list", "-", "50"], input=source + "\n", capture_output=True, text=True, cwd=real, check=True,
-        ).stdout  # fmt: skip
-        fields = [line.split(" ||| ") for line in nbest.split("\n") if line.count(" ||| ") >= 3]
+        nbest = decode(moses_root, real, ini, [source], *search, "-n-best-list", "-", "50")
+        fields = [line.split(" ||| ") for line in nbest if line.count(" ||| ") >= 3]
         totals = {hypothesis.strip(): float(total) for _, hypothesis, _, total, *_ in reversed(fields)}
         assert totals[both[0].strip()] == totals[both[1].strip()]
     print(f"{kind}: {1014 - len(others)} sentences byte for byte, {len(others)} of equal totals")
