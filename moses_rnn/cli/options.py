@@ -132,7 +132,7 @@ def training_record(outcome: Outcome, folder: Path, warning: str) -> Mapping[str
         "steps": progress.steps,
         "seconds": round(progress.seconds, 3),
         "best_cost": progress.best,
-        "rival_cost": outcome.rival_cost,
+        "rival_cost": outcome.baseline_cost,
         "unit": outcome.measure.unit,
         "verdict": outcome.verdict.name,
         "verdict_text": str(outcome.verdict),

@@ -106,7 +106,7 @@ def main(*, estimate: bool, as_json: bool, **options: Any) -> None:
         return
     options["model"] = folder = options["model"] or default_model(table, inverse=options["inverse"])
     outcome = run_training(options, _warning)
-    if outcome.progress.best < (outcome.rival_cost or math.inf):  # else it will be refused
+    if outcome.progress.best < (outcome.baseline_cost or math.inf):  # else it will be refused
         say_next(*_next_words(options), quiet=options["quiet"])
     if as_json:
         print_json(training_record(outcome, folder, _warning(outcome)))
@@ -123,7 +123,7 @@ def _next_words(options: Options) -> list[str | Path]:
 
 def _warning(outcome: Outcome) -> str:
     """What is wrong with the model; empty if nothing is."""
-    best, rival, measure = outcome.progress.best, outcome.rival_cost or math.inf, outcome.measure
+    best, rival, measure = outcome.progress.best, outcome.baseline_cost or math.inf, outcome.measure
     if best >= rival:
         return (
             f"{outcome.verdict}: moses-rnn-score will refuse this model; train longer, or with another --learning-rate"

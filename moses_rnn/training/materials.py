@@ -130,7 +130,7 @@ def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
             watch.look(meter, path)
 
 
-def built_by_first(ranks: Ranks, folder: Path, material: Material, should_stop: Callable[[], bool]) -> Any:
+def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_stop: Callable[[], bool]) -> Any:
     """The corpus of a material; the first of several ranks builds it, and all map its files.
 
     Raises:

@@ -14,7 +14,7 @@ DECAY_OF_EXAMPLE = 1e-8
 SUFFICIENT_GAIN = 0.003  # share of the cost of the epoch before
 
 
-class Judged(NamedTuple):
+class Evaluation(NamedTuple):
     """An evaluation."""
 
     epochs: float  # done before it
@@ -26,7 +26,7 @@ class Course(NamedTuple):
 
     examples: int  # done
     epochs: float  # the same, in passes
-    judged: Sequence[Judged]
+    judged: Sequence[Evaluation]
     decay: float = 1.0  # of `plateau`, for each evaluation without gain
 
 
@@ -37,7 +37,7 @@ class Schedule(NamedTuple):
     end: Callable[[Course], str]  # why training ends now; empty: it continues
 
 
-def _goes_on(_course: Course) -> str:
+def _continue_always(_course: Course) -> str:
     return ""
 
 
@@ -76,7 +76,7 @@ def newbob_end(course: Course) -> str:
     return f"two epochs gained less than {SUFFICIENT_GAIN:.1%} of the held-out cost" if poor > 1 else ""
 
 
-def _by_epochs(judged: Sequence[Judged]) -> list[float]:
+def _by_epochs(judged: Sequence[Evaluation]) -> list[float]:
     """The first cost after each end of an epoch: there may be evaluations between."""
     epochs, costs = 0, []
     for evaluation in judged:
@@ -92,8 +92,8 @@ def _poor(nats: Sequence[float]) -> list[int]:
 
 
 SCHEDULES = {
-    "plateau": Schedule(plateau, _goes_on),
-    "half-epochs": Schedule(half_epochs, _goes_on),
-    "inverse-time": Schedule(inverse_time, _goes_on),
+    "plateau": Schedule(plateau, _continue_always),
+    "half-epochs": Schedule(half_epochs, _continue_always),
+    "inverse-time": Schedule(inverse_time, _continue_always),
     "newbob": Schedule(newbob, newbob_end),
 }

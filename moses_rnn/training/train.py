@@ -37,7 +37,7 @@ from moses_rnn.training.materials import (
     TablePairs,
     TextLines,
     Watch,
-    built_by_first,
+    build_on_first_rank,
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
@@ -79,14 +79,14 @@ class Outcome(NamedTuple):
     """What has become of a run."""
 
     progress: Progress  # its `finished` is empty when the run was stopped
-    rival_cost: float | None  # what a unigram model of the targets costs, say
+    baseline_cost: float | None  # what a unigram model of the targets costs, say
     measure: Measure = NATS
     unit: str = "pairs"  # what its examples are
 
     @property
     def verdict(self) -> Verdict:
         """What its held-out costs say of it."""
-        return verdict(self.progress.history, self.rival_cost, self.measure)
+        return verdict(self.progress.history, self.baseline_cost, self.measure)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def train(
     plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
     with ModelFolder(Path(model), plan.learner.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
         folder.check_choices(plan.choices)
-        corpus = built_by_first(ranks, folder.arrays, pairs, should_stop)
+        corpus = build_on_first_rank(ranks, folder.arrays, pairs, should_stop)
         task = begin(plan, pairs, corpus, observer)
         folder.checkpoint = Model(
             plan.learner.kind,

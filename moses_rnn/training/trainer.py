@@ -19,7 +19,7 @@ from moses_rnn.training.descent import OPTIMISERS, Average, Gradients
 from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks, Threads
-from moses_rnn.training.schedules import SCHEDULES, Course, Judged
+from moses_rnn.training.schedules import SCHEDULES, Course, Evaluation
 from moses_rnn.training.tasks import Task
 
 HOPELESS = 10  # steps in a row without a finite gradient
@@ -82,11 +82,11 @@ class Trainer:
         self._gradients = Gradients(task, config, self._threads, ranks)
         self._average = Average(self.model, config.averaging)
 
-    def run(self, kept: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
+    def run(self, folder: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
         """Train until a limit is reached or `should_stop` says so; the state is saved either way.
 
         Args:
-            kept: where state, log and best weights are kept; a run that was stopped there is continued.
+            folder: where state, log and best weights are kept; a run that was stopped there is continued.
             observer: follows every step and evaluation.
             should_stop: called after every step; when true the run can be continued later.
 
@@ -96,27 +96,27 @@ class Trainer:
             PeerFailed: another rank is gone; what was learned is saved.
         """
         progress = self.progress
-        self.resumed = kept.restore(self._state())
+        self.resumed = folder.restore(self._state())
         self.ranks.compare(self._what_ranks_share())
         observer.starting(self)
         self._started = time.monotonic() - progress.seconds
         self._look_at_limits_again()
         if not self.resumed:
-            self._save(kept)  # so that a checkpoint never stands without the state it came from
+            self._save(folder)  # so that a checkpoint never stands without the state it came from
         while not progress.finished:
             for batch in self.task.batches(progress.epoch, progress.batch):
-                with self._saving_if_deserted(kept):
+                with self._saving_if_deserted(folder):
                     loss = self.learn(batch)
                 observer.stepped(self, loss)
                 if self._is_evaluation_due():
-                    self._evaluate(kept, observer)
-                with self._saving_if_deserted(kept):
+                    self._evaluate(folder, observer)
+                with self._saving_if_deserted(folder):
                     stopping = self.ranks.any(should_stop())
                 if progress.finished or stopping:
-                    self._save(kept)
+                    self._save(folder)
                     return progress
                 if time.monotonic() - self._saved > 60 * self.config.save_minutes:
-                    self._save(kept)
+                    self._save(folder)
             progress.epoch, progress.batch = progress.epoch + 1, 0
         return progress
 
@@ -129,17 +129,17 @@ class Trainer:
         parts = {"threads": self.config.threads, "accumulate": self.config.accumulate}
         return {**self._state().identity, **parts, "steps": self.progress.steps, "device": device}
 
-    def _save(self, kept: ModelFolder) -> None:
-        kept.save(self._state())
+    def _save(self, folder: ModelFolder) -> None:
+        folder.save(self._state())
         self._saved = time.monotonic()
 
     @contextlib.contextmanager
-    def _saving_if_deserted(self, kept: ModelFolder) -> Iterator[None]:
+    def _saving_if_deserted(self, folder: ModelFolder) -> Iterator[None]:
         """Between two steps, of which the second has changed nothing yet when another rank turns out to be gone."""
         try:
             yield
         except PeerFailed:
-            self._save(kept)
+            self._save(folder)
             raise
 
     def _look_at_limits_again(self) -> None:
@@ -195,7 +195,8 @@ class Trainer:
         """What schedules look at."""
         progress, of_epoch = self.progress, self.task.examples
         judged = [
-            Judged(figures[self.task.unit] / of_epoch, figures[self.task.measure.key]) for figures in progress.history
+            Evaluation(figures[self.task.unit] / of_epoch, figures[self.task.measure.key])
+            for figures in progress.history
         ]
         return Course(progress.examples, progress.examples / of_epoch, judged, self.config.decay_on_plateau)
 
@@ -225,12 +226,12 @@ class Trainer:
             return f"{self.config.patience} {NO_GAIN}"
         return SCHEDULES[self.config.schedule].end(self._course())
 
-    def _evaluate(self, kept: ModelFolder, observer: Observer) -> None:
+    def _evaluate(self, folder: ModelFolder, observer: Observer) -> None:
         with self._average.in_place(self.progress.steps):
             is_best = self._judge()
-            kept.record(self.progress, is_best=is_best)
+            folder.record(self.progress, is_best=is_best)
             observer.evaluated(self, is_best)
-        self._save(kept)
+        self._save(folder)
 
     def _judge(self) -> bool:
         """Score the held-out examples; whether these are the best weights so far."""

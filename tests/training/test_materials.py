@@ -11,7 +11,7 @@ from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training import materials
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.materials import ParallelTexts, SentencePairs, Watch, built_by_first
+from moses_rnn.training.materials import ParallelTexts, SentencePairs, Watch, build_on_first_rank
 from moses_rnn.training.model_folder import MAPPED, ModelFolder
 from moses_rnn.training.networks import choose
 from moses_rnn.training.ranks import ALONE
@@ -51,7 +51,7 @@ def names(folder):
 def test_every_rank_has_the_corpus_of_the_first(tmp_path):
     material = Material()
     (tmp_path / "training.npy").symlink_to(tmp_path / "victim")
-    corpora = in_ranks(3, lambda ranks: built_by_first(ranks, tmp_path, material, never))
+    corpora = in_ranks(3, lambda ranks: build_on_first_rank(ranks, tmp_path, material, never))
     (made,) = material.built
     for corpus in corpora:
         for mapped, array in zip(arrays(corpus), arrays(made), strict=True):
@@ -66,7 +66,7 @@ def test_every_rank_has_the_corpus_of_the_first(tmp_path):
 
 def test_alone_only_the_words_ids_are_written(tmp_path):
     material = Material()
-    assert built_by_first(ALONE, tmp_path, material, never) is material.built[0]
+    assert build_on_first_rank(ALONE, tmp_path, material, never) is material.built[0]
     assert not set(MAPPED) & names(tmp_path)
 
 
@@ -74,7 +74,7 @@ def test_the_files_stay_until_the_end(tmp_path):
     material = Material()
 
     def run(ranks):
-        return built_by_first(ranks, kept.arrays, material, never)
+        return build_on_first_rank(ranks, kept.arrays, material, never)
 
     with ModelFolder(tmp_path / "model", ENCDEC) as kept:
         in_ranks(2, run)
@@ -94,7 +94,7 @@ def test_a_folder_that_is_not_shared_is_an_error(tmp_path):
         InputError,
         match="corpus.json: expected what the first process has written there, found: No such file.*\n.*must share",
     ):
-        in_ranks(2, lambda ranks: built_by_first(ranks, tmp_path, Elsewhere(), never))
+        in_ranks(2, lambda ranks: build_on_first_rank(ranks, tmp_path, Elsewhere(), never))
 
 
 def texts(folder, source, target):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from moses_rnn.training.schedules import SCHEDULES, Course, Judged
+from moses_rnn.training.schedules import SCHEDULES, Course, Evaluation
 
 
 def course(examples=0, epochs=0.0, judged=(), decay=0.5):
-    return Course(examples, epochs, [Judged(*evaluation) for evaluation in judged], decay)
+    return Course(examples, epochs, [Evaluation(*evaluation) for evaluation in judged], decay)
 
 
 def after_epochs(*nats):
