@@ -79,6 +79,12 @@ LongPhrases = Annotated[
         choices=("refuse", "floor"),
     ),
 ]
+ModelBeside = Annotated[
+    Path | None,
+    Option(
+        "Model folder [default: the one beside PHRASE_TABLE, as moses-rnn-train puts it]", "--model", metavar="FOLDER"
+    ),
+]
 ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER")]
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
 Output = Annotated[str, Option("Compressed if its suffix says so", "-o --output")]
@@ -86,6 +92,7 @@ Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
 OneShard = Annotated[
     Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
 ]
+QuietSummary = Annotated[bool, Option("No summary and no progress on stderr", "-q --quiet")]
 Ray = Annotated[
     str | None,
     Option(

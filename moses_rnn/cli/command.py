@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import FrameType, NoneType
-from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -24,10 +24,9 @@ from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
-from moses_rnn.options import FIRST_SECTION, Argument, Option, Resume, Section, Threads
+from moses_rnn.options import FIRST_SECTION, Argument, Option, Section, Threads
 
 P = ParamSpec("P")
-Request = TypeVar("Request")
 STOPPED = Stopped.exit_code
 MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
@@ -43,27 +42,6 @@ CONTEXT = {
     "max_content_width": 100,
     "token_normalize_func": lambda word: AMERICAN.get(word, word),
 }
-
-
-def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
-    """Hand a command that click's decorators make its options as one record; see `command` for less to write.
-
-    An option without a field of its name, and a field without an option, is a TypeError whenever the command is called,
-    and tests/cli/test_command.py finds it without a call.
-
-    Args:
-        request: the dataclass.
-    """
-
-    def decorate(command: Callable[[Request], None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def with_request(**options: Any) -> None:
-            command(request(**options))
-
-        vars(with_request)["request"] = request  # for the test that compares names
-        return with_request
-
-    return decorate
 
 
 class FiniteFloat(click.FloatRange):
@@ -195,13 +173,12 @@ def _click_type(kind: Any, option: Option) -> Any:
         return _reading(option.parse)
     if option.choices or get_origin(kind) is Literal:
         return click.Choice(option.choices or get_args(kind))
-    if kind is Path:
-        return click.Path(path_type=Path)
-    if kind is float:
-        return FiniteFloat(option.min, option.max, min_open=option.min_open)
+    if get_origin(kind) is tuple:
+        return tuple(_click_type(one, option) for one in get_args(kind))
     if kind is int and (option.min, option.max) != (None, None):
         return click.IntRange(option.min, option.max)  # type: ignore[arg-type]
-    return kind
+    numbers = FiniteFloat(option.min, option.max, min_open=option.min_open)
+    return {Path: click.Path(path_type=Path), float: numbers}.get(kind, kind)
 
 
 def _reading(parse: Callable[[str], object]) -> Callable[[str], object]:
@@ -227,7 +204,6 @@ def option_of(name: str, declared: Any, default: Any = None) -> Callable[[Any], 
 
 
 threads_option = option_of("threads", Threads)
-resume_option = option_of("resume", Resume, False)
 
 
 def model_option(*name: str, text: str = "Model folder", **how: Any) -> Callable[[Any], Any]:

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import (
-    CONTEXT,
-    FiniteFloat,
-    Program,
     check_inputs,
     choose_device,
+    command,
     end_cleanly_on_sigterm,
     print_err,
     print_out,
-    reports_errors,
-    takes,
-    threads_option,
 )
-from moses_rnn.cli.options import choose_model, model_beside_option, sound_signature
+from moses_rnn.cli.options import choose_model, sound_signature
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest
 
@@ -44,60 +39,18 @@ line, 3 table, text, model or ini rejected.
 """
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("phrase_table")
-@model_beside_option
-@click.option("-o", "--output", help="New table [default: PHRASE_TABLE's name + .extended.gz]")
-@click.option(
-    "--fewer-than", type=click.IntRange(2, 1000), help="Extend the table's sources that have fewer targets than that"
-)
-@click.option(
-    "--text", help="Extend phrases of this text that the table lacks, a sentence a line; as the table's words"
-)
-@click.option("--longest", type=click.IntRange(1), default=7, show_default=True, help="Words of a source")
-@click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="New targets of a source, at most")
-@click.option(
-    "--min-log-prob",
-    type=FiniteFloat(max=0),
-    default=-0.7,
-    show_default=True,
-    help="Least log p(target | source), natural, with the end symbols of both sides",
-)
-@click.option(
-    "--inverse-model",
-    type=click.Path(path_type=Path),
-    help="A model of moses-rnn-train --inverse, for p(source | target)",
-)
-@click.option(
-    "--provenance",
-    type=click.Choice(["none", "column"]),
-    default="none",
-    show_default=True,
-    help="Add a column of exp(1) on new lines and exp(0) on the others, a feature of 1 and 0",
-)
-@click.option("--moses-ini", help="Also write moses.extended.ini beside the new table, made from this ini")
-@click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@threads_option
-@click.option("--force", is_flag=True, help="Replace existing outputs")
-@click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
-@reports_errors
-@takes(ExtensionRequest)
+@command(EPILOG)
 def main(request: ExtensionRequest) -> None:
     """Extend a Moses PHRASE_TABLE by phrase pairs that a network proposes."""
     _check_options(request)
     folder = choose_model(request.model, request.phrase_table)
     check_inputs(request.phrase_table, folder, request.text, request.inverse_model, request.moses_ini)
     end_cleanly_on_sigterm()
-    import torch
-
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.checks import unit_warnings
     from moses_rnn.translation.extend import extend
 
-    if request.threads:
-        torch.set_num_threads(request.threads)
-    request = replace(request, device=choose_device(request.device))
+    request = replace(request, device=choose_device(request.device, request.threads))
     models = [_open(folder, "source-to-target", request)]
     if request.inverse_model:
         models.append(_open(request.inverse_model, "target-to-source", request))

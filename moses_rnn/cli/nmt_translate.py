@@ -9,21 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    STOPPED,
-    Program,
-    StopRequest,
-    check_inputs,
-    model_option,
-    print_err,
-    reports_errors,
-    resume_option,
-    takes,
-)
-from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
-from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.translation.options import RULES, WITH_LEXICON, TranslationRequest
+from moses_rnn.cli.command import STOPPED, StopRequest, check_inputs, choose_device, command, print_err
+from moses_rnn.cli.options import warn_of_unit
+from moses_rnn.translation.options import WITH_LEXICON, TranslationRequest
 
 if TYPE_CHECKING:
     from moses_rnn.moses.lexicon import Lexicon
@@ -46,46 +34,7 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 """
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("input", default=STANDARD_STREAM)
-@model_option("models", multiple=True, required=True, text="Model folder; repeat it for several together")
-@click.option("--beam", type=click.IntRange(1), default=12, show_default=True, help="Width of the search; 1 is greedy")
-@click.option(
-    "--length-score",
-    type=click.Choice(["sum", "mean"]),
-    default="sum",
-    show_default=True,
-    help="What decides: log p, or log p per word, searched as RNNsearch's released code does",
-)
-@click.option(
-    "--unknown",
-    type=click.Choice(RULES),
-    help="What an unknown word becomes: no: <unk>; never: the likeliest known word; copy: the source word that the "
-    "network looked at, or points to; dictionary: that word's translation by --dictionary; lowercase: the same of "
-    "lower-case words alone [default: no; of a model that was trained with --rare, dictionary or without one copy]",
-)
-@click.option("--dictionary", metavar="FILE", help="Translations of words: lines of source target p(target | source)")
-@click.option(
-    "--candidates",
-    type=(click.IntRange(0), click.IntRange(0)),
-    metavar="K L",
-    help="Write only the K most frequent words and the L likeliest translations of each source word",
-)
-@click.option(
-    "--n-best", type=(click.IntRange(1), str), metavar="K FILE", help="Write the K best of each line, as Moses does"
-)
-@click.option("--alignments", metavar="FILE", help="Write where a network with attention looked; JSON lines")
-@click.option(
-    "--max-words-factor",
-    type=click.IntRange(1),
-    default=3,
-    show_default=True,
-    help="Longest translation, in words for each source word and its end symbol",
-)
-@resume_option
-@text_options
-@reports_errors
-@takes(TranslationRequest)
+@command(EPILOG)
 def translate(request: TranslationRequest) -> None:
     """Translate the lines of INPUT, or of stdin, by a network alone, or by several together."""
     _check_options(request)
@@ -96,7 +45,7 @@ def translate(request: TranslationRequest) -> None:
     from moses_rnn.translation.run import translate_text
     from moses_rnn.translation.translate import rule_of
 
-    request = replace(request, device=choose_compute(request.device, request.threads).device)
+    request = replace(request, device=choose_device(request.device, request.threads))
     model = open_writer(request.models)
     if lexicon and not request.candidates and rule_of(model, request.unknown, lexicon) not in WITH_LEXICON:
         raise click.UsageError("--dictionary is for --unknown dictionary or lowercase, or for --candidates")

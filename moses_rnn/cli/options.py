@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from moses_rnn.cli.command import model_option, option_of, print_err
+from moses_rnn.cli.command import option_of, print_err
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import find_input, without_compression_suffix
-from moses_rnn.options import Json, LongPhrases, OneShard, Ray, SourceFactor, TableFormat, TargetFactor
+from moses_rnn.options import Json, SourceFactor, TableFormat, TargetFactor
 from moses_rnn.table.tab_separated import LAYOUTS
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
+    from moses_rnn.scorers.ensembles import Writer
     from moses_rnn.training.train import Outcome
 
 P = ParamSpec("P")
 
 json_option = option_of("as_json", Json, False)
-long_option = option_of("long_phrases", LongPhrases, "refuse")
 pairs_option = option_of("layout", TableFormat, LAYOUTS[0])
 
 
@@ -28,11 +28,6 @@ def factor_options(command: Callable[P, None]) -> Callable[P, None]:
     for name, declared in (("target_factor", TargetFactor), ("source_factor", SourceFactor)):
         command = option_of(name, declared)(command)
     return command
-
-
-model_beside_option = model_option(
-    text="Model folder [default: the one beside PHRASE_TABLE, as moses-rnn-train puts it]"
-)
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:
@@ -70,13 +65,6 @@ def choose_model(named: Path | None, table: str) -> Path:
     path = find_input(table)
     stem = without_compression_suffix(path)
     return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
-
-
-def pool_options(command: Callable[P, None]) -> Callable[P, None]:
-    """The options that say who works, and at which part."""
-    for name, declared in (("shard", OneShard), ("ray", Ray)):
-        command = option_of(name, declared)(command)
-    return command
 
 
 def sound_signature(table: str) -> dict[str, Any] | None:
@@ -120,6 +108,15 @@ def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
             f"{find_input(second)}: expected as many lines as {find_input(first)} has, {expected:,}, found {found:,}"
         )
     return lines
+
+
+def warn_of_unit(model: Writer) -> None:
+    """Say which networks learned from phrases, if any did."""
+    from moses_rnn.score.checks import unit_warnings
+
+    for member in model.models:
+        for text in unit_warnings(member, on_sentences=True):
+            print_err(f"warning: {text}")
 
 
 def training_record(outcome: Outcome, folder: Path, warning: str) -> Mapping[str, Any]:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from moses_rnn.files.streams import find_input, without_compression_suffix
+from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
+from moses_rnn.options import (
+    Device,
+    Force,
+    ModelBeside,
+    Option,
+    Output,
+    QuietSummary,
+    Resume,
+    Threads,
+)
 
 # What becomes of a word that a network cannot write
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
@@ -17,22 +27,51 @@ WITH_LEXICON = DICTIONARY, LOWERCASE
 class TranslationRequest:
     """A text to translate, how, and what to write."""
 
-    input: str
-    models: tuple[Path, ...]  # folders
-    beam: int
-    length_score: Literal["sum", "mean"]
-    unknown: str | None  # one of RULES
-    dictionary: str | None
-    candidates: tuple[int, int] | None  # most frequent words, and translations of each source word; None: all
-    n_best: tuple[int, str] | None  # hypotheses of each line, and their file
-    alignments: str | None
-    max_words_factor: int
-    output: str
-    resume: bool
-    device: str
-    threads: int | None
-    force: bool
-    quiet: bool
+    input: str = STANDARD_STREAM
+    models: Annotated[
+        tuple[Path, ...], Option("Model folder; repeat it for several together", "--model", metavar="FOLDER")
+    ]
+    beam: Annotated[int, Option("Width of the search; 1 is greedy", min=1)] = 12
+    length_score: Annotated[
+        Literal["sum", "mean"],
+        Option("What decides: log p, or log p per word, searched as RNNsearch's released code does"),
+    ] = "sum"
+    unknown: Annotated[
+        str | None,
+        Option(
+            "What an unknown word becomes: no: <unk>; never: the likeliest known word; copy: the source word that the "
+            "network looked at, or points to; dictionary: that word's translation by --dictionary; lowercase: the same "
+            "of lower-case words alone [default: no; of a model that was trained with --rare, dictionary or without "
+            "one copy]",
+            choices=RULES,
+        ),
+    ] = None
+    dictionary: Annotated[
+        str | None, Option("Translations of words: lines of source target p(target | source)", metavar="FILE")
+    ] = None
+    candidates: Annotated[
+        tuple[int, int] | None,
+        Option(
+            "Write only the K most frequent words and the L likeliest translations of each source word",
+            metavar="K L",
+            min=0,
+        ),
+    ] = None
+    n_best: Annotated[
+        tuple[int, str] | None, Option("Write the K best of each line, as Moses does", metavar="K FILE", min=1)
+    ] = None
+    alignments: Annotated[
+        str | None, Option("Write where a network with attention looked; JSON lines", metavar="FILE")
+    ] = None
+    max_words_factor: Annotated[
+        int, Option("Longest translation, in words for each source word and its end symbol", min=1)
+    ] = 3
+    resume: Resume = False
+    output: Output = "-"
+    device: Device = "auto"
+    threads: Threads = None
+    force: Force = False
+    quiet: QuietSummary = False
 
     @property
     def text(self) -> str:
@@ -50,21 +89,38 @@ class ExtensionRequest:
     """A table to extend, by which networks, and what to write."""
 
     phrase_table: str
-    model: Path
-    output: str | None
-    fewer_than: int | None  # targets of sources of the table that are extended; None: such are not
-    text: str | None
-    longest: int  # words of a source
-    top: int  # new targets of a source, at most
-    min_log_prob: float
-    inverse_model: Path | None
-    provenance: str
-    moses_ini: str | None
-    allow_misfit: bool
-    device: str
-    threads: int | None
-    force: bool
-    quiet: bool
+    model: ModelBeside = None
+    output: Annotated[str | None, Option("New table [default: PHRASE_TABLE's name + .extended.gz]", "-o --output")] = (
+        None
+    )
+    fewer_than: Annotated[
+        int | None, Option("Extend the table's sources that have fewer targets than that", min=2, max=1000)
+    ] = None
+    text: Annotated[
+        str | None,
+        Option("Extend phrases of this text that the table lacks, a sentence a line; as the table's words"),
+    ] = None
+    longest: Annotated[int, Option("Words of a source", min=1)] = 7
+    top: Annotated[int, Option("New targets of a source, at most", min=1)] = 3
+    min_log_prob: Annotated[
+        float, Option("Least log p(target | source), natural, with the end symbols of both sides", max=0)
+    ] = -0.7
+    inverse_model: Annotated[Path | None, Option("A model of moses-rnn-train --inverse, for p(source | target)")] = None
+    provenance: Annotated[
+        str,
+        Option(
+            "Add a column of exp(1) on new lines and exp(0) on the others, a feature of 1 and 0",
+            choices=("none", "column"),
+        ),
+    ] = "none"
+    moses_ini: Annotated[
+        str | None, Option("Also write moses.extended.ini beside the new table, made from this ini")
+    ] = None
+    allow_misfit: Annotated[bool, Option("Take a model that has learned nothing, which is refused otherwise")] = False
+    device: Device = "auto"
+    threads: Threads = None
+    force: Force = False
+    quiet: QuietSummary = False
 
     @property
     def table(self) -> str:

@@ -3,7 +3,6 @@
 import mmap
 import re
 import signal
-from dataclasses import fields
 
 import click
 import pytest
@@ -14,7 +13,6 @@ from moses_rnn.cli.command import Program, ProgramGroup, StopRequest, reports_er
 from tests.cli import every_command
 
 COMMANDS = [pytest.param(command, id=name) for name, command in every_command.COMMANDS.items()]
-WITH_REQUEST = [command for command in COMMANDS if hasattr(command.values[0].callback, "request")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -43,12 +41,6 @@ def test_numbers_that_no_library_holds_are_refused(command, option):
         done = CliRunner().invoke(command, [option.opts[-1], number])
         assert (done.exit_code, f"'{option.opts[-1]}': {number} is " in done.output) == (2, True), done.output
         assert "1<=x<=1024" in done.output or option.name != "threads"
-
-
-@pytest.mark.parametrize("command", WITH_REQUEST)
-def test_each_option_has_a_field_and_each_field_an_option(command):
-    options = {parameter.name for parameter in command.params if parameter.expose_value}
-    assert options == {field.name for field in fields(command.callback.request) if field.init}
 
 
 SHORTAGES = {

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 from moses_rnn.cli.analyse.explain import explain
 from moses_rnn.cli.analyse.lengths import lengths
 from moses_rnn.cli.analyse.maps import map_
-from moses_rnn.cli.analyse.options import force_option, optional_output
+from moses_rnn.cli.analyse.options import optional_output
 from moses_rnn.cli.analyse.parses import parses
 from moses_rnn.cli.analyse.prune import prune
 from moses_rnn.cli.analyse.report import report
 from moses_rnn.cli.analyse.tables import summary, targets
-from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, print_err, print_out, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, command, print_err, print_out
+from moses_rnn.options import Force, Option
 
 EPILOG = """\b
 Example:
@@ -29,10 +31,6 @@ def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 
 
-for command in (targets, summary, prune, map_, explain, lengths, parses, report):
-    main.add_command(command)
-
-
 RESULTS_EPILOG = """\b
 Example, as `make results` calls it:
   moses-rnn analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
@@ -44,24 +42,15 @@ class ResultsRequest:
     """What the command line asks for."""
 
     work: Path
-    target: str
-    systems: tuple[str, ...]
-    tests: tuple[str, ...]
-    seeds: tuple[str, ...]
-    output: str | None
-    force: bool
+    target: Annotated[str, Option("Suffix of the target language")]
+    systems: Annotated[tuple[str, ...], Option("A system, the baseline first; repeat it", "--system")]
+    tests: Annotated[tuple[str, ...], Option("A test set; repeat it", "--test")] = ("test",)
+    seeds: Annotated[tuple[str, ...], Option("Of a tuning; repeat it", "--seed")]
+    output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None
+    force: Force = False
 
 
-@main.command(cls=Program, context_settings=CONTEXT, epilog=RESULTS_EPILOG)
-@click.argument("work", type=click.Path(path_type=Path))
-@click.option("--target", required=True, help="Suffix of the target language")
-@click.option("--system", "systems", multiple=True, required=True, help="A system, the baseline first; repeat it")
-@click.option("--test", "tests", multiple=True, default=["test"], show_default=True, help="A test set; repeat it")
-@click.option("--seed", "seeds", multiple=True, required=True, help="Of a tuning; repeat it")
-@click.option("-o", "--output", help="Write all numbers as JSON")
-@force_option
-@reports_errors
-@takes(ResultsRequest)
+@command(RESULTS_EPILOG)
 def results(request: ResultsRequest) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
     from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
@@ -73,3 +62,7 @@ def results(request: ResultsRequest) -> None:
     for text in list_warnings(comparison):
         print_err(f"warning: {text}")
     print_out("\n".join(format_table(comparison)))
+
+
+for subcommand in (targets, summary, prune, map_, explain, lengths, parses, report, results):
+    main.add_command(subcommand)

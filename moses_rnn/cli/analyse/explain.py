@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from moses_rnn.cli.analyse.options import force_option, open_phrase_network, optional_output, progress
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_out, reports_errors, takes
-from moses_rnn.cli.options import choose_model, model_beside_option
+from moses_rnn.cli.analyse.options import open_phrase_network, optional_output, progress
+from moses_rnn.cli.command import check_inputs, command, print_out
+from moses_rnn.cli.options import choose_model
 from moses_rnn.errors import InputError
+from moses_rnn.options import Force, ModelBeside, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Weights
@@ -31,21 +30,15 @@ class Explain:
 
     phrase_table: str
     pair: str
-    model: Path | None
-    moses_ini: str | None
-    output: str | None
-    force: bool
+    model: ModelBeside = None
+    moses_ini: Annotated[
+        str | None, Option("With tuned weights of the table's scores: also rank by their weighted sum")
+    ] = None
+    output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None
+    force: Force = False
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EXPLAIN_EPILOG)
-@click.argument("phrase_table")
-@click.argument("pair")
-@model_beside_option
-@click.option("--moses-ini", help="With tuned weights of the table's scores: also rank by their weighted sum")
-@click.option("-o", "--output", help="Write the explanation as JSON")
-@force_option
-@reports_errors
-@takes(Explain)
+@command(EXPLAIN_EPILOG)
 def explain(request: Explain) -> None:
     """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Annotated
 
 from moses_rnn.analysis.grids import PICTURES
-from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files, optional_output
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, print_out, reports_errors, takes
+from moses_rnn.cli.analyse.options import Layout, kind_of, named_files, optional_output
+from moses_rnn.cli.command import check_inputs, command, print_out
 from moses_rnn.cli.options import text_of
+from moses_rnn.options import Argument, Force, Option
 
 if TYPE_CHECKING:
     from moses_rnn.networks.vocabulary import Vocabulary
@@ -32,23 +31,16 @@ class LengthsRequest:
 
     source: str
     reference: str
-    outputs: tuple[str, ...]
-    model: Path | None
-    output: str | None
-    layout: str
-    force: bool
+    outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")]
+    model: Annotated[
+        Path | None, Option("Also compare where this network knows all words", "--model", metavar="FOLDER")
+    ] = None
+    output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None
+    layout: Layout = "text"
+    force: Force = False
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("source")
-@click.argument("reference")
-@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
-@model_option(text="Also compare where this network knows all words")
-@click.option("-o", "--output", help="Draw the curves: .svg or .png (needs matplotlib)")
-@layout_option
-@force_option
-@reports_errors
-@takes(LengthsRequest)
+@command(EPILOG)
 def lengths(request: LengthsRequest) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
     check_inputs(request.source, request.reference, *request.outputs, request.model)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 from click.core import ParameterSource
@@ -16,17 +16,16 @@ from moses_rnn.analysis.choices import METHODS
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     SEED,
-    force_option,
     kind_of,
     open_phrase_network,
     progress,
     suffix_of,
 )
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, print_out, reports_errors, takes
-from moses_rnn.cli.nmt_options import warn_of_unit
-from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of
+from moses_rnn.cli.command import check_inputs, command, print_out
+from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of, warn_of_unit
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.outputs import writing
+from moses_rnn.options import Force, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.phrase_samples import Pair
@@ -74,17 +73,32 @@ gate is active beyond 0.5. Words that come five times or more in the sample are 
 class MapRequest:
     """What the command line asks for; `method` and `model` depend on the kind of map where it says nothing."""
 
-    what: str
-    file: str | None
-    target: str | None
-    model: Path | None
-    outputs: tuple[str, ...]
-    method: str | None
-    side: str | None
-    min_words: int
-    export: str | None
-    lines: tuple[int, ...]
-    force: bool
+    what: Literal["words", "phrases", "sentences", "alignments", "gates"]
+    file: str | None = None
+    target: str | None = None
+    model: Annotated[
+        Path | None,
+        Option("Model folder [default of phrases and gates: the one beside the table]", "--model", metavar="FOLDER"),
+    ] = None
+    outputs: Annotated[
+        tuple[str, ...],
+        Option(
+            "Picture (.svg, .png) or data (.csv, .json), may be repeated; of alignments also a folder of pictures; of "
+            "gates a .csv alone",
+            "-o --output",
+        ),
+    ] = ()
+    method: Annotated[str | None, Option("Of the layout [default: pca of sentences, else tsne]", choices=METHODS)] = (
+        None
+    )
+    side: Annotated[
+        str | None,
+        Option("Whose words or gates [default: source; of a language model target]", choices=("source", "target")),
+    ] = None
+    min_words: Annotated[int, Option("The least length of a phrase", min=1)] = 4
+    export: Annotated[str | None, Option("Write the embeddings of all words in word2vec's text", metavar="FILE")] = None
+    lines: Annotated[tuple[int, ...], Option("Of alignments, from 1; may be repeated", "--line", min=1)] = ()
+    force: Force = False
 
     @property
     def folder(self) -> Path:
@@ -94,31 +108,7 @@ class MapRequest:
         return choose_model(self.model, str(self.file))
 
 
-@click.command("map", cls=Program, context_settings=CONTEXT, epilog=MAP_EPILOG)
-@click.argument("what", type=click.Choice(list(OPTIONS)))
-@click.argument("file", required=False)
-@click.argument("target", required=False)
-@model_option(text="Model folder [default of phrases and gates: the one beside the table]")
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    help="Picture (.svg, .png) or data (.csv, .json), may be repeated; of alignments also a folder of pictures; of "
-    "gates a .csv alone",
-)
-@click.option("--method", type=click.Choice(METHODS), help="Of the layout [default: pca of sentences, else tsne]")
-@click.option(
-    "--side",
-    type=click.Choice(["source", "target"]),
-    help="Whose words or gates [default: source; of a language model target]",
-)
-@click.option("--min-words", type=click.IntRange(1), default=4, help="The least length of a phrase [default: 4]")
-@click.option("--export", metavar="FILE", help="Write the embeddings of all words in word2vec's text")
-@click.option("--line", "lines", type=click.IntRange(1), multiple=True, help="Of alignments, from 1; may be repeated")
-@force_option
-@reports_errors
-@takes(MapRequest)
+@command(MAP_EPILOG, "map")
 def map_(request: MapRequest) -> None:
     """Draw the words, phrases or sentences that a network knows, or show where it looks and what its gates do.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_rnn.analysis.grids import LAYOUTS, PICTURES
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.options import Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
@@ -18,19 +19,7 @@ if TYPE_CHECKING:
     from moses_rnn.files.streams import Advanced
     from moses_rnn.scorers.open import Model
 
-column_option = click.option(
-    "--column",
-    type=int,
-    help="The RNN's score, from 0; -1 is the last [default: as the signature beside the table says]",
-)
-layout_option = click.option(
-    "--format",
-    "layout",
-    type=click.Choice(list(LAYOUTS)),
-    default="text",
-    show_default=True,
-)
-force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
+Layout = Annotated[str, Option("", "--format", choices=tuple(LAYOUTS))]
 
 SEED = 1  # of what is drawn
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
-import click
-
-from moses_rnn.cli.analyse.options import layout_option, named_files
-from moses_rnn.cli.command import CONTEXT, Program, print_out, reports_errors, takes
+from moses_rnn.cli.analyse.options import Layout, named_files
+from moses_rnn.cli.command import command, print_out
 from moses_rnn.cli.options import text_of
+from moses_rnn.options import Argument
 
 EPILOG = """\b
 Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):
@@ -25,28 +24,14 @@ the commonest relation of GOLD: each word on the one before it, or on the next o
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class ParsesRequest:
-    """What the command line asks for."""
-
-    gold: str
-    outputs: tuple[str, ...]
-    layout: str
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("gold")
-@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
-@layout_option
-@reports_errors
-@takes(ParsesRequest)
-def parses(request: ParsesRequest) -> None:
+@command(EPILOG)
+def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
     """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import find_input, read_lines
 
-    name = find_input(request.gold)
+    name = find_input(gold)
     lines = list(read_lines(name))
-    outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
-    print_out(LAYOUTS[request.layout](compare_parses(lines, name, outputs)))
+    texts = {key: text_of(path) for key, path in named_files(outputs).items()}
+    print_out(LAYOUTS[layout](compare_parses(lines, name, texts)))

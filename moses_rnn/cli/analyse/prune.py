@@ -6,20 +6,17 @@ import math
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
-from moses_rnn.analysis.choices import CRITERIA
+from moses_rnn.analysis.choices import CRITERIA, Column
 from moses_rnn.cli.analyse.options import (
     SORTED,
-    column_option,
-    force_option,
     open_table,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, print_err, print_out, reports_errors, takes
+from moses_rnn.cli.command import command, print_err, print_out
 from moses_rnn.cli.options import sound_signature
+from moses_rnn.options import Force, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.pruning import Pruned
@@ -42,28 +39,20 @@ class PruneRequest:
     """What the command line asks for."""
 
     phrase_table: str
-    output: str
-    keep: float
-    by: str
-    keep_best_words: int | None
-    column: int | None
-    force: bool
+    output: Annotated[str, Option("The smaller table; compressed by its suffix", "-o --output")]
+    keep: Annotated[float, Option("The share of lines that stay", min=0, max=1, min_open=True)]
+    by: Annotated[str, Option(choices=CRITERIA)] = "rnn"
+    keep_best_words: Annotated[
+        int | None,
+        Option(
+            "Never drop the best target of a source of at most N words; 0: any may go [default: keep it of all]", min=0
+        ),
+    ] = None
+    column: Column = None
+    force: Force = False
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=PRUNE_EPILOG)
-@click.argument("phrase_table")
-@click.option("-o", "--output", required=True, help="The smaller table; compressed by its suffix")
-@click.option("--keep", type=FiniteFloat(0, 1, min_open=True), required=True, help="The share of lines that stay")
-@click.option("--by", type=click.Choice(CRITERIA), default="rnn", show_default=True)
-@click.option(
-    "--keep-best-words",
-    type=click.IntRange(0),
-    help="Never drop the best target of a source of at most N words; 0: any may go [default: keep it of all]",
-)
-@column_option
-@force_option
-@reports_errors
-@takes(PruneRequest)
+@command(PRUNE_EPILOG)
 def prune(request: PruneRequest) -> None:
     """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
     from moses_rnn.analysis.grids import as_text

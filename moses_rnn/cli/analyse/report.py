@@ -11,12 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from moses_rnn.analysis.choices import ReportOptions
-from moses_rnn.cli.analyse.options import SORTED, column_option, force_option, open_table, open_writer, progress
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_err, print_out, reports_errors, takes
-from moses_rnn.cli.options import choose_model, model_beside_option
+from moses_rnn.cli.analyse.options import SORTED, open_table, open_writer, progress
+from moses_rnn.cli.command import check_inputs, command, print_err, print_out
+from moses_rnn.cli.options import choose_model
 from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:
@@ -36,16 +34,7 @@ takes minutes.
 """
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("phrase_table")
-@model_beside_option
-@click.option("-o", "--output", required=True, help="The page, one file of HTML")
-@click.option("--source-text", metavar="FILE", help="Draw where a network with attention looks in its first lines")
-@click.option("--results", metavar="FILE", help="results.json of `make results`: what tuning gained")
-@column_option
-@force_option
-@reports_errors
-@takes(ReportOptions)
+@command(EPILOG)
 def report(request: ReportOptions) -> None:
     """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
     folder = choose_model(request.model, request.phrase_table)

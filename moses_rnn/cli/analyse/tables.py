@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
+from moses_rnn.analysis.choices import Column
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     SEED,
     SORTED,
-    column_option,
-    force_option,
+    Layout,
     kind_of,
-    layout_option,
     open_table,
     optional_output,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, Program, check_inputs, print_err, print_out, reports_errors, takes
+from moses_rnn.cli.command import check_inputs, command, print_err, print_out
 from moses_rnn.errors import InputError
+from moses_rnn.options import Force, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.agreement import Scatter
@@ -45,29 +43,18 @@ class TargetsRequest:
     """What the command line asks for."""
 
     phrase_table: str
-    sources: tuple[str, ...]
-    count: int
-    min_words: int
-    top: int
-    column: int | None
-    layout: str
+    sources: Annotated[
+        tuple[str, ...],
+        Option("A source phrase, as the table has it; may be repeated [default: long ones are chosen]", "--source"),
+    ] = ()
+    count: Annotated[int, Option("Of frequent and of rare ones", min=1)] = 3
+    min_words: Annotated[int, Option("Their least length", min=1)] = 4
+    top: Annotated[int, Option("Targets of each", min=1)] = 3
+    column: Column = None
+    layout: Layout = "text"
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=TARGETS_EPILOG)
-@click.argument("phrase_table")
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    help="A source phrase, as the table has it; may be repeated [default: long ones are chosen]",
-)
-@click.option("--count", type=click.IntRange(1), default=3, show_default=True, help="Of frequent and of rare ones")
-@click.option("--min-words", type=click.IntRange(1), default=4, show_default=True, help="Their least length")
-@click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each")
-@column_option
-@layout_option
-@reports_errors
-@takes(TargetsRequest)
+@command(TARGETS_EPILOG)
 def targets(request: TargetsRequest) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis.grids import LAYOUTS
@@ -125,20 +112,16 @@ class SummaryRequest:
     """What the command line asks for."""
 
     phrase_table: str
-    output: str | None
-    column: int | None
-    layout: str
-    force: bool
+    output: Annotated[
+        str | None,
+        Option("Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv", "-o --output"),
+    ] = None
+    column: Column = None
+    layout: Layout = "text"
+    force: Force = False
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
-@click.argument("phrase_table")
-@click.option("-o", "--output", help="Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv")
-@column_option
-@layout_option
-@force_option
-@reports_errors
-@takes(SummaryRequest)
+@command(SUMMARY_EPILOG)
 def summary(request: SummaryRequest) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
     check_inputs(request.phrase_table)
