@@ -10,9 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from moses_rnn.files.shards import Shard
 from moses_rnn.native import MOST_THREADS
-from moses_rnn.table.tab_separated import LAYOUTS
 
 FIRST_SECTION = "Options"  # of --help; it has the options that most runs need
 
@@ -59,13 +57,6 @@ class Argument:
     metavar: str
 
 
-def _parse_shard(text: str) -> Shard:
-    try:
-        return Shard.parse(text)
-    except ValueError as error:
-        raise ValueError(f"expected k/N with k from 1 to N, found {text!r}") from error
-
-
 # Options of several commands
 Device = Annotated[str, Option("cpu, cuda, cuda:1 …")]
 Force = Annotated[bool, Option("Replace existing outputs")]
@@ -89,9 +80,6 @@ ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER"
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
 Output = Annotated[str, Option("Compressed if its suffix says so", "-o --output")]
 Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
-OneShard = Annotated[
-    Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
-]
 QuietSummary = Annotated[bool, Option("No summary and no progress on stderr", "-q --quiet")]
 Ray = Annotated[
     str | None,
@@ -108,13 +96,5 @@ SourceFactor = Annotated[
 ]
 TargetFactor = Annotated[
     int | None, Option("Factor of target words that counts, from 0, if the table is factored", min=0)
-]
-TableFormat = Annotated[
-    str,
-    Option(
-        "Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
-        "--format",
-        choices=LAYOUTS,
-    ),
 ]
 Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from moses_rnn.cli.command import option_of, print_err
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import find_input, without_compression_suffix
-from moses_rnn.options import Json, SourceFactor, TableFormat, TargetFactor
-from moses_rnn.table.tab_separated import LAYOUTS
+from moses_rnn.options import Json, SourceFactor, TargetFactor
+from moses_rnn.table.tab_separated import LAYOUTS, TableFormat
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput

@@ -7,9 +7,11 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import MAX_LINE_BYTES, Meter, read_blocks, without_compression_suffix
+from moses_rnn.options import Option
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ class Shard:
     def lines_of(self, lines: int) -> range:
         """Which of so many lines are in it, from 0."""
         return range(*(lines * k // self.count for k in (self.number - 1, self.number)))
+
+
+def _parse_shard(text: str) -> Shard:
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise ValueError(f"expected k/N with k from 1 to N, found {text!r}") from error
+
+
+OneShard = Annotated[
+    Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
+]
 
 
 def with_shard(path: str, shard: Shard | None) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from moses_rnn.options import Device, Force, LongPhrases, OneShard, Option, Quiet, Threads
+from moses_rnn.files.shards import OneShard
+from moses_rnn.options import Device, Force, LongPhrases, Option, Quiet, Threads
 
 
 def _parse_paths(text: str) -> tuple[Path, ...]:

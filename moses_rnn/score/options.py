@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from moses_rnn.files.shards import with_shard
+from moses_rnn.files.shards import OneShard, with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
-from moses_rnn.options import Force, LongPhrases, OneShard, Option, Ray, Resume, Section, TableFormat, Threads
+from moses_rnn.options import Force, LongPhrases, Option, Ray, Resume, Section, Threads
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.tab_separated import TableFormat
 
 
 @dataclass(frozen=True, kw_only=True)

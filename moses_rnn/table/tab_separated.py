@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 from moses_rnn.errors import FormatError, shown
+from moses_rnn.options import Option
 from moses_rnn.table.phrase_table import words
 
 TAB = b"\t"
 BAR = b"|||"
 LAYOUTS = ("moses", "tsv")  # of what commands read: a phrase table, or such lines
+TableFormat = Annotated[
+    str,
+    Option(
+        "Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
+        "--format",
+        choices=LAYOUTS,
+    ),
+]
 
 
 def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
