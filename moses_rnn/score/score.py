@@ -109,7 +109,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         warnings = (*units, *oddities, *ini.warnings, *_warnings(options, counts, table.rejects.messages), *misfits)
         result = ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
         signature = scored_signature(manifest, record, table.shape.columns, columns, counts, before)
-        files.commit(_small_files(options, signature, ini.content))
+        files.commit(dict(_small_files(options, signature, ini.content)))
     return result
 
 
@@ -140,7 +140,7 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
     try:
         return ResumableOutputs(
             [options.output],
-            [*_small_files(options)],
+            [name for name, _ in _small_files(options)],
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
@@ -152,10 +152,10 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
         raise
 
 
-def _small_files(options: ScoringOptions, signature: bytes = b"", ini: bytes = b"") -> dict[str, bytes]:
-    """Signature and ini by name, as far as they are wanted."""
-    files = {} if options.output == STANDARD_STREAM else {f"{options.output}.json": signature}
-    return files | ({options.new_ini: ini} if options.new_ini else {})
+def _small_files(options: ScoringOptions, signature: bytes = b"", ini: bytes = b"") -> list[tuple[str, bytes]]:
+    """Signature and ini with their names, as far as they are wanted."""
+    files = [] if options.output == STANDARD_STREAM else [(f"{options.output}.json", signature)]
+    return [*files, (options.new_ini, ini)] if options.new_ini else files
 
 
 def _save(

@@ -242,9 +242,10 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     _check_alike(models, "rare words", _rare_words)
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
     words = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
-    first = vars(models[0])
-    vocabularies = {"source": words, "target": models[0].target_vocabulary}
-    return Ensemble(**{**first, "vocabularies": vocabularies}, members=models, combination=combination)
+    first = models[0]
+    vocabularies = {"source": words, "target": first.target_vocabulary}
+    given = first.direction, first.provenance, first.hashes, first.folder
+    return Ensemble(first.architecture, first.network, vocabularies, *given, members=models, combination=combination)
 
 
 def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str]) -> None:

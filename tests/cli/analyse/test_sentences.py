@@ -38,9 +38,8 @@ def test_alignments_are_drawn(here):
 
 def test_who_learned_from_phrases_is_named(here):
     model = search()
-    network = model.network
-    network.config = dataclasses.replace(network.config, unit="phrases")
-    save(here / "of-phrases", model)
+    model.network.config = dataclasses.replace(model.network.config, unit="phrases")
+    save(here / "of-phrases", dataclasses.replace(model))  # which reads the config anew
     done = invoke("map", "alignments", "src", "--model", "of-phrases", "--line", 1)
     assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
 
