@@ -51,10 +51,8 @@ OneShard = Annotated[
 ]
 
 
-def with_shard(path: str, shard: Shard | None) -> str:
+def with_shard(path: str, shard: Shard) -> str:
     """``table.2-of-4.gz`` for shard 2 of 4 of ``table.gz``."""
-    if shard is None:
-        return path
     stem = str(without_compression_suffix(path))
     width = len(str(shard.count))
     return f"{stem}.{shard.number:0{width}}-of-{shard.count}{path[len(stem) :]}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.moses.dictionaries import BINARY, DICTIONARY_TYPES, LOADABLE, TEXT_TYPES
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER, Shape, read_first_line
 from moses_rnn.table.signatures import read_signature
@@ -400,6 +400,29 @@ def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
         expected = f"num-features={columns} as the table's scores"
         raise ini.error(feature.line, expected, f"num-features={declared}", advice)
     return _extend(ini, feature, edit, columns, added, before)
+
+
+def ini_of(
+    table: str, before: str, shape: Shape, added: int, edited: tuple[str | None, str | None], *weights: float
+) -> NewIni:
+    """The ini of a table that is yet to be made, or only the lines that it needs where no ini is given.
+
+    Args:
+        table: the new one.
+        before: the one that it is made of, of that `shape`.
+        shape: of the lines of `before`.
+        added: scores.
+        edited: the ini that loads `before`, and where the new one goes.
+        weights: see `IniEdit`.
+
+    Raises:
+        InputError: the ini cannot be edited so.
+    """
+    old, new = edited
+    if not old or not new:
+        return lines_of(table, shape.columns + added, shape.factors)
+    edit = IniEdit(find_input(old), new, table, weights=weights, absolute_paths=True)
+    return extend_ini(edit, before, shape.columns, added)
 
 
 def lines_of(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -> NewIni:

@@ -116,8 +116,12 @@ class ScoringOptions:
             InputError: the table is not there.
         """
         table = find_input(self.phrase_table)
-        output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else self._default_output(table))
-        if self.new_table and table == self.phrase_table + ".gz" and not is_gzip(output):
+        output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else "")
+        if not output:
+            stem = without_compression_suffix(table)
+            output = str(stem.with_name(stem.name + ".rnn.gz"))
+            output = output if self.shard is None else with_shard(output, self.shard)
+        elif self.new_table and table == self.phrase_table + ".gz" and not is_gzip(output):
             output += ".gz"
         ini = self.moses_ini and (
             self.output_ini or str(Path(output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
@@ -130,10 +134,6 @@ class ScoringOptions:
             devices=tuple(self.device.split(",")),
             averaged=self.combine != "columns",
         )
-
-    def _default_output(self, table: str) -> str:
-        stem = without_compression_suffix(table)
-        return with_shard(str(stem.with_name(stem.name + ".rnn.gz")), self.shard)
 
 
 def rejects_of(output: str) -> str:

@@ -12,7 +12,7 @@ import torch
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
-from moses_rnn.moses.ini import IniEdit, NewIni, extend_ini, lines_of
+from moses_rnn.moses.ini import ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute
@@ -81,7 +81,8 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         before = fitting_signature(options.table)
         check_new(options, added_names(before), names)
         check_form(table, models)
-        ini = _new_ini(options, table, len(columns))  # refused now rather than after hours
+        edited = options.moses_ini, options.new_ini
+        ini = ini_of(options.output, options.table, table.shape, len(columns), edited)  # refused now, not after hours
         with open_workers(options, models, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = Counts(**(files.begin(manifest) or {}))
@@ -168,14 +169,6 @@ def _save(
         files.append(options.rejects, b"".join(rejected))
     counts.read, counts.rejected = read, counts.rejected + len(rejected)
     files.save(asdict(counts))
-
-
-def _new_ini(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
-    columns = table.shape.columns
-    if options.moses_ini and options.new_ini:
-        edit = IniEdit(find_input(options.moses_ini), options.new_ini, options.output, absolute_paths=True)
-        return extend_ini(edit, options.table, columns, added)
-    return lines_of(options.output, columns + added, table.shape.factors)
 
 
 def manifest_of(

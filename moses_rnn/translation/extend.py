@@ -21,7 +21,7 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitErr
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, read_lines, sort_command
 from moses_rnn.moses.alignments import format_links
-from moses_rnn.moses.ini import IniEdit, NewIni, extend_ini, lines_of
+from moses_rnn.moses.ini import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.base import Scorer
@@ -141,7 +141,9 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         with stage("lines looked at") as advanced:
             survey = look_over(table, odd.passing(_lines(table, advanced)), phrases)
         fills = choose_fills(table, survey.columns, models, before or {})
-        ini = _make_ini(request, survey.shape)  # refused now rather than after hours
+        edited = request.moses_ini, request.new_ini
+        # refused now rather than after hours
+        ini = ini_of(request.new_table, request.table, survey.shape, int(request.marks), edited, 0.0)
         maker = _line_maker(request, models, survey, fills)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
@@ -177,15 +179,6 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
         if advanced and line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
         yield line
-
-
-def _make_ini(request: ExtensionRequest, shape: Shape) -> NewIni:
-    added = int(request.marks)
-    if not request.moses_ini or not request.new_ini:
-        return lines_of(request.new_table, shape.columns + added, shape.factors)
-    old = find_input(request.moses_ini)
-    edit = IniEdit(old, request.new_ini, request.new_table, weights=(0.0,), absolute_paths=True)
-    return extend_ini(edit, request.table, shape.columns, added)
 
 
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
