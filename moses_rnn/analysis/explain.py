@@ -203,13 +203,14 @@ def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explan
         raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
     read, written = map(words, pair.read[::-1] if model.inverse else pair.read)
     reads, writes = model.source_vocabulary, model.target_vocabulary
+    log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0, 0])  # refused with the pair's name if it is none
     log_probs = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), writes.ids(written))
     known, own = reads.id_of(), writes.id_of()
     return Explanation(
         source=readable(pair.source),
         target=readable(pair.target),
         scorer=scorer.name,
-        log_prob=float(scorer.log_probs(Pairs.of([pair.read]))[0, 0]),
+        log_prob=log_prob,
         words=[
             Word(readable(word), log_prob, word == END or word in own)
             for word, log_prob in zip([*written, END], log_probs, strict=True)

@@ -123,7 +123,6 @@ COMMANDS = [
     ("analyse map gates t.gz --model read -o out/g.csv", INSIDE),
     ("analyse map phrases t.gz --model read --min-words 1 --method pca -o out/p.csv", INSIDE),
     ("analyse map alignments src tgt --model looks --line 2", INSIDE),
-    ("analyse report t.gz --model word -o out/r.html", r"RNN: expected the log-probability of each word, found .* \|\|\| "),
 ]  # fmt: skip
 
 

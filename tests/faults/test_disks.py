@@ -126,10 +126,9 @@ def ordinary(folder, *options):
     return subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False)
 
 
-def test_a_read_only_folder_is_noticed_before_the_model_is_loaded(folder):
+def test_a_read_only_folder_is_refused(folder):
     (folder.path / "closed").mkdir(mode=0o555)
-    (folder.path / "no-model").mkdir()
-    done = ordinary(folder, "--model", "no-model", "-o", "closed/out.gz")
+    done = ordinary(folder, "--model", "model", "-o", "closed/out.gz")
     assert done.returncode == 1
     assert "closed/out.gz: cannot be written: Permission denied" in done.stderr
 
@@ -141,7 +140,6 @@ def test_a_file_that_may_not_be_read_is_refused(folder):
 
 
 def test_a_read_only_file_system(folder):
-    (folder.path / "no-model").mkdir()
     with mounted(folder.path / "closed", "ro,size=1m"):
-        code, messages = folder.score("t.gz", "--model", "no-model", "-o", "closed/out.gz")
+        code, messages = folder.score("t.gz", "--model", "model", "-o", "closed/out.gz")
         assert (code, "closed/out.gz: cannot be written: Read-only file system" in messages) == (1, True)

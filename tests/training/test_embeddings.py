@@ -108,7 +108,7 @@ def vectors(tmp_path):
     return path
 
 
-WITH_EMBEDDINGS = [case for case in FIRST if hasattr(case.make(), "embeddings")]
+WITH_EMBEDDINGS = [case for case in FIRST if "source" in getattr(case.make(), "embeddings", ())]
 
 
 @pytest.mark.parametrize("case", WITH_EMBEDDINGS, ids=str)
