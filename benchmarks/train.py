@@ -157,7 +157,7 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
         best = replace(best, threads=torch.get_num_threads())
         yield "+ threads that share a minibatch", best
     for size in (128, 256, 512):
-        yield f"+ {size} pairs a minibatch", replace(best, batch_size=size)
+        yield f"+ {size} pairs per minibatch", replace(best, batch_size=size)
 
 
 def race(table: list[Line], corpus: Corpus, pairs: int, clock: Callable[[], float]) -> list[Stage]:

@@ -79,7 +79,7 @@ class TrainingConfig:
         )
         return (
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
-            f"{self.batch_size} {unit} a minibatch{f' in {self.accumulate} parts' if self.accumulate > 1 else ''}, "
+            f"{self.batch_size} {unit} per minibatch{f' in {self.accumulate} parts' if self.accumulate > 1 else ''}, "
             f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
             f"evaluated {self._describe_evaluations(unit)}; ends after {' or '.join(limits)}"
             f"{f'; by the native core, {self.native}' if self.native else ''}"

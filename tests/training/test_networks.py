@@ -20,7 +20,7 @@ PRESETS = NETWORKS["encdec"].presets
 NO_SIZES = {"hidden_size": None, "embedding_size": None, "maxout_size": None, "output_rank": None}
 OF_CSTM = {**NO_SIZES, "architecture": "cstm", "max_length": 0}
 OF_RANKER = {**NO_SIZES, "architecture": "ranker", "max_length": 0}
-# of the papers, beside Adadelta and 64 examples a minibatch
+# of the papers, beside Adadelta and 64 examples per minibatch
 PAPERS = {
     "encdec": (PRESETS["paper"], {"rho": 0.95, "epsilon": 1e-6}, {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}),
     "rnnsearch": (NETWORKS["rnnsearch"].presets["paper"], {"batch_size": 80, "sort_batches": 20}, {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500, "output_rank": 0}),
