@@ -177,10 +177,10 @@ def scorers_of(model: Model) -> dict[str, object]:
 def errors(model: Model, scorers: Mapping[str, object], pairs: Sequence[Pair]) -> dict[str, list[float]]:
     """How far each is from float64 on neighbouring pairs, as scoring meets them."""
     few = Pairs.of(pairs[:20_000])
-    exact = model.make_scorer(Compute(precision="fp64")).log_probs(few)[:, 0]
+    exact = model.make_scorer(Compute(precision="fp64")).log_probs(few)
     found = {}
     for name, scorer in scorers.items():
-        scores = scorer.log_probs(few)[:, 0]
+        scores = scorer.log_probs(few)
         ranks = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (scores, exact)]
         off = np.abs(scores - exact)
         found[name] = [float(off.mean()), float(off.max()), float(np.corrcoef(*ranks)[0, 1])]

@@ -23,7 +23,7 @@ from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
-from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.scorers.base import Tally, Values
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.table_blocks import CHUNK_LINES, Pairs, chunks_between_sources, parse_blocks
@@ -133,11 +133,11 @@ def padded(texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 class Random:
     """A scorer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
 
-    name, num_scores, meaning = "Random", 1, "nothing"
+    name, meaning = "Random", "nothing"
     unbounded = False
-    values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
+    values = np.random.default_rng(1).uniform(-30.0, 0.0, 2 * CHUNK_LINES)
 
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
         """Something else for every pair, as digits that compress no better than real ones."""
         return self.values[: len(pairs)]
 

@@ -203,7 +203,7 @@ def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explan
         raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
     read, written = map(words, pair.read[::-1] if model.inverse else pair.read)
     reads, writes = model.source_vocabulary, model.target_vocabulary
-    log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0, 0])  # refused with the pair's name if it is none
+    log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0])  # refused with the pair's name if it is none
     log_probs = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), writes.ids(written))
     known, own = reads.id_of(), writes.id_of()
     return Explanation(
@@ -244,7 +244,7 @@ class Explainer:
         found = explain_words(self.model, self.scorer, pair)
         rnn = np.zeros(0)  # log p of every target of the source
         if pair.options:
-            rnn = self.scorer.log_probs(Pairs.of([option.read for option in pair.options]))[:, 0]
+            rnn = self.scorer.log_probs(Pairs.of([option.read for option in pair.options]))
         added = self._added(pair, rnn) if pair.options else {}
         names = column_names(len(pair.options[0].scores), added) if pair.options else []
         scores = pair.options[pair.chosen].scores if pair.chosen is not None else []

@@ -298,7 +298,7 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
     most = math.inf if scorer.unbounded else 0.0  # a log p may be rounded to above 0
 
     def score(chunk: list[BytesPair]) -> Floats:
-        return np.minimum(scorer.log_probs(reading.pairs(chunk))[:, 0], most)
+        return np.minimum(scorer.log_probs(reading.pairs(chunk)), most)
 
     return score_chunks(map(reading.check, pairs), score, lambda pair: pair.name, size, threads)
 
@@ -448,7 +448,7 @@ class LanguageModel:
 
     def _log_probs(self, numbered: list[tuple[int, bytes]]) -> Floats:
         sentences = [sentence for _, sentence in numbered]
-        return np.minimum(self._scorer.log_probs(Pairs(sentences, sentences))[:, 0], 0.0)
+        return np.minimum(self._scorer.log_probs(Pairs(sentences, sentences)), 0.0)
 
 
 def load_language_model(

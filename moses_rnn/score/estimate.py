@@ -57,7 +57,7 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
     check_form(table, models)
     lines = first = read = 0
     started = began = time.monotonic()
-    with open_workers(options, models, compute) as workers:
+    with open_workers(options, models, columns, compute) as workers:
         for chunk, _ in map_in_order(table.chunks(), workers):
             lines, read = lines + len(chunk), int(chunk.numbers[-1])
             table.rejects.until(read)  # which nothing becomes of

@@ -14,7 +14,7 @@ from moses_rnn.moses.alignments import broken, check_links, format_links
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.nbest_request import ListRequest
-from moses_rnn.scorers.base import Scorer, Scores
+from moses_rnn.scorers.base import Scorer, Values
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, Writer, check_mixture, open_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel
@@ -77,8 +77,8 @@ class Feature:
     knows_source: Knows | None = None
     knows_target: Knows | None = None
 
-    def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Scores:
-        """Natural logarithms of lines, each with its source sentence; lines × num_scores.
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Values:
+        """Natural logarithms of lines, each with its source sentence.
 
         Equal parts are scored once, in an order that does not depend on the list's.
 
@@ -89,7 +89,7 @@ class Feature:
         of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
         rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])
         parts = [part for of_line in of_lines for part in of_line]
-        totals = np.zeros((len(lines), self.scorer.num_scores))
+        totals = np.zeros(len(lines))
         if parts:
             distinct = sorted(set(parts))
             place = {part: i for i, part in enumerate(distinct)}

@@ -19,8 +19,6 @@ LINES = 20_000  # hypotheses scored together; a sentence's list is never parted
 # systems cover nine words of ten.
 UNKNOWN_REFUSAL = 0.5
 
-Texts = list[bytes]  # the values of a feature, as they are written
-
 
 def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> dict[str, Feature]:
     """Features by label, with the next free number: CSLM0, or CSLM1 if the list has a CSLM0."""
@@ -57,7 +55,7 @@ class ListFeatures:
 
     def __post_init__(self) -> None:
         self.choosing = dict.fromkeys(self.features, False)
-        self._firsts: dict[int, dict[str, Texts]] = {}  # values of a sentence's first hypothesis
+        self._firsts: dict[int, dict[str, bytes]] = {}  # values of a sentence's first hypothesis
         self._words: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()  # of sources, once a hypothesis each
 
     @property
@@ -90,7 +88,7 @@ class ListFeatures:
             texts = {label: self._texts(label, together, sources) for label in self.features}
             self._note(together, texts)
             yield b"".join(
-                line.with_features([(label, rows[i]) for label, rows in texts.items()])
+                line.with_features([(label, [values[i]]) for label, values in texts.items()])
                 for i, line in enumerate(together)
             )
         last = max(self._firsts, default=len(self.sources or ()) - 1)
@@ -138,17 +136,17 @@ class ListFeatures:
             )
         return share
 
-    def _texts(self, label: str, lines: Sequence[NBestLine], sources: Phrases) -> list[Texts]:
+    def _texts(self, label: str, lines: Sequence[NBestLine], sources: Phrases) -> list[bytes]:
         """A feature's values of lines, as they are written."""
         with placing(lambda row: f"{label}, line {lines[row].number:,} of the list"):
             scores = self.features[label].scores(lines, sources, self.name)
-        return [[b"%.6g" % value for value in row] for row in scores.tolist()]
+        return [b"%.6g" % value for value in scores.tolist()]
 
-    def _note(self, lines: Sequence[NBestLine], texts: dict[str, list[Texts]]) -> None:
+    def _note(self, lines: Sequence[NBestLine], texts: dict[str, list[bytes]]) -> None:
         """Compare the values of each line with those of its sentence's first one; a sentence's lines may lie apart."""
         self.lines += len(lines)
         for i, line in enumerate(lines):
-            values = {label: rows[i] for label, rows in texts.items()}
+            values = {label: column[i] for label, column in texts.items()}
             for label, first in self._firsts.setdefault(line.sentence, values).items():
                 self.choosing[label] |= values[label] != first
 

@@ -19,8 +19,7 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_complete, check_fit, check_form, check_new, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable, open_table
-from moses_rnn.score.workers import describe_columns, map_in_order, open_workers
-from moses_rnn.scorers.base import Description
+from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
 from moses_rnn.scorers.open import Model, check_learned, open_model
 from moses_rnn.table.phrase_table import LineWarnings
 from moses_rnn.table.signatures import PROGRAM, ColumnCounts, added_names, fitting_signature, scored_signature
@@ -83,7 +82,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         check_form(table, models)
         edited = options.moses_ini, options.new_ini
         ini = ini_of(options.output, options.table, table.shape, len(columns), edited)  # refused now, not after hours
-        with open_workers(options, models, compute) as workers:
+        with open_workers(options, models, columns, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = Counts(**(files.begin(manifest) or {}))
             odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
@@ -114,7 +113,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
     return result
 
 
-def open_models(options: ScoringOptions) -> tuple[list[Model], list[Description], Compute]:
+def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Compute]:
     """The models that score, the columns that they add, and how all of them compute: as suits the least able one.
 
     Raises:
@@ -124,7 +123,7 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Description]
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
     for model in () if options.allow_misfit else models:
         check_learned(model)
-    columns = describe_columns(options, models)
+    columns = make_columns(options, models)
     least = min(models, key=lambda model: model.architecture.native is not None)
     floors_long = options.long_phrases == "floor"
     return models, columns, least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)

@@ -18,18 +18,19 @@ from moses_rnn.files.streams import is_gzip
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import RayWorkers
-from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
-from moses_rnn.scorers.ensembles import MEAN_LOG, Writer, make_ensemble
+from moses_rnn.scorers.base import Scorer, Tally
+from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
 from moses_rnn.scorers.open import Model, ModelOnDisk
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import ColumnCounts
-from moses_rnn.table.table_blocks import TableLines
+from moses_rnn.table.table_blocks import Floats, TableLines
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
+Column = Model | WordPenaltyScorer  # what gives a table a column; of several models an ensemble
 ITEMS_AHEAD = 2  # for each worker
 MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
 WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
@@ -58,7 +59,7 @@ class ChunkScorer:
     def __init__(self, scorers: Sequence[Scorer], name: str, floor: float | None, pack: Packing) -> None:
         self.scorers = scorers
         self._name, self._floor, self._pack = name, floor, pack
-        unbounded = np.array([of.unbounded for of in scorers for _ in range(of.num_scores)], np.bool_)
+        unbounded = np.array([of.unbounded for of in scorers], np.bool_)
         self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
@@ -85,18 +86,15 @@ class ChunkScorer:
             lowest=written.min(axis=0).tolist(),
             highest=written.max(axis=0).tolist(),
         )
-        oom_splits = sum({id(tally): tally.halvings for tally in tallies}.values())
+        oom_splits = sum(tally.halvings for tally in tallies)
         column = written + 0.0 if self._floor is None else np.exp(written)  # + 0.0: no -0
         return ScoredChunk(self._pack(chunk.append_scores(column)), counts, oom_splits)
 
-    def _score(self, chunk: TableLines) -> tuple[Scores, list[Tally]]:
-        pairs = chunk.pairs()
-        columns, tallies = [], []
-        for scorer in self.scorers:
-            tally = Tally()
-            columns.append(scorer.log_probs(pairs, tally))
-            tallies += [tally] * scorer.num_scores
-        return np.concatenate(columns, axis=1), tallies
+    def _score(self, chunk: TableLines) -> tuple[Floats, list[Tally]]:
+        """Scores, lines × columns, and what each column's scorer met."""
+        pairs, tallies = chunk.pairs(), [Tally() for _ in self.scorers]
+        columns = [scorer.log_probs(pairs, tally) for scorer, tally in zip(self.scorers, tallies, strict=True)]
+        return np.stack(columns, axis=1), tallies
 
     def _failure(self, chunk: TableLines, error: Exception) -> MosesRnnError:
         """What could not be scored: the lines, and by halving them again and again the one at fault."""
@@ -144,8 +142,8 @@ class ScoringJob:
             CheckpointError: a model is not there, or not the one that was checked.
         """
         torch.set_num_threads(1)
-        writers = make_writers([model.open_again() for model in self.models], averaged=self.options.averaged)
-        return make_chunk_scorer(self.options, writers, replace(self.compute, device=device), self.pack)
+        columns = make_columns(self.options, [model.open_again() for model in self.models])
+        return make_chunk_scorer(self.options, columns, replace(self.compute, device=device), self.pack)
 
     def name_of(self, chunk: TableLines) -> str:
         """A chunk's name for messages."""
@@ -153,7 +151,7 @@ class ScoringJob:
 
 
 def open_workers(
-    options: ScoringOptions, models: Sequence[Model], compute: Compute
+    options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:
     """The workers that a run asks for, as a context; MosesRnnError: there is no such cluster.
 
@@ -165,40 +163,30 @@ def open_workers(
         job = ScoringJob(options, tuple(map(ModelOnDisk.of, models)), compute, pack)
         return RayWorkers(job, options.ray, torch.device(compute.device).type)
     of_each = share_threads(options.devices, options.threads, compute)
-    writers = make_writers(models, averaged=options.averaged)
     chunk_scorers = [
-        make_chunk_scorer(options, writers, replace(compute, device=device), pack) for device in options.devices
+        make_chunk_scorer(options, columns, replace(compute, device=device), pack) for device in options.devices
     ]
     return Threads([scorer for scorer in chunk_scorers for _ in range(of_each)])
 
 
 def make_chunk_scorer(
-    options: ScoringOptions, writers: Sequence[Writer], compute: Compute, pack: Packing
+    options: ScoringOptions, columns: Sequence[Column], compute: Compute, pack: Packing
 ) -> ChunkScorer:
     """What a worker does with chunks; threads of one device share it and its networks."""
-    scorers = [writer.make_scorer(compute) for writer in writers]
-    if options.word_penalty:
-        scorers.append(WordPenaltyScorer(writers[0].target_vocabulary))
+    scorers = [column.make_scorer(compute) for column in columns]
     return ChunkScorer(scorers, options.table, None if options.logarithms else options.floor, pack)
 
 
-def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
-    """What gives a column each: models, or all of a direction together.
+def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Column]:
+    """The columns that are added: of models, or of all of a direction together, and the word penalty.
 
-    Raises:
-        CheckpointError: models of a direction do not write the same words, and so have no mean.
+    CheckpointError: models of a direction do not write the same words, and so have no mean.
     """
-    if not averaged:
-        return [*models]
-    directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
-    return [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
-
-
-def describe_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Description]:
-    """The columns that are added, without anything that computes them."""
-    penalty = Description(WordPenaltyScorer.name, WordPenaltyScorer.meaning)
-    writers = make_writers(models, averaged=options.averaged)
-    return [*(writer.describe() for writer in writers), *[penalty] * options.word_penalty]
+    columns: list[Column] = [*models]
+    if options.averaged:
+        directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
+        columns = [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
+    return [*columns, *[WordPenaltyScorer(models[0].target_vocabulary)] * options.word_penalty]
 
 
 def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:

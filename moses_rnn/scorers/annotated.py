@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
-from moses_rnn.scorers.base import Scorer, Scores, Tally
+from moses_rnn.scorers.base import Scorer, Tally, Values
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
@@ -27,19 +27,17 @@ class AnnotatedScorer:
     A score depends on the pair and its links alone. `scorer` is of what is annotated.
     """
 
-    num_scores = 1
-
     def __init__(self, scorer: Scorer, model: Writer, rare: RareWords) -> None:
         self.name = scorer.name
-        self.meaning = annotated_meaning(scorer.meaning, rare)
+        self.meaning = scorer.meaning
         self.unbounded = scorer.unbounded
         self._scorer = scorer
         self._inverse = model.inverse
         self._rare = rare
         self._shortlists = shortlists_of(model, rare)
 
-    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1.
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each pair.
 
         Raises:
             InputError: there are no alignments.
@@ -86,8 +84,3 @@ def _links(text: bytes, sources: int, targets: int) -> Links:
     except ValueError as error:
         raise PairError(str(error)) from error
     return links
-
-
-def annotated_meaning(meaning: str, rare: RareWords) -> str:
-    """What a score is whose rare words are told apart."""
-    return f"{meaning}; rare words by {rare.kind}, window {rare.window}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.table.table_blocks import Pairs
 
-Scores = npt.NDArray[np.float64]  # pairs × num_scores
 ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
 LARGEST = 3e38  # that a float32 can hold, as Moses holds numbers
 Values = npt.NDArray[np.float64]  # pairs
@@ -25,18 +24,14 @@ class Tally:
 
 
 class Scorer(Protocol):
-    """A source of feature values, as Moses calls its own.
-
-    All scores are finite.
-    """
+    """A source of feature values, as Moses calls its own; all of them are finite."""
 
     name: str
-    num_scores: int
     meaning: str  # what the score is, for the signature
     unbounded: bool  # whether the scores are no log-probabilities, and so may be above 0
 
-    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone.
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each pair; it depends on that pair alone.
 
         Args:
             pairs: words with blanks between.
@@ -45,11 +40,3 @@ class Scorer(Protocol):
         Raises:
             ScoreError: a pair has no such score.
         """
-
-
-class Description(NamedTuple):
-    """A score's name, what it is, and whether it may be above 0."""
-
-    name: str
-    meaning: str
-    unbounded: bool = False

@@ -27,7 +27,7 @@ from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
-from moses_rnn.scorers.base import Description, Scorer, Scores, Tally
+from moses_rnn.scorers.base import Scorer, Tally
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Values, sums
 from moses_rnn.scorers.open import Model, open_model
@@ -136,26 +136,22 @@ class MeanScorer:
     that each is computed as it would be alone.
 
     Args:
-        members: at least one, of a score each.
-        name: of the mean.
-        meaning: of the mean.
-        unbounded: whether the members' scores are no log-probabilities.
+        members: scorers, at least one.
+        ensemble: says what the mean is called and means.
     """
 
-    num_scores = 1
-
-    def __init__(self, members: Sequence[Scorer], name: str, meaning: str, unbounded: bool = False) -> None:
-        self.name, self.meaning, self.unbounded = name, meaning, unbounded
+    def __init__(self, members: Sequence[Scorer], ensemble: Ensemble) -> None:
+        self.name, self.meaning, self.unbounded = ensemble.name, ensemble.meaning, ensemble.unbounded
         self._members = members
 
-    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1. As unknown counts what is so to the member that knows the fewest pairs."""
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each pair; `unknown` counts for the member that knows the fewest pairs."""
         tallies = [Tally() for _ in self._members]
         scores = [member.log_probs(pairs, own) for member, own in zip(self._members, tallies, strict=True)]
         if tally is not None:
             tally.unknown += max(own.unknown for own in tallies)
             tally.halvings += sum(own.halvings for own in tallies)
-        mean: Scores = np.mean(scores, axis=0)
+        mean: Values = np.mean(scores, axis=0)
         return mean
 
 
@@ -201,19 +197,19 @@ class Ensemble(Model):
             members.append((model.make_stepper(compute), ids))
         return EnsembleStepper(members, self.combination)
 
-    def describe(self) -> Description:
-        """Its score; a network of pairs is not arranged for that."""
+    @property
+    def meaning(self) -> str:
+        """What its score is."""
         if self.combination != MEAN_LOG:
-            return super().describe()
-        meanings = dict.fromkeys(model.describe().meaning for model in self.models)
-        mean = f"mean of {len(self.models)} models' {' and '.join(meanings)}"
-        return Description(self.name, mean, self.unbounded)
+            return super().meaning
+        meanings = dict.fromkeys(model.meaning for model in self.models)
+        return f"mean of {len(self.models)} models' {' and '.join(meanings)}"
 
     def make_scorer(self, compute: Compute = HERE) -> Scorer:
         """The scorer of its score."""
         if self.combination != MEAN_LOG:
             return super().make_scorer(compute)
-        return MeanScorer([model.make_scorer(compute) for model in self.models], *self.describe())
+        return MeanScorer([model.make_scorer(compute) for model in self.models], self)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
         return SteppedPairs(self.make_stepper(compute))
@@ -294,7 +290,6 @@ class Mixture:
     """
 
     name = "ENS"
-    num_scores = 1
     unbounded = False
 
     def __init__(
@@ -322,8 +317,8 @@ class Mixture:
         together: Values = np.logaddexp.reduce(log_probs + np.log(self._shares)[:, None])
         return together
 
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
-        """Natural logarithms; targets × 1."""
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each target."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.scorers.base import Scores, Tally
+from moses_rnn.scorers.base import Tally
 from moses_rnn.scorers.language_models import END, LN_10, Marks, Values, check_words, sums, text, words_of
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -32,7 +32,6 @@ class KenlmScorer:
     """
 
     name = "KENLM"
-    num_scores = 1
     unbounded = False
     meaning = "log p(target) of an n-gram model by KenLM, natural, </s> included"
 
@@ -59,8 +58,8 @@ class KenlmScorer:
         check_words(self.name, natural, sentences)
         return natural
 
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
-        """Natural logarithms; targets × 1."""
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each target."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def knows(self, word: bytes) -> bool:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.scorers.base import LARGEST, ROUNDING, Scores, Tally
+from moses_rnn.scorers.base import LARGEST, ROUNDING, Tally
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
@@ -71,7 +71,6 @@ class NetworkLanguageModel:
         shares: of words outside the shortlist in the probability of ``<unk>``.
     """
 
-    num_scores = 1
     unbounded = False
 
     def __init__(
@@ -81,8 +80,7 @@ class NetworkLanguageModel:
         self._network = network
         self._ids_of = PhraseIds(vocabulary.id_of())
         self._shares = shares
-        rest = shares.description if shares else "counted as <unk>"
-        self.meaning = f"log p(target) of the {title}, natural, </s> included; words outside the shortlist {rest}"
+        self.meaning = meaning_of_targets(title, shares)
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
@@ -93,8 +91,8 @@ class NetworkLanguageModel:
         check_words(self.name, values, sentences)
         return values
 
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
-        """Natural logarithms; targets × 1."""
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each target."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def unknown(self, sentences: Phrases) -> Marks:
@@ -110,6 +108,12 @@ class NetworkLanguageModel:
             unknown = _unknown(ids, lengths)
             values[unknown] += self._shares.log_shares(sentences, unknown)
         return values
+
+
+def meaning_of_targets(title: str, shares: Shares | None = None) -> str:
+    """What the score of a network of targets alone is."""
+    rest = shares.description if shares else "counted as <unk>"
+    return f"log p(target) of the {title}, natural, </s> included; words outside the shortlist {rest}"
 
 
 def _unknown(ids: Ids, lengths: Lengths) -> Marks:
@@ -134,13 +138,13 @@ def check_words(model: str, values: Values, sentences: Phrases) -> None:
         raise ScoreError(f"{model}: expected a log-probability, found {found}", row, advice)
 
 
-def sums(values: Values, sentences: Phrases) -> Scores:
-    """The sum of each sentence's values; sentences × 1."""
+def sums(values: Values, sentences: Phrases) -> Values:
+    """The sum of each sentence's values."""
     tokens = np.array([len(words(sentence)) + 1 for sentence in sentences], np.int64)
     totals = np.zeros(len(tokens))
     # No differences of running sums: their rounding would depend on the sentences before.
     np.add.at(totals, np.repeat(np.arange(len(tokens)), tokens), values)
-    return totals[:, None]
+    return totals
 
 
 def words_of(sentence: bytes) -> list[bytes]:

@@ -55,9 +55,9 @@ from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary
-from moses_rnn.scorers.annotated import AnnotatedScorer, annotated_meaning
-from moses_rnn.scorers.base import Description, Scorer
-from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
+from moses_rnn.scorers.annotated import AnnotatedScorer
+from moses_rnn.scorers.base import Scorer
+from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares, meaning_of_targets
 from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import NOALIGN, RareWords
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
@@ -140,6 +140,18 @@ class Model:
         return min(costs, default=None)
 
     @property
+    def meaning(self) -> str:
+        """What its score is."""
+        if not self.architecture.reads_sources:
+            return meaning_of_targets(self.architecture.title)
+        read, written = ("target", "source") if self.inverse else ("source", "target")
+        score = f"log p({written} | {read}) of the {self.title}, natural"
+        if self.unbounded:
+            score = f"s({read}, {written}) of the {self.title}, unbounded and no log-probability"
+        rare = f"; rare words by {self.rare.kind}, window {self.rare.window}" if self.rare else ""
+        return f"{score}, {self.architecture.ends}{rare}"
+
+    @property
     def baseline_cost(self) -> float | None:
         """What a network costs likewise that has learned nothing."""
         known = self.architecture.measure.baseline_cost
@@ -200,15 +212,8 @@ class Model:
         """The scorer of its score."""
         if not self.architecture.reads_sources:
             return self.make_language_model(compute)
-        scorer = PhraseScorer(self, self._pair_network(compute), self._meaning)
+        scorer = PhraseScorer(self, self._pair_network(compute))
         return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
-
-    def describe(self) -> Description:
-        """Its score; a network of pairs is not arranged for that."""
-        if not self.architecture.reads_sources:
-            return Description(self.name, self.make_language_model().meaning)
-        meaning = annotated_meaning(self._meaning, self.rare) if self.rare else self._meaning
-        return Description(self.name, meaning, self.unbounded)
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
         """The scorer of the score of a network of targets alone.
@@ -225,11 +230,6 @@ class Model:
         network = self.architecture.words(self.network, compute.device, compute.dtype)
         return NetworkLanguageModel(network, self.target_vocabulary, self.name, self.architecture.title, shares)
 
-    @property
-    def _meaning(self) -> str:
-        """What the score of a network of pairs is, its rare words aside."""
-        return meaning_of(self.title, inverse=self.inverse, ends=self.architecture.ends, unbounded=self.unbounded)
-
     def _pair_network(self, compute: Compute) -> PairNetwork:
         network: PairNetwork
         if self.architecture.pairs is not None:
@@ -243,14 +243,6 @@ class Model:
                 raise MosesRnnError(f"{self.folder}: expected the native core to compute it, found {core or 'none'}")
             network = self.architecture.native(self.network, core, compute.precision)
         return network
-
-
-def meaning_of(title: str, *, inverse: bool, ends: str = "both </s> included", unbounded: bool = False) -> str:
-    """What the score of a network of pairs is; `ends`: which end symbols count."""
-    side, given = ("source", "target") if inverse else ("target", "source")
-    if unbounded:
-        return f"s({given}, {side}) of the {title}, unbounded and no log-probability, {ends}"
-    return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 
 def save_model(folder: Path, model: Model) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,10 @@ from torch import OutOfMemoryError
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, shown
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.config import vocabulary_file
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.trie_scoring import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Scores, Tally, Values
+from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Tally, Values
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 if TYPE_CHECKING:
@@ -33,27 +34,24 @@ class PhraseScorer:
     Args:
         model: or an ensemble of several.
         network: its network, arranged for scoring.
-        meaning: of the score.
     """
 
-    num_scores = 1
-
-    def __init__(self, model: Writer, network: PairNetwork, meaning: str) -> None:
-        self.name, self.meaning, self.unbounded = model.name, meaning, model.unbounded
+    def __init__(self, model: Writer, network: PairNetwork) -> None:
+        self.name, self.meaning, self.unbounded = model.name, model.meaning, model.unbounded
         self._inverse = model.inverse
         self._network = network
         self._read = PhraseIds(model.source_vocabulary.id_of())
         self._written = PhraseIds(model.target_vocabulary.id_of())
 
-    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1. Raises as `Scorer` does."""
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each pair. Raises as `Scorer` does."""
         read, written = (pairs.targets, pairs.sources) if self._inverse else (pairs.sources, pairs.targets)
         tally = tally or Tally()
         parts = [
             self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
             for first in range(0, len(read), PAIRS)
         ]
-        scores = np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
+        scores = np.concatenate([np.zeros(0), *parts])
         check_scores(self, scores, pairs)
         return scores
 
@@ -81,7 +79,7 @@ class PhraseScorer:
         return values
 
 
-def check_scores(scorer: Scorer, scores: Scores, pairs: Pairs) -> None:
+def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
     """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
 
     Raises:
@@ -89,10 +87,10 @@ def check_scores(scorer: Scorer, scores: Scores, pairs: Pairs) -> None:
     """
     good = (scores > -LARGEST) & (scores < (LARGEST if scorer.unbounded else ROUNDING))
     if not good.all():
-        row = int(np.argmin(good.all(1)))
+        row = int(np.argmin(good))
         expected = "a finite number" if scorer.unbounded else "a log-probability"
         pair = shown(b" ||| ".join((pairs.sources[row], pairs.targets[row])))
-        raise ScoreError(f"{scorer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
+        raise ScoreError(f"{scorer.name}: expected {expected}, found {scores[row]} for {pair}", row)
 
 
 def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
@@ -107,16 +105,19 @@ class WordPenaltyScorer:
     """The paper's word penalty: minus the number of target words outside the shortlist."""
 
     name = "WordPenalty"
-    num_scores = 1
     unbounded = False
     meaning = "-n for n target words outside the shortlist"
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
         self._ids = PhraseIds(target_vocabulary.id_of())
 
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1."""
-        penalties: Scores = -unknown_words(*self._ids(pairs.targets)).astype(np.float64)[:, None]
+    def make_scorer(self, _compute: Compute) -> Self:
+        """Itself: it needs no device."""
+        return self
+
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
+        """Natural logarithms, one of each pair."""
+        penalties: Values = -unknown_words(*self._ids(pairs.targets)).astype(np.float64)
         return penalties
 
 

@@ -16,8 +16,6 @@ from moses_rnn import __version__
 from moses_rnn.files.streams import parse_json
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
-Column = tuple[str, str, bool]  # its name, what it means, and whether it may be above 0: no log-probability
-
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
 EARLIER = "earlier_columns"  # of a table that was scored more than once: what earlier signatures say of added ones
@@ -127,7 +125,7 @@ def scored_signature(
     manifest: Mapping[str, Any],
     files: Mapping[str, Any],
     old_columns: int,
-    columns: Sequence[Column],
+    columns: Sequence[Any],
     counts: ColumnCounts,
     before: Mapping[str, Any],
 ) -> bytes:
@@ -141,14 +139,14 @@ def scored_signature(
     added = [
         {
             "index": old_columns + i,  # from 0, as Moses counts
-            "name": name,
-            "meaning": meaning,
-            **({"unbounded": True} if unbounded else {}),  # a column of probabilities has no such key
+            "name": column.name,
+            "meaning": column.meaning,
+            **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
             "written_as": "natural logarithm" if logarithms else PROBABILITY,
             "floor": None if logarithms else manifest["floor"],
             **counts.of_column(i),
         }
-        for i, (name, meaning, unbounded) in enumerate(columns)
+        for i, column in enumerate(columns)
     ]
     record = {
         "program": PROGRAM,

@@ -433,7 +433,7 @@ class LineMaker:
             inverse: Sequence[float | None] = [None] * len(pairs)
             if self.inverse and pairs:
                 written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
-                inverse = self.inverse.log_probs(written)[:, 0].tolist()
+                inverse = self.inverse.log_probs(written).tolist()
             yield from sorted(
                 self.line(source, proposal.target, proposal.log_prob, log_prob)
                 for (source, proposal), log_prob in zip(pairs, inverse, strict=True)

@@ -176,7 +176,7 @@ class Proposer:
         times = [Counter(reading.target(h.words) for h in of_source if h.ended) for of_source in written]
         pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
         sides = [source for source, _ in pairs], [target for _, target in pairs]
-        log_probs = iter(self._scorer.log_probs(Pairs(*reading.swap_if_inverse(*sides)))[:, 0].tolist())
+        log_probs = iter(self._scorer.log_probs(Pairs(*reading.swap_if_inverse(*sides))).tolist())
         for source, of_source, targets in zip(sources, written, times, strict=True):
             known = None if self._known is None else self._known.get(source)
             proposals = [

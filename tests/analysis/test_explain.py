@@ -36,10 +36,10 @@ LOW = -100.0  # log 0, to Moses
 class Scorer:
     """Scores that are given by a function of both sides."""
 
-    name, num_scores, meaning = "RNN", 1, "as told"
+    name, meaning = "RNN", "as told"
     unbounded = False
 
-    def __init__(self, log_probs=lambda _sources, targets: np.log([[RNN[target]] for target in targets])):
+    def __init__(self, log_probs=lambda _sources, targets: np.log([RNN[target] for target in targets])):
         self._log_probs = log_probs
 
     def log_probs(self, pairs, tally=None):
@@ -76,7 +76,7 @@ def test_words_sum_to_the_score(variant, direction, pair):
 
 def test_an_inverse_network_writes_the_source():
     of = checkpoint(direction="target-to-source")
-    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, scorer=Scorer(lambda s, t: -np.ones((len(s), 1))), added={})  # fmt: skip
+    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, scorer=Scorer(lambda s, t: -np.ones(len(s))), added={})  # fmt: skip
     assert [word.word for word in found.words] == ["u", "v", "</s>"]
     assert found.unknown == ["qq"]
 

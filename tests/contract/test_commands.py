@@ -51,7 +51,7 @@ def test_it_is_a_column_of_a_table(case, here, capfd):
     pairs = [line.split(b" ||| ")[:2] for line in TABLE.splitlines()]
     np.testing.assert_allclose(values, expected(case, *pairs), rtol=1e-5)
     (column,) = json.loads((here / "t.rnn.gz.json").read_text())["added_columns"]
-    described = case.opened().describe()
+    described = case.opened()
     assert (column["name"], column["meaning"]) == (described.name, described.meaning)
     assert column.get("unbounded", False) == case.architecture.unbounded
     run(score.main, "t.gz", "--model", "m", "--allow-misfit", "--force")
@@ -73,7 +73,7 @@ def test_one_that_has_learned_nothing_is_refused(case, here, capfd):
 def test_it_is_a_feature_of_a_list(case, here):
     options = "--add", "m", "-o", "more", "--quiet", "--allow-misfit"
     run(nbest.main, "list", "--source", "source", *options)
-    feature = f"{case.opened().describe().name}0= ".encode()
+    feature = f"{case.opened().name}0= ".encode()
     values = [float(line.split(feature)[1].split()[0]) for line in (here / "more").read_bytes().splitlines()]
     if case.row.config.get("unit") == "sentences" or case.architecture.words:
         sums = expected(case, (b"s2 s3", b"t2 t3"), (b"s2 s3", b"t2"))

@@ -45,7 +45,7 @@ def test_a_folder_gives_back_what_was_saved(case, folder):
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in model.network.state_dict().items())
     scorer, saved = case.opened().make_scorer(), opened.make_scorer()
     assert of_pairs(saved, PAIRS).tobytes() == of_pairs(scorer, PAIRS).tobytes()
-    assert (saved.name, saved.meaning, saved.unbounded) == opened.describe()
+    assert (saved.name, saved.meaning, saved.unbounded) == (opened.name, opened.meaning, opened.unbounded)
     assert (saved.name, saved.unbounded) == (case.architecture.name, case.architecture.unbounded)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     save_model(folder, opened)

@@ -32,7 +32,7 @@ WRITTEN = [way for way in WAYS if way.values[0].row.learned is of_translation]
 
 
 def scores(model, compute, pairs=PAIRS):
-    return model.make_scorer(compute).log_probs(Pairs.of(pairs))[:, 0]
+    return model.make_scorer(compute).log_probs(Pairs.of(pairs))
 
 
 def name(value):
@@ -99,4 +99,4 @@ def test_a_score_depends_on_its_pair_alone(case, compute, monkeypatch):
 
 
 def of(scorer, pairs):
-    return scorer.log_probs(Pairs.of(pairs))[:, 0]
+    return scorer.log_probs(Pairs.of(pairs))

@@ -21,11 +21,11 @@ LINES = [b"s%d ||| t%d ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (i // 3, i) for 
 class Length:
     """Scores a pair by the lengths of its sides."""
 
-    name, num_scores, meaning = "Length", 1, "minus the lengths"
+    name, meaning = "Length", "minus the lengths"
     unbounded = False
 
     def log_probs(self, pairs, tally=None):
-        return -np.array([[len(s) + len(t)] for s, t in zip(pairs.sources, pairs.targets, strict=True)], np.float64)
+        return -np.array([len(s) + len(t) for s, t in zip(pairs.sources, pairs.targets, strict=True)], np.float64)
 
 
 class Fixed(Length):
@@ -33,7 +33,7 @@ class Fixed(Length):
         self.values = values
 
     def log_probs(self, pairs, tally=None):
-        scores = np.array([[self.values[int(target[1:])]] for target in pairs.targets])
+        scores = np.array([self.values[int(target[1:])] for target in pairs.targets])
         check_scores(self, scores, pairs)
         return scores
 

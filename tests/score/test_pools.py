@@ -39,8 +39,8 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
     monkeypatch.setattr("moses_rnn.score.workers.share_threads", lambda *_: 2)
     given = {"inverse_models": (models / "inverse",), "word_penalty": True, "device": "cpu,cpu"}
     options = options_for(here, models, **given)
-    opened, _, compute = open_models(options)
-    workers = open_workers(options, opened, compute)
+    opened, columns, compute = open_models(options)
+    workers = open_workers(options, opened, columns, compute)
     assert [model.folder for model in opened] == [models / "rnn", models / "inverse"]
     assert [[scorer.name for scorer in worker.scorers] for worker in workers] == [
         ["RNN", "RNNInverse", "WordPenalty"]

@@ -23,18 +23,18 @@ SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
 
 
 def scores(model, sources=SOURCES, targets=TARGETS, links=LINKS, tally=None):
-    return model.make_scorer().log_probs(Pairs(sources, targets, links), tally)[:, 0]
+    return model.make_scorer().log_probs(Pairs(sources, targets, links), tally)
 
 
 def of_tokens(model):
     """What the network says of pairs that were annotated by the table of kinds."""
-    plain = PhraseScorer(model, model._pair_network(HERE), "x")
+    plain = PhraseScorer(model, model._pair_network(HERE))
     rare = model.rare
     annotated = [
         annotate(rare.kind, rare.window, source.split(), target.split(), parse_links(links), READ, WRITTEN)
         for source, target, links in ALIGNED
     ]
-    return plain.log_probs(Pairs(*([b" ".join(pair[side]) for pair in annotated] for side in (0, 1))))[:, 0]
+    return plain.log_probs(Pairs(*([b" ".join(pair[side]) for pair in annotated] for side in (0, 1))))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,11 +48,11 @@ def test_a_model_of_the_other_direction_transposes_links():
     model = rare_model(direction="target-to-source")
     swapped = [source.replace(b"s", b"t") for source in SOURCES], [target.replace(b"t", b"s") for target in TARGETS]
     expected = []
-    plain = PhraseScorer(model, model._pair_network(HERE), "x")
+    plain = PhraseScorer(model, model._pair_network(HERE))
     for source, target, text in zip(*swapped, LINKS, strict=True):
         links = transposed(parse_links(text))
         read, written = annotate("posunk", 2, target.split(), source.split(), links, READ, WRITTEN)
-        expected.append(plain.log_probs(Pairs([b" ".join(written)], [b" ".join(read)]))[0, 0])
+        expected.append(plain.log_probs(Pairs([b" ".join(written)], [b" ".join(read)]))[0])
     np.testing.assert_allclose(scores(model, *swapped), expected, rtol=1e-6)
     assert len({*expected}) == len(expected)
 
@@ -79,7 +79,7 @@ def test_a_tables_lines_bring_their_links():
     (block,) = parse_blocks([lines], "t")
     assert list(block.pairs().alignments) == LINKS
     assert list(block[1:3].pairs().alignments) == LINKS[1:3]
-    np.testing.assert_allclose(rare_model().make_scorer().log_probs(block.pairs())[:, 0], scores(rare_model()))
+    np.testing.assert_allclose(rare_model().make_scorer().log_probs(block.pairs()), scores(rare_model()))
 
 
 def test_pairs_with_unknown_words_are_counted():
@@ -94,7 +94,7 @@ def test_pairs_without_links_are_refused_where_these_are_needed():
         InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs alone"
     ):
         rare_model().make_scorer().log_probs(Pairs(SOURCES, TARGETS))
-    assert rare_model("noalign").make_scorer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED), 1)
+    assert rare_model("noalign").make_scorer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED),)
 
 
 @pytest.mark.parametrize("links", [b"3-0", b"0-9", b"x"])

@@ -45,14 +45,12 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
     for name in ("ranker", "same"):
         save_model(models / name, Model(RANKER, ranker, {"source": SOURCE, "target": TARGET}))
     both = open_ensemble([models / "ranker", models / "same"], "mean-log")
-    assert both.describe().unbounded
+    assert both.unbounded
     scorer = both.make_scorer()
     assert scorer.unbounded
     assert of_pairs(scorer, PAIRS).max() > 0
     np.testing.assert_allclose(of_pairs(scorer, PAIRS), of_pairs(open_model(models / "same").make_scorer(), PAIRS))
-    assert both.describe().meaning.endswith(
-        "s(source, target) of the ranker, unbounded and no log-probability, without </s>"
-    )
+    assert both.meaning.endswith("s(source, target) of the ranker, unbounded and no log-probability, without </s>")
     with pytest.raises(CheckpointError, match="expected a network that writes, found: ranker"):
         open_ensemble([models / "ranker", models / "same"]).make_scorer()
     with pytest.raises(CheckpointError, match="the score of .*phrases in an ensemble, log p, found RANK"):
@@ -74,7 +72,7 @@ def test_a_mean_of_logs_counts_what_its_members_met(models):
     pairs = [(b"s2", b"t2"), (b"s9", b"t3"), (b"s2 s4", b"t4")]
     ensemble.make_scorer().log_probs(Pairs.of(pairs), tally)
     assert tally == Tally(unknown=5 + 2)  # the first one does not know s9, the other s2
-    assert ensemble.make_scorer().log_probs(Pairs([], [])).shape == (0, 1)
+    assert ensemble.make_scorer().log_probs(Pairs([], [])).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,13 @@ def write(sources):
 
 
 class Scorer:
-    """Scores that are given; only its first column counts."""
+    """Scores that are given."""
 
-    name, num_scores, meaning = "stub", 2, "of a stub"
+    name, meaning = "stub", "of a stub"
     unbounded = False
 
     def log_probs(self, pairs, tally=None):
-        return np.array([[SCORES[target], 0.0] for target in pairs.targets])
+        return np.array([SCORES[target] for target in pairs.targets])
 
 
 def proposals(known=None):

@@ -52,11 +52,11 @@ TABLE = [
 class Scorer:
     """Scores by the length of the target."""
 
-    name, num_scores, meaning = "RNN", 1, "minus bytes and a half"
+    name, meaning = "RNN", "minus bytes and a half"
     unbounded = False
 
     def log_probs(self, pairs, tally=None):
-        return -np.array([[0.5 + len(target)] for target in pairs.targets])
+        return -np.array([0.5 + len(target) for target in pairs.targets])
 
 
 class Reader(HTMLParser):

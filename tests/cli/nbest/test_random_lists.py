@@ -169,7 +169,7 @@ def pair_score(models):
     def scored(name, source, target):
         key = (name, " ".join(source).encode(), " ".join(target).encode())
         if key not in known:
-            known[key] = float(scorers[name].log_probs(Pairs([key[1]], [key[2]]))[0, 0])
+            known[key] = float(scorers[name].log_probs(Pairs([key[1]], [key[2]]))[0])
         return known[key]
 
     return scored
