@@ -86,7 +86,7 @@ class ChunkScorer:
             lowest=written.min(axis=0).tolist(),
             highest=written.max(axis=0).tolist(),
         )
-        oom_splits = sum(tally.halvings for tally in tallies)
+        oom_splits = sum(tally.oom_splits for tally in tallies)
         column = written + 0.0 if self._floor is None else np.exp(written)  # + 0.0: no -0
         return ScoredChunk(self._pack(chunk.append_scores(column)), counts, oom_splits)
 

@@ -48,7 +48,7 @@ class AnnotatedScorer:
         annotated, unknown = self._annotated(pairs)
         scores = self._scorer.log_probs(annotated, inner)
         tally.unknown += unknown
-        tally.halvings += inner.halvings
+        tally.oom_splits += inner.oom_splits
         return scores
 
     def _annotated(self, pairs: Pairs) -> tuple[Pairs, int]:

@@ -20,7 +20,7 @@ class Tally:
     """What a scorer met while it scored some pairs."""
 
     unknown: int = 0  # pairs with a word, on either side, that it reads as <unk>
-    halvings: int = 0  # how often work was split because the device's memory ran out
+    oom_splits: int = 0  # how often work was split because the device's memory ran out
 
 
 class Scorer(Protocol):

@@ -150,7 +150,7 @@ class MeanScorer:
         scores = [member.log_probs(pairs, own) for member, own in zip(self._members, tallies, strict=True)]
         if tally is not None:
             tally.unknown += max(own.unknown for own in tallies)
-            tally.halvings += sum(own.halvings for own in tallies)
+            tally.oom_splits += sum(own.oom_splits for own in tallies)
         mean: Values = np.mean(scores, axis=0)
         return mean
 

@@ -65,7 +65,7 @@ class PhraseScorer:
             if len(read) == 1:
                 too_small = f"the memory of {self._network.device} is too small for a single phrase"
                 raise MosesRnnError(f"{too_small}: {error}") from error
-        tally.halvings += 1
+        tally.oom_splits += 1
         if self._network.device.type == "cuda":
             torch.cuda.empty_cache()
         half = len(read) // 2

@@ -50,7 +50,7 @@ def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
     Forgetful(monkeypatch, error, rows)
     tally = Tally()
     np.testing.assert_allclose(small.log_probs(Pairs.of(pairs), tally), expected, atol=1e-4)
-    assert tally.halvings > 0
+    assert tally.oom_splits > 0
     assert tally.unknown == unknown_pairs(pairs)
 
 
