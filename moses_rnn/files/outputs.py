@@ -1,9 +1,9 @@
 """Files that come out: whole or not at all, never over an input or through a link, and by one process at a time.
 
 An `OutputFile` appears when it is complete. `ResumableOutputs` appear together, and their making survives any death.
-While they are made, each is ``.NAME.part``, and beside the first there is ``.NAME.state``: what is being made, how far
-it is, and how many bytes of each part belong to that. To save is to make the parts durable and then to replace the
-state as a whole. Whatever follows the saved bytes is cut off when the work is resumed.
+While they are made, each is ``.NAME.part``. Beside the first there are ``.NAME.lock``, which one run holds, and
+``.NAME.state``: what is being made, how far it is, and how many bytes of each part belong to that. To save is to make
+the parts durable and then to replace the state as a whole. A resumed run cuts off whatever follows the saved bytes.
 """
 
 from __future__ import annotations
@@ -54,23 +54,20 @@ class Packing:
         return gzip_ng.compress(data, self.level, mtime=0) if self.gzip else data  # type: ignore[no-untyped-call]
 
 
-def hidden(path: str, suffix: str) -> Path:
+def hidden(path: str | Path, suffix: str) -> Path:
     """What is kept beside an output while it is made."""
     return Path(path).with_name(f".{Path(path).name}.{suffix}")
 
 
 def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
-    """Raise OutputError unless outputs, and what is kept beside them while they are made, are files of their own.
-
-    None may be another one or an input, by whatever spelling.
-    """
+    """Raise OutputError unless all outputs, and what is kept beside them, are files of their own, by any spelling."""
     taken: dict[Path, str] = {}
     for path in paths:
         if path.endswith("/") or Path(path).name in ("", ".", ".."):
             raise OutputError(f"{path}: expected the name of a file")
         if Path(path).suffix in OTHER_SUFFIXES:
             raise OutputError(f"{path}: expected the name of a plain or .gz file; for others, write to a pipe")
-        for place in (Path(path), *(hidden(path, suffix) for suffix in ("part", "state", "state.new"))):
+        for place in (Path(path), *(hidden(path, suffix) for suffix in ("part", "state", "lock"))):
             resolved = place.parent.resolve() / place.name
             if resolved in taken:
                 raise OutputError(f"{path}: is where {taken[resolved]} goes; name another output")
@@ -112,45 +109,27 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
         return False
 
 
-def hold(path: str, place: Path, holder: Callable[[], str] = str) -> BinaryIO:
+def hold(path: str, suffix: str, holder: Callable[[], str] = str) -> BinaryIO:
     """Open what is kept beside an output, locked against other runs; `holder` describes the one that has it."""
     with writing(path):
-        stream = open_locked(place)
+        stream = open_locked(hidden(path, suffix))
     if stream is None:
         raise OutputError(f"{path}: is being written by another run{holder()}")
     return stream
 
 
-def write_failure(path: Path | str, error: OSError, wanted: int = 0) -> OutputError:
-    """What it is when writing a file fails.
-
-    Args:
-        path: of the file.
-        error: the system's own, which does not name the file if it was open already.
-        wanted: bytes that were to be written, if it is known; a message of a full disk names them and the free ones.
-    """
-    message = f"{path}: cannot be written: {error.strerror or error}"
-    if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # numpy's errors of short writes have no number
-        with contextlib.suppress(OSError):
-            free = shutil.disk_usage(Path(path).parent).free
-            message += f" ({wanted:,} bytes wanted, {free:,} free)" if wanted else f" ({free:,} bytes free)"
-    return OutputError(message)
-
-
 @contextlib.contextmanager
 def writing(path: Path | str, wanted: int = 0) -> Iterator[None]:
-    """Name the file when writing it fails; see `write_failure`."""
+    """Name the file when writing it fails; of a full disk also the bytes that were `wanted` and those that are free."""
     try:
         yield
     except OSError as error:
-        raise write_failure(path, error, wanted) from error
-
-
-def write_all(stream: BinaryIO, data: bytes) -> None:
-    """Write bytes; an unbuffered file may take fewer than it is given."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(stream.fileno(), left) :]
+        message = f"{path}: cannot be written: {error.strerror or error}"
+        if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # numpy's of short writes have no number
+            with contextlib.suppress(OSError):
+                free = shutil.disk_usage(Path(path).parent).free
+                message += f" ({wanted:,} bytes wanted, {free:,} free)" if wanted else f" ({free:,} bytes free)"
+        raise OutputError(message) from error
 
 
 def sync_directory(folder: Path) -> None:
@@ -164,24 +143,25 @@ def sync_directory(folder: Path) -> None:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
-    part = path.with_name(f".{path.name}.part")
+    part = hidden(path, "part")
     with writing(path, len(data)):
         part.unlink(missing_ok=True)  # of a run that died, or a link to something else
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
         sync_directory(path.parent)
 
 
 class Part:
     """A file while it is made, ``.NAME.part`` beside its name; no other run can make it meanwhile.
 
-    `bytes` are those that it has, `published` says that it has its name.
-
-    Raises:
-        OutputError: the place cannot be written, or the file exists and may not be replaced.
+    `bytes` are those that it has, `published` says that it has its name. An OutputError says that the place cannot be
+    written, or that the file exists and may not be replaced.
     """
 
     def __init__(self, path: str, *, replace: bool) -> None:
@@ -189,7 +169,7 @@ class Part:
         self._target, self._part = Path(path), hidden(path, "part")
         if self._target.exists() and not replace:
             raise OutputError(f"{path}: exists already; use --force to replace it")
-        self._stream = hold(path, self._part)
+        self._stream = hold(path, "part")
         self.bytes, self._hash = 0, hashlib.sha256()
         self.published = False
 
@@ -220,8 +200,10 @@ class Part:
 
     def write(self, data: bytes) -> None:
         """Write further bytes, as they are."""
+        left = memoryview(data)
         with writing(self.path, len(data)):
-            write_all(self._stream, data)
+            while left:  # an unbuffered file may take fewer than it is given
+                left = left[os.write(self._stream.fileno(), left) :]
         self.bytes += len(data)
         self._hash.update(data)
 
@@ -244,7 +226,7 @@ class Part:
 
     def close(self, *, keep: bool = False) -> None:
         """Let other runs make the file; without `keep`, nothing stays but what has its name."""
-        if not keep and _is_at(self._stream, self._part):
+        if not (keep and self.size) and _is_at(self._stream, self._part):
             self._part.unlink()
         with contextlib.suppress(OSError):
             self._stream.close()
@@ -253,13 +235,8 @@ class Part:
 class OutputFile(Part):
     """A file that appears under its name only when `commit` is called.
 
-    Args:
-        path: final name.
-        force: an existing file may be replaced.
-        inputs: files that must not be the output, by whatever spelling.
-
-    Raises:
-        OutputError: as for `Part`, or it is one of the inputs.
+    With `force` it may replace an existing file. An OutputError refuses one that is among the `inputs`, by any
+    spelling, and what `Part` refuses.
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
@@ -351,9 +328,9 @@ class ResumableOutputs:
         advise: says what to do after an error, by the counts that are saved.
 
     Raises:
-        AlreadyComplete: to be resumed, but all files are there and newer than the inputs.
-        OutputError: a file cannot be written, exists, is an input or another output, or is being written by another
-            run; or an interrupted run has left something.
+        AlreadyComplete: `resume` finds all files there, newer than the inputs, and nothing unfinished.
+        OutputError: a file cannot be written, exists, is an input or another output, or another run writes it; or an
+            interrupted run has left something.
     """
 
     def __init__(
@@ -369,44 +346,40 @@ class ResumableOutputs:
     ) -> None:
         self._path, self._optional, self._advise = growing[0], optional, advise
         self.resumable = self._path != STANDARD_STREAM
-        folder = Path(self._path).parent  # what each file is called from there: all may be moved together
-        named = [path for path in (*growing, *optional) if path != STANDARD_STREAM]
-        files = [*named, *small]
-        refuse_equal(files, inputs)
-        self._growing = {path: os.path.relpath(path, folder) for path in named}
-        if resume and not force:
-            self._stop_if_complete([path for path in files if path not in optional], inputs)
+        named, folder = [path for path in (*growing, *optional) if path != STANDARD_STREAM], Path(self._path).parent
+        refuse_equal([*named, *small], inputs)
+        self._growing = {path: os.path.relpath(path, folder) for path in named}  # the state's names: all may be moved
         self._parts: dict[str, Part] = {}
-        self._record: Note = {}  # what the state is to say
-        self._due = 0.0  # when it is to be saved next
+        self._record: Note = {}  # what the next state says
+        self._due = 0.0  # when it is to be saved
         self._keeps = True  # what is there
-        self._state, self._lock = hidden(self._path, "state"), None
-        if self.resumable:
-            self._lock = hold(self._path, self._state, self._holder)
+        self._state = hidden(self._path, "state")
+        self._lock = hold(self._path, "lock", self._holder) if self.resumable else None
         try:
             self._saved = read_state(self._state) if self._lock else {}
             left = (self._saved or {}).get("counts") is not None
-            self._restores = left and resume
+            if resume and not force and self._saved == {}:
+                self._stop_if_complete([*growing, *small], inputs)
+            for path in (*named, *small):
+                self._parts[path] = Part(path, replace=force or left)
             if not force:
                 self._refuse_leftover(left and not resume)
-            for path in files:
-                self._parts[path] = Part(path, replace=force or self._restores)
-            if not force:
-                self._refuse_unsound()
         except BaseException:
             self._close()
             raise
-        self._keeps = left
+        self._keeps, self._restores = left, left and resume
 
     @property
     def complete(self) -> bool:
         """Whether everything was made, perhaps by an interrupted run: only names may be missing."""
         return bool(self._record.get("complete"))
 
+    def _holder(self) -> str:
+        state = read_state(self._state)
+        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
+
     def _stop_if_complete(self, paths: Sequence[str], inputs: tuple[str, ...]) -> None:
-        beside = (hidden(self._path, suffix) for suffix in ("part", "state", "journal"))
-        whole = all(Path(path).is_file() for path in paths) and not any(path.exists() for path in beside)
-        if not self.resumable or not whole:
+        if not all(Path(path).is_file() and not hidden(path, "part").exists() for path in paths):
             return
         for given in inputs:
             if Path(given).is_file() and Path(given).stat().st_mtime_ns > Path(self._path).stat().st_mtime_ns:
@@ -416,24 +389,11 @@ class ResumableOutputs:
         raise AlreadyComplete(f"{self._path}: already complete; --force makes it anew")
 
     def _refuse_leftover(self, left: bool) -> None:
-        """Refuse what an earlier version has left, and what an interrupted run has."""
-        for journal in (hidden(path, "journal") for path in self._growing):
-            if journal.exists():
-                raise OutputError(
-                    f"{journal}: expected no journal, found one that an earlier version of moses-rnn has left",
-                    advice="Finish its work with that version, or use --force to start over.",
-                )
+        """Refuse what an interrupted run has left, and parts of which no state tells what they are."""
         if left:
             raise OutputError(
                 f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
             )
-
-    def _holder(self) -> str:
-        state = read_state(self._state) or {}
-        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
-
-    def _refuse_unsound(self) -> None:
-        """Refuse what an interrupted run has left where nothing tells what it is."""
         unknown = [path for path in self._growing if self._parts[path].size and self.resumable and not self._saved]
         if self._saved is None or unknown:
             found = f"none for {hidden(unknown[0], 'part')}" if self._saved == {} else "a damaged or foreign one"
@@ -458,7 +418,6 @@ class ResumableOutputs:
             self._keeps = False
             for path in self._growing:
                 self._parts[path].start()
-                hidden(path, "journal").unlink(missing_ok=True)
         self._remove_unwanted()
         self._note(manifest, counts, complete=complete)
         if self._lock:
@@ -493,7 +452,7 @@ class ResumableOutputs:
     def _remove_unwanted(self) -> None:
         """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
         for name in (self._saved or {}).get("files", {}).keys() - self._growing.values():
-            part = hidden(str(Path(self._path).parent / name), "part")
+            part = hidden(Path(self._path).parent / name, "part")
             if part.is_file() and (lock := open_locked(part)):
                 part.unlink()
                 lock.close()
@@ -516,7 +475,7 @@ class ResumableOutputs:
             self._write_state()
             self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
 
-    def _note(self, manifest: Note, counts: Note | None, *, complete: bool = False) -> None:
+    def _note(self, manifest: Note, counts: Note | None, *, complete: bool) -> None:
         self._record = {
             "version": VERSION,
             "manifest": manifest,
@@ -528,30 +487,12 @@ class ResumableOutputs:
         }
 
     def _write_state(self) -> None:
-        """Make durable what was noted: first the parts, then the state, which replaces the one before.
-
-        The new state is locked before it has its name, so that there is no moment for another run.
-        """
+        """Make durable what was noted: first the parts, then the state, which replaces the one before."""
         for path in self._growing:
             self._parts[path].sync()
         text = json.dumps(self._record).encode()
-        new = hidden(self._path, "state.new")
-        stream = hold(self._path, new)
-        try:
-            stream.truncate(0)
-            write_all(stream, b"%08x %s\n" % (zlib.crc32(text), text))
-            os.fsync(stream.fileno())
-            new.replace(self._state)
-        except OSError as error:
-            stream.close()
-            new.unlink(missing_ok=True)
-            raise write_failure(self._path, error, len(text)) from error
-        if self._lock:
-            self._lock.close()
-        self._lock, self._saved = stream, self._record
-        self._keeps = self._record["counts"] is not None
-        with writing(self._path):
-            sync_directory(self._state.parent)
+        replace_file(self._state, b"%08x %s\n" % (zlib.crc32(text), text))
+        self._saved, self._keeps = self._record, self._record["counts"] is not None
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
         """Give all files their names, once all are complete on disk and the state says so.
@@ -584,10 +525,11 @@ class ResumableOutputs:
 
     def _close(self) -> None:
         for path, part in self._parts.items():
-            part.close(keep=self._keeps and path in self._growing and part.size > 0)
+            part.close(keep=self._keeps and path in self._growing)
         if self._lock:
-            if not self._keeps or not os.fstat(self._lock.fileno()).st_size:
+            if not self._keeps:
                 self._state.unlink(missing_ok=True)
+            hidden(self._path, "lock").unlink(missing_ok=True)
             self._lock.close()
 
     def __enter__(self) -> Self:

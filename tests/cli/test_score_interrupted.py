@@ -143,7 +143,7 @@ def test_a_stop_is_noticed_while_a_pipe_is_silent(here):
     )  # fmt: skip
     process.stdin.write(b"a ||| b")
     process.stdin.flush()
-    while ".t.gz.state" not in names(here):
+    while ".t.gz.lock" not in names(here):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 75
@@ -161,7 +161,7 @@ def test_a_second_signal_ends_at_once(here):
         [sys.executable, "-c", code, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
         cwd=here, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    while ".t.gz.state" not in names(here):
+    while ".t.gz.lock" not in names(here):
         time.sleep(0.01)
     for _ in range(2):
         process.send_signal(signal.SIGINT)

@@ -99,5 +99,5 @@ def test_killed_around_every_rename_and_fsync_it_ends_with_the_same_files(folder
         run("score", *options, "-q", "--resume", cwd=here)
         assert {name: (here / name).read_bytes() for name in made} == expected
         assert not [
-            name for name in folder.names() if name.startswith(".") and name.endswith((".part", ".state", ".state.new"))
+            name for name in folder.names() if name.startswith(".") and name.endswith((".part", ".state", ".lock"))
         ]
