@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import MAX_LINE_BYTES, Meter, read_blocks, without_compression_suffix
+from moses_rnn.files.streams import Meter, read_blocks, without_compression_suffix
 from moses_rnn.options import Option
 
 
@@ -66,13 +66,11 @@ def count_lines(path: str) -> int:
     return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in blocks)
 
 
-def read_part(
-    path: str, lines: range, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None
-) -> Iterator[bytes]:
+def read_part(path: str, lines: range, *, meter: Meter | None = None) -> Iterator[bytes]:
     """Some of a file's lines, in blocks; see `read_blocks`. The meter counts all lines that are read."""
     meter = meter or Meter()
     before = 0
-    for block in read_blocks(path, max_line_bytes=max_line_bytes, meter=meter):
+    for block in read_blocks(path, meter=meter):
         if before >= lines.start and meter.lines_read <= lines.stop:
             yield block
         elif meter.lines_read > lines.start:

@@ -46,11 +46,7 @@ MOST_DIGITS = 18  # of a whole number that 64 bits hold, whatever it is
 
 
 def parse_json(data: bytes | str) -> Any:
-    """What JSON says; in place of a number that a float does not hold stands its text, which nothing takes for one.
-
-    Raises:
-        ValueError: it is no JSON, or nested too deeply.
-    """
+    """What JSON says, or a ValueError; a number that no float holds stays text, which nothing takes for a number."""
     try:
         return json.loads(
             data,
@@ -73,24 +69,24 @@ def without_compression_suffix(path: str) -> Path:
     return given.with_suffix("") if is_gzip(path) else given
 
 
-def find_input(path: str) -> str:
-    """The readable file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try.
+@contextlib.contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Name the file when the system fails to read it."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
-    Raises:
-        InputError: neither exists, or it is a directory.
-    """
+
+def find_input(path: str) -> str:
+    """The readable file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try."""
     if path == STANDARD_STREAM:
         return path
     for candidate in (path, path + ".gz"):
-        try:
-            mode = Path(candidate).stat().st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise InputError(f"{candidate}: cannot be read: {error.strerror}") from error
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{candidate}: expected a file, found a directory")
-        return candidate
+        with reading(candidate), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if stat.S_ISDIR(Path(candidate).stat().st_mode):
+                raise InputError(f"{candidate}: expected a file, found a directory")
+            return candidate
     raise InputError(f"{path}: expected a file, found nothing of that name (nor {path}.gz)")
 
 
@@ -110,30 +106,21 @@ def is_misnamed(path: str) -> bool:
     """Whether a file's name asks for gzip, and its first bytes are plain text."""
     if not is_gzip(path) or not Path(path).is_file():
         return False
-    try:
-        with Path(path).open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    except OSError:  # whoever reads it will say so
-        return False
-    return bool(head) and not head.startswith((GZIP, *OTHERS))
+    with contextlib.suppress(OSError), Path(path).open("rb") as file:  # whoever reads it will say what is wrong
+        head = file.read(HEAD_BYTES)
+        return bool(head) and not head.startswith((GZIP, *OTHERS))
+    return False
 
 
 def fingerprint(path: str) -> dict[str, object]:
-    """What tells one input from another without reading it whole: its size and hashes of its first and last MB.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """What tells one input from another without reading it whole: its size and hashes of its first and last MB."""
     if not Path(path).is_file():
         return {"pipe": path, "seen": time.time_ns()}  # never the same again
-    try:
-        with Path(path).open("rb") as file:
-            status = os.fstat(file.fileno())
-            head = file.read(IDENTITY_BYTES)
-            file.seek(max(status.st_size - IDENTITY_BYTES, 0))
-            tail = file.read(IDENTITY_BYTES)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with reading(path), Path(path).open("rb") as file:
+        status = os.fstat(file.fileno())
+        head = file.read(IDENTITY_BYTES)
+        file.seek(max(status.st_size - IDENTITY_BYTES, 0))
+        tail = file.read(IDENTITY_BYTES)
     return {
         "bytes": status.st_size,
         "modified": status.st_mtime_ns,
@@ -201,14 +188,12 @@ class MeteredFile(io.FileIO):
 def _open(path: str, meter: Meter) -> Iterator[BinaryIO]:
     """Open a file, or ``-`` for standard input, by its first bytes and not by its name."""
     with contextlib.ExitStack() as stack:
-        try:
-            if path == STANDARD_STREAM and sys.stdin is None:
-                raise InputError("standard input: is closed")
+        if path == STANDARD_STREAM and sys.stdin is None:
+            raise InputError("standard input: is closed")
+        with reading(path):
             raw = MeteredFile(sys.stdin.fileno() if path == STANDARD_STREAM else path, meter)
             stream = stack.enter_context(io.BufferedReader(raw, BUFFER_BYTES))
             head = stream.peek(HEAD_BYTES)  # more, as a rule
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
         if not head:  # an interrupted compressor leaves such files behind
             raise FormatError(path, None, "at least one line", "an empty file")
         for magic, printer in OTHERS.items():
@@ -230,10 +215,7 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
 def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
     """The content of a file in blocks of whole lines (the last line of all as it is); `meter` follows the reading.
 
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: it is empty, ends early, is damaged, or has a line of more than ``max_line_bytes``.
-        MosesRnnError: reading it failed for reasons of the system.
+    A FormatError says that it is empty, ends early, is damaged, or has a line of more than `max_line_bytes`.
     """
     meter, rest = meter or Meter(), b""
     with _open(path, meter) as stream:

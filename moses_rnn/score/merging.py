@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ from typing import Any
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.shards import Shard
-from moses_rnn.files.streams import Advanced, is_gzip
+from moses_rnn.files.streams import Advanced, is_gzip, reading
 from moses_rnn.moses.ini import NewIni, lines_of
 from moses_rnn.score.checks import fit_warnings
 from moses_rnn.score.options import rejects_of
 from moses_rnn.table.phrase_table import Shape
-from moses_rnn.table.signatures import COUNTED, ColumnCounts, read_signature
+from moses_rnn.table.signatures import ColumnCounts, as_file, read_signature, without_counts
 
 PIECE_BYTES = 1 << 24  # copied at once
 ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # in all shards
@@ -77,7 +76,7 @@ class ScoredShard:
             "number of shards": self.shard.count,
             "table": [shard["identity"].get(key) for key in TABLE_HASHES],
             "number of lines": self.table_lines,
-            "added columns": [{k: v for k, v in column.items() if k not in COUNTED} for column in columns],
+            "added columns": [without_counts(column) for column in columns],
         }
 
 
@@ -131,7 +130,7 @@ def merge(
             "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
             "merged_from": len(shards),
         }
-        signature.append((json.dumps(record, indent=2) + "\n").encode())
+        signature.append(as_file(record))
         if rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.rejected))
         commit_all(files)
@@ -171,13 +170,10 @@ def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:
     """The shards' bytes; raises InputError where they are not those that a signature tells of."""
     for shard in shards:
         digest = hashlib.sha256()
-        try:
-            with Path(shard.path).open("rb") as file:
-                while piece := file.read(PIECE_BYTES):
-                    digest.update(piece)
-                    yield piece
-        except OSError as error:
-            raise InputError(f"{shard.path}: cannot be read: {error.strerror}") from error
+        with reading(shard.path), Path(shard.path).open("rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                digest.update(piece)
+                yield piece
         if digest.hexdigest() != shard.sha256:
             raise InputError(
                 f"{shard.path}: expected the file that its signature tells of, found other bytes",
@@ -186,11 +182,9 @@ def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:
 
 
 def _rejected_lines(shard: ScoredShard) -> bytes:
-    path = Path(rejects_of(shard.path))
-    try:
-        lines = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    path = rejects_of(shard.path)
+    with reading(path):
+        lines = Path(path).read_bytes()
     count = lines.count(b"\n")
     if count != shard.rejected:
         raise InputError(f"{path}: expected {shard.rejected:,} rejected lines, found {count:,}")

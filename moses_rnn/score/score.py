@@ -22,7 +22,18 @@ from moses_rnn.score.reading import InputTable, open_table
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
 from moses_rnn.scorers.open import Model, check_learned, open_model
 from moses_rnn.table.phrase_table import LineWarnings
-from moses_rnn.table.signatures import PROGRAM, ColumnCounts, added_names, fitting_signature, scored_signature
+from moses_rnn.table.signatures import (
+    EARLIER,
+    PROBABILITY,
+    PROGRAM,
+    ColumnCounts,
+    added_names,
+    as_file,
+    fitting_signature,
+    recorded_columns,
+    records_of,
+    without_counts,
+)
 from moses_rnn.table.table_blocks import CHUNK_BYTES, CHUNK_LINES
 
 FIRST_CHECK = 100_000  # lines, after which and after each doubling a table's fit is checked before its end
@@ -55,17 +66,10 @@ class ScoringResult:
 
 
 def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[], bool]) -> ScoringResult:
-    """Score a phrase table.
+    """Score a phrase table; after an error or a stop, what was finished can be resumed.
 
-    Args:
-        options: all choices.
-        progress: called after every chunk with the lines that are done and, if known, their share of the table.
-        should_stop: called after every chunk, and several times a second while a pipe has nothing to give.
-
-    Raises:
-        InputError: the table, a model or the ini was rejected; nothing appears under the output's name.
-        OutputError: an output cannot be written; what was finished can be resumed.
-        Stopped: as requested; what was finished can be resumed, unless it came or went through a pipe.
+    `should_stop` is asked after every chunk, and several times a second while a pipe has nothing to give. Where the
+    table, a model or the ini is rejected as a whole, and where a pipe is read or written, nothing stays.
     """
     counts = Counts()
 
@@ -105,20 +109,16 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         oddities = [*odd_lines.messages()]
         table.check_unchanged()
-        record = _record(options, table, counts.rejected, files.digest(options.output))
         warnings = (*units, *oddities, *ini.warnings, *_warnings(options, counts, table.rejects.messages), *misfits)
         result = ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
-        signature = scored_signature(manifest, record, table.shape.columns, columns, counts, before)
-        files.commit(dict(_small_files(options, signature, ini.content)))
+        digest = files.digest(options.output)
+        signature = _signature(options, table, manifest, columns, counts, before, digest)
+        files.commit(dict(_small_files(options, as_file(signature), ini.content)))
     return result
 
 
 def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Compute]:
-    """The models that score, the columns that they add, and how all of them compute: as suits the least able one.
-
-    Raises:
-        CheckpointError: one cannot be read, is of the other direction, or has learned nothing.
-    """
+    """The models that score, the columns that they add, and how all of them compute: as suits the least able one."""
     models = [open_model(folder, direction=SOURCE_TO_TARGET) for folder in options.models]
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
     for model in () if options.allow_misfit else models:
@@ -130,12 +130,7 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Com
 
 
 def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -> ResumableOutputs:
-    """The files of a run: table, signature and ini, and the lines that are left out.
-
-    Raises:
-        AlreadyComplete: all are there, made of the same table and models.
-        OutputError: as for `ResumableOutputs`, or they are complete and of something else.
-    """
+    """The files of a run: table, signature and ini, and the lines that are left out."""
     ini = [find_input(options.moses_ini)] if options.moses_ini else []
     try:
         return ResumableOutputs(
@@ -200,24 +195,56 @@ def computed_by(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['native'] or 'torch'}, {manifest['precision']}"
 
 
-def _record(options: ScoringOptions, table: InputTable, rejected: int, digest: dict[str, Any]) -> dict[str, Any]:
-    """What a signature says of the files."""
-    record: dict[str, Any] = {
+def _signature(
+    options: ScoringOptions,
+    table: InputTable,
+    manifest: Mapping[str, Any],
+    columns: Sequence[Column],
+    counts: Counts,
+    before: Mapping[str, Any],
+    digest: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What stays known of the new table; `before` is the signature of the one that was scored, if it has one."""
+    old_columns = table.shape.columns
+    earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
+    shard = options.shard and {
+        "number": options.shard.number,
+        "count": options.shard.count,
+        "lines": table.lines,
+        "table": str(Path(options.table).absolute()),
+        "identity": dict(table.identity),
+        "factors": list(table.shape.factors),
+    }
+    added = [
+        {
+            "index": old_columns + i,  # from 0, as Moses counts
+            "name": column.name,
+            "meaning": column.meaning,
+            **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
+            "written_as": "natural logarithm" if options.logarithms else PROBABILITY,
+            "floor": None if options.logarithms else options.floor,
+            **counts.of_column(i),
+        }
+        for i, column in enumerate(columns)
+    ]
+    return {
+        "program": PROGRAM,
+        "torch": manifest["torch"],
         "input": Path(options.table).name,
         "output": Path(options.output).name,
         "file": digest,
-        "rejected_lines": rejected,
+        "rejected_lines": counts.rejected,
+        **({"shard": shard} if shard else {}),
+        "precision": manifest["precision"],
+        "compiled": False,  # true in some older ones
+        "native": manifest["native"],
+        "phrases": manifest["phrases"],
+        "lines": counts.lines,
+        "columns": old_columns + len(added),
+        **({EARLIER: earlier} if earlier else {}),
+        "added_columns": added,
+        "models": [*records_of(before, "models"), *manifest["models"]],
     }
-    if options.shard:
-        record["shard"] = {
-            "number": options.shard.number,
-            "count": options.shard.count,
-            "lines": table.lines,
-            "table": str(Path(options.table).absolute()),
-            "identity": dict(table.identity),
-            "factors": list(table.shape.factors),
-        }
-    return record
 
 
 def _after_stop(options: ScoringOptions) -> str:

@@ -121,50 +121,6 @@ class ColumnCounts:
         }
 
 
-def scored_signature(
-    manifest: Mapping[str, Any],
-    files: Mapping[str, Any],
-    old_columns: int,
-    columns: Sequence[Any],
-    counts: ColumnCounts,
-    before: Mapping[str, Any],
-) -> bytes:
-    """The signature of a table that was scored, as a JSON file.
-
-    The manifest decides the table's bytes. `files` are names, size and hash, and how many lines were rejected. The
-    table had `old_columns` scores, and the signature `before`, if any.
-    """
-    logarithms = manifest["logarithms"]
-    earlier = [_without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
-    added = [
-        {
-            "index": old_columns + i,  # from 0, as Moses counts
-            "name": column.name,
-            "meaning": column.meaning,
-            **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
-            "written_as": "natural logarithm" if logarithms else PROBABILITY,
-            "floor": None if logarithms else manifest["floor"],
-            **counts.of_column(i),
-        }
-        for i, column in enumerate(columns)
-    ]
-    record = {
-        "program": PROGRAM,
-        "torch": manifest["torch"],
-        **files,
-        "precision": manifest["precision"],
-        "compiled": False,  # true in some older ones
-        "native": manifest["native"],
-        "phrases": manifest["phrases"],
-        "lines": counts.lines,
-        "columns": old_columns + len(added),
-        **({EARLIER: earlier} if earlier else {}),
-        "added_columns": added,
-        "models": [*records_of(before, "models"), *manifest["models"]],
-    }
-    return _as_file(record)
-
-
 def changed_signature(
     before: Mapping[str, Any] | None,
     changes: Mapping[str, Any],
@@ -182,17 +138,19 @@ def changed_signature(
         added: names and meanings of the columns that the output has beside those of the input, the last ones.
     """
     record = {"program": PROGRAM, **(before or {}), **changes}
-    record["added_columns"] = [_without_counts(column) for column in records_of(record, "added_columns")]
+    record["added_columns"] = [without_counts(column) for column in records_of(record, "added_columns")]
     for i, (name, meaning) in enumerate(added, start=changes["columns"] - len(added)):
         new = {"index": i, "name": name, "meaning": meaning, "written_as": PROBABILITY, "floor": None}
         record["added_columns"].append(new)
     record[step] = [*records_of(record, step), dict(how)]
-    return _as_file(record)
+    return as_file(record)
 
 
-def _without_counts(column: Mapping[str, Any]) -> dict[str, Any]:
+def without_counts(column: Mapping[str, Any]) -> dict[str, Any]:
+    """What is recorded of a column that does not depend on its lines."""
     return {key: value for key, value in column.items() if key not in COUNTED}
 
 
-def _as_file(record: Mapping[str, Any]) -> bytes:
+def as_file(record: Mapping[str, Any]) -> bytes:
+    """A signature as it is written."""
     return (json.dumps(record, indent=2) + "\n").encode()
