@@ -38,11 +38,7 @@ class NativeCore:
 
 
 def native_core() -> NativeCore | None:
-    """The library, if it was built and is wanted (see SWITCH).
-
-    Raises:
-        MosesRnnError: SWITCH names no instruction set.
-    """
+    """The library, if it was built and is wanted (see SWITCH)."""
     wanted = os.environ.get(SWITCH, INSTRUCTION_SETS[-1])
     if wanted not in ("0", *INSTRUCTION_SETS):
         raise MosesRnnError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {wanted!r}")

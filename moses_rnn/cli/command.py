@@ -92,11 +92,7 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
         @command(EPILOG)
         def main(phrase_table: str, *, top: Annotated[int, Option("Targets of each", min=1)] = 3, force: Force = False):
 
-    The package's exceptions become one message on stderr and an exit code.
-
-    Args:
-        epilog: of --help, with an example.
-        name: if it is not the function's.
+    The package's exceptions become one message on stderr and an exit code. The epilog of --help has an example.
     """
 
     def decorate(function: Callable[..., None]) -> Program:
@@ -286,12 +282,7 @@ class Program(_Careful):
 
 
 def section(title: str, *options: Callable[[Any], Any]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Options in this order, under a heading of --help; each may be a decorator of several.
-
-    Args:
-        title: the heading.
-        options: decorators, as click.option makes them.
-    """
+    """Options in this order, under a heading of --help; each decorator may make several."""
 
     def decorate(command: Callable[P, None]) -> Callable[P, None]:
         parameters = vars(command).setdefault("__click_params__", [])
@@ -400,11 +391,7 @@ def end_cleanly_on_sigterm() -> None:
 
 
 def inputs_of(*paths: str | None) -> tuple[str, ...]:
-    """The files that are read, of those that were named: no output may be one of them.
-
-    Raises:
-        InputError: one does not exist.
-    """
+    """The files that are read, of those that were named: no output may be one of them."""
     from moses_rnn.files.streams import find_input
 
     return tuple(find_input(path) for path in paths if path is not None)
@@ -415,9 +402,6 @@ def check_inputs(*paths: str | Path | None) -> None:
 
     A file that is plain text, whatever its name says, is warned of. Processes that train together look later: together,
     so that one of them speaks for all.
-
-    Raises:
-        InputError: one does not exist.
     """
     if os.environ.get("WORLD_SIZE", "1") != "1":
         return
@@ -434,9 +418,7 @@ def check_inputs(*paths: str | Path | None) -> None:
 class StopRequest:
     """Becomes true at the first SIGINT, SIGTERM or SIGUSR1; the second one ends the process at once.
 
-    Args:
-        quiet: say nothing.
-        patient: let the second one do nothing: whoever started the process kills it if it takes too long.
+    A `patient` one ignores the second: whoever started the process kills it if it takes too long.
     """
 
     def __init__(self, *, quiet: bool = False, patient: bool = False) -> None:
@@ -459,10 +441,7 @@ class StopRequest:
 
 
 def choose_device(wanted: str, threads: int | None = None) -> str:
-    """The torch device that --device names, and as many threads of the processor as --threads says.
-
-    Raises as `hardware.choose_device`.
-    """
+    """The torch device that --device names, and as many threads of the processor as --threads says."""
     import torch
 
     from moses_rnn.networks import hardware

@@ -29,13 +29,7 @@ class Display:
         self._bar = tqdm(unit=f" {unit}", unit_scale=True, file=sys.stderr) if on_terminal else None
 
     def show(self, done: float, share: float | None = None, note: str = "") -> None:
-        """Show how much is done.
-
-        Args:
-            done: in units.
-            share: of all the work, 0 to 1, if that is known.
-            note: what else to show.
-        """
+        """Show how much is done: units, their share of all the work if that is known, and what else to show."""
         if self._bar is not None:
             self._bar.total = done / share if share else None
             self._bar.set_postfix_str(note, refresh=False)

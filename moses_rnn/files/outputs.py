@@ -318,19 +318,11 @@ class StandardOutput:
 class ResumableOutputs:
     """The files of a run. Use them as a context: without a `commit`, what can be resumed stays, and nothing else.
 
-    Args:
-        growing: files that are appended to. The first may be standard output: then nothing can be resumed.
-        small: files that come whole, with the commit.
-        optional: files that are appended to, and appear only if they have content.
-        resume: continue what an interrupted run has left, if there is something.
-        force: replace existing files, and what an interrupted run has left.
-        inputs: files that must not be an output, by whatever spelling.
-        advise: says what to do after an error, by the counts that are saved.
-
-    Raises:
-        AlreadyComplete: `resume` finds all files there, newer than the inputs, and nothing unfinished.
-        OutputError: a file cannot be written, exists, is an input or another output, or another run writes it; or an
-            interrupted run has left something.
+    `growing` files are appended to; the first may be standard output: then nothing can be resumed. So are `optional`
+    ones, which appear only if they have content. `small` files come whole, with the commit. `resume` continues what an
+    interrupted run has left, if there is something; `force` replaces that, and existing files. `advise` says what to do
+    after an error, by the counts that are saved. AlreadyComplete says that `resume` has nothing to do: all files are
+    there, newer than the inputs.
     """
 
     def __init__(
@@ -495,11 +487,7 @@ class ResumableOutputs:
         self._saved, self._keeps = self._record, self._record["counts"] is not None
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
-        """Give all files their names, once all are complete on disk and the state says so.
-
-        Args:
-            contents: of each small file.
-        """
+        """Give all files their names, once all are complete on disk, the small ones by their contents."""
         for path, content in (contents or {}).items():
             part = self._parts[path]
             part.start()
@@ -538,8 +526,7 @@ class ResumableOutputs:
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         """Keep what can be resumed, and say so; leave nothing otherwise.
 
-        Nothing can be resumed where the input is at fault as a whole, as opposed to a line of it or to a model that
-        does not fit.
+        Nothing can be resumed where the input is at fault as a whole, not a line of it or a model that does not fit.
         """
         of_a_line = isinstance(error, FormatError) and error.line is not None
         mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line

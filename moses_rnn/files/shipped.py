@@ -10,11 +10,7 @@ FOLDERS = (PACKAGE / "moses_configs", PACKAGE.parent / "moses_configs")
 
 
 def shipped_file(name: str) -> Path:
-    """Where a file of moses_configs/ is.
-
-    Raises:
-        FileNotFoundError: the package was installed without it.
-    """
+    """Where a file of moses_configs/ is; a FileNotFoundError says that the package was installed without it."""
     for folder in FOLDERS:
         if (folder / name).is_file():
             return folder / name

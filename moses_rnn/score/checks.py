@@ -51,10 +51,7 @@ def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str
 
 
 def check_form(table: InputTable, models: Sequence[Model]) -> None:
-    """Refuse models of other phrases than the table has, and a table without the alignments that a model needs.
-
-    A model that learned from plain words may read a factor.
-    """
+    """Refuse models of other phrases (one of plain words may read a factor), and a table without needed links."""
     form = table.form
     for model in models:
         if model.rare is not None and not form.is_plain:
@@ -82,11 +79,7 @@ def check_form(table: InputTable, models: Sequence[Model]) -> None:
 
 
 def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str]) -> None:
-    """Refuse a column whose model does not know the table's words, or finds its pairs impossible.
-
-    Raises:
-        MisfitError: naming the shares.
-    """
+    """Refuse a column whose model does not know the table's words, or finds its pairs impossible."""
     for name, unknown, floored in () if options.allow_misfit else shares(counts, names):
         misfits = []
         if unknown > UNKNOWN_REFUSAL:
@@ -112,12 +105,7 @@ def shares(counts: ColumnCounts, names: Sequence[str]) -> Iterator[tuple[str, fl
 
 
 def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
-    """That a network scores something else than it learned from.
-
-    Args:
-        model: of pairs.
-        on_sentences: whether it scores sentences, not phrases.
-    """
+    """Warn of a network that scores sentences, or phrases, and learned from the other."""
     units = "phrases", "sentences"
     if model.learned_sentences != on_sentences:
         learned = units[model.learned_sentences]

@@ -9,7 +9,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.score.checks import check_form, check_new
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.score.reading import open_table
+from moses_rnn.score.reading import InputTable
 from moses_rnn.score.score import computed_by, manifest_of, open_models
 from moses_rnn.score.workers import map_in_order, open_workers
 from moses_rnn.table.signatures import added_names, fitting_signature
@@ -39,21 +39,13 @@ class Estimate:
 
 
 def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
-    """Score the first lines of a table, and extrapolate from them.
-
-    Args:
-        options: all choices; no output is looked at.
-        seconds: how long to score at least, or to the table's end.
-
-    Raises:
-        InputError: the table comes through a pipe, whose size nobody knows, or it or the model is rejected.
-    """
+    """Score the first lines of a table, for so many seconds at least, and extrapolate; no output is looked at."""
     if options.table == STANDARD_STREAM:
         raise InputError("--estimate: expected a table of a known size, found standard input")
     models, columns, compute = open_models(options)
     names = [column.name for column in columns]
     check_new(options, added_names(fitting_signature(options.table)), names)
-    table = open_table(options, models[0].form, lambda: None)
+    table = InputTable(options, models[0].form, lambda: None)
     check_form(table, models)
     lines = first = read = 0
     started = began = time.monotonic()

@@ -35,11 +35,7 @@ class MergeResult:
 
 
 class ScoredShard:
-    """A scored shard and its signature, which may hold anything.
-
-    Raises:
-        InputError: there is none, or it is not one of a shard.
-    """
+    """A scored shard and its signature, which may hold anything."""
 
     def __init__(self, path: str) -> None:
         record = read_signature(path)
@@ -83,21 +79,7 @@ class ScoredShard:
 def merge(
     paths: Sequence[str], output: str, *, force: bool, advanced: Advanced, should_stop: Callable[[], bool]
 ) -> MergeResult:
-    """Lay the shards of a scored table end to end.
-
-    Args:
-        paths: of the tables that the shards' runs have written, in any order.
-        output: the whole table.
-        force: it may be replaced.
-        advanced: called with the bytes that are copied, and their share.
-        should_stop: called as often.
-
-    Raises:
-        InputError: a shard is missing, doubled, torn or of other models or settings than the first; nothing appears
-            under the output's name.
-        OutputError: an output cannot be written.
-        Stopped: as requested.
-    """
+    """Lay the shards of a scored table, named in any order, end to end; `advanced` is told bytes and their share."""
     shards = in_table_order([ScoredShard(path) for path in paths])
     first, counts = shards[0], ColumnCounts()
     for shard in shards:
@@ -141,11 +123,7 @@ def merge(
 
 
 def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
-    """The shards in the order of the table.
-
-    Raises:
-        InputError: they are not all shards of one table, scored alike, each once.
-    """
+    """The shards in the order of the table; an InputError if they are not all of one, scored alike, each once."""
     first = shards[0]
     by_number: dict[int, ScoredShard] = {}
     for shard in shards:

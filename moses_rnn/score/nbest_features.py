@@ -78,13 +78,9 @@ class Feature:
     knows_target: Knows | None = None
 
     def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Values:
-        """Natural logarithms of lines, each with its source sentence.
+        """Natural logarithms of lines of the list `name`, each with its source sentence.
 
-        Equal parts are scored once, in an order that does not depend on the list's.
-
-        Raises:
-            FormatError: a line of the list `name` lacks what its parts are told by.
-            ScoreError: a part has no score; `row` is that of its line.
+        Equal parts are scored once, in an order that does not depend on the list's. A ScoreError names its line's row.
         """
         of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
         rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])

@@ -36,12 +36,8 @@ def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]
 class ListFeatures:
     """Adds features to a list, and counts what the user should know of them.
 
-    Args:
-        name: of the list, for messages.
-        sources: the source sentences, by the number in field 1; None where no feature is of sources.
-        features: what to add, in this order, by label.
-        whole: whether the list has all sentences, not those of a shard.
-        allow_misfit: whether a model may know almost none of the list's words.
+    `sources` are the source sentences, by the number in field 1; None where no feature is of sources. `features` are by
+    label. The list is `whole` if it has all sentences, not those of a shard.
     """
 
     name: str
@@ -73,15 +69,7 @@ class ListFeatures:
         return any(feature.of_sources for feature in self.features.values())
 
     def add(self, lines: Iterable[NBestLine]) -> Iterator[bytes]:
-        """The lines of the list with their features, in blocks.
-
-        Raises:
-            FormatError: a hypothesis that is not plain words, a sentence without a source sentence or with another one,
-                or no segmentation where one is needed.
-            InputError: there are source sentences behind the list's last one, and a feature is of both.
-            MisfitError: a model does not know most of the list's words.
-            ScoreError: a model gives a line no number.
-        """
+        """The lines of the list with their features, in blocks."""
         for together in _sentences_together(lines):
             sources = [self._source_of(line) for line in together]
             self._check_words(together, sources)

@@ -110,11 +110,7 @@ class ScoringOptions:
     averaged: bool = field(init=False)  # whether the models of one direction give one column together
 
     def __post_init__(self) -> None:
-        """Say where everything is.
-
-        Raises:
-            InputError: the table is not there.
-        """
+        """Say where everything is."""
         table = find_input(self.phrase_table)
         output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else "")
         if not output:

@@ -51,13 +51,8 @@ def _work(job: Job[Item, Result], device: str, item: Item) -> tuple[Result | Non
 class RayWorkers(Generic[Item, Result]):
     """As many workers as the cluster has GPUs, or processors if the device is none.
 
-    Args:
-        job: what they do; their nodes see its files under the same paths.
-        address: of the cluster; "auto": the one that runs here, "local": one that is started for this run alone.
-        device: "cpu" or "cuda", of each worker.
-
-    Raises:
-        MosesRnnError: Ray is not installed, there is no such cluster, or it has nothing that could work.
+    Their nodes see the job's files under the same paths. `address` is the cluster's; "auto": the one that runs here,
+    "local": one that is started for this run alone. `device` is "cpu" or "cuda".
     """
 
     def __init__(self, job: Job[Item, Result], address: str, device: str = "cpu") -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.shards import count_lines, read_part
-from moses_rnn.files.streams import Meter, change_stamp, fingerprint, read_blocks
+from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_table import LineParser, PhraseForm, Shape, TableLine
+from moses_rnn.table.phrase_table import LineParser, PhraseForm
 from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_with
 
 MOST_IN_A_ROW = 10_000  # bad lines; a table has not that many
@@ -34,11 +33,7 @@ class Rejects:
         self._waiting_bytes = self._in_a_row = 0
 
     def take(self, line: bytes, error: FormatError) -> None:
-        """Take a line.
-
-        Raises:
-            FormatError: there are too many of them for a phrase table.
-        """
+        """Take a line; a FormatError says that there are too many for a phrase table."""
         if error.line is None or error.line <= self.written:
             return
         if len(self.messages) < MOST_MESSAGES:
@@ -65,34 +60,37 @@ class Rejects:
         return lines
 
 
-@dataclass(frozen=True)
 class InputTable:
-    """A table whose first line was read.
+    """The table of a run: its first line is read at once, the rest in chunks.
 
-    `identity` tells it from another, `stamp` whether it was written to. `lines` are all that it has and `part` those of
-    a shard, from 0; without a shard nobody has counted them. `rejects` are its invalid lines.
+    `identity` tells it from another. `lines` are all that it has and `part` those of a shard, from 0; without a shard
+    nobody has counted them. `first` is a sound line, of a `shape` without the columns that are added. `rejects` are the
+    invalid lines. `waiting` is called again and again while a pipe has nothing to give; it may raise.
     """
 
-    path: str
-    identity: dict[str, object]
-    stamp: object
-    first: TableLine
-    form: PhraseForm
-    shape: Shape  # without the columns that are added
-    lines: int
-    part: range | None
-    rejects: Rejects
-    _blocks: Iterator[TableLines]
-    _meter: Meter
+    def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
+        self.path, self.rejects = options.table, Rejects()
+        self._meter = Meter(waiting=waiting)
+        self.identity = fingerprint(self.path)
+        self.lines, self.part, read = 0, None, read_blocks
+        if options.shard:
+            self.lines = count_lines(self.path)
+            self.part = options.shard.lines_of(self.lines)
+            read = partial(read_part, lines=self.part)
+        form = PhraseForm(form.source_factor, form.target_factor)
+        parser = LineParser(self.path, self.rejects.take if options.rejects else None, form)
+        self._blocks = parse_with(parser, read(self.path, meter=self._meter), self.part.start if self.part else 0)
+        self._first_block = [*itertools.islice(self._blocks, 1)]
+        if parser.first is None or parser.shape is None or not self._first_block:
+            of_shard = f" in shard {options.shard}" if options.shard else ""
+            raise FormatError(self.path, None, f"at least one line{of_shard}", "none")
+        self.first, self.form, self.shape = parser.first, parser.form, parser.shape
 
     def chunks(self, after: int = 0) -> Iterator[TableLines]:
-        """The lines of higher numbers, cut where the source changes; see `chunks_between_sources`.
-
-        Raises:
-            FormatError: a line is not one of a phrase table, or has a phrase of too many words to be held at once.
-        """
-        blocks = filter(None, (block.after(after) for block in self._blocks))
-        return of_bounded_length(chunks_between_sources(blocks), self.path)
+        """The lines of higher numbers, cut where the source changes; see `chunks_between_sources`."""
+        blocks = itertools.chain(self._first_block, self._blocks)
+        rest = filter(None, (block.after(after) for block in blocks))
+        return of_bounded_length(chunks_between_sources(rest), self.path)
 
     def share(self, read: int) -> float | None:
         """How much of the table is done once so many lines are, less what was read ahead; None of a pipe."""
@@ -102,36 +100,5 @@ class InputTable:
 
     def check_unchanged(self) -> None:
         """Raise InputError if the table was written to meanwhile."""
-        if change_stamp(self.path) != self.stamp:
+        if "pipe" not in self.identity and fingerprint(self.path) != self.identity:
             raise InputError(f"{self.path}: was changed while it was read; nothing was written")
-
-
-def open_table(options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> InputTable:
-    """Open the table of a run and read its first line.
-
-    Args:
-        options: its name, which part of it is wanted, and what becomes of invalid lines.
-        form: which factors of its words are read.
-        waiting: called again and again while a pipe has nothing to give; it may raise.
-
-    Raises:
-        InputError: it cannot be read, or is no phrase table.
-    """
-    path, meter, rejects = options.table, Meter(waiting=waiting), Rejects()
-    identity, stamp = fingerprint(path), change_stamp(path)
-    lines, part, read = 0, None, read_blocks
-    if options.shard:
-        lines = count_lines(path)
-        part = options.shard.lines_of(lines)
-        read = partial(read_part, lines=part)
-    form = PhraseForm(form.source_factor, form.target_factor)
-    parser = LineParser(path, rejects.take if options.rejects else None, form)
-    blocks = parse_with(parser, read(path, meter=meter), part.start if part else 0)
-    block = next(blocks, None)
-    if block is None or parser.first is None or parser.shape is None:
-        of_shard = f" in shard {options.shard}" if options.shard else ""
-        raise FormatError(path, None, f"at least one line{of_shard}", "none")
-    blocks = itertools.chain([block], blocks)
-    return InputTable(
-        path, identity, stamp, parser.first, parser.form, parser.shape, lines, part, rejects, blocks, meter
-    )

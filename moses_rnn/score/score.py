@@ -18,7 +18,7 @@ from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_complete, check_fit, check_form, check_new, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.score.reading import InputTable, open_table
+from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
 from moses_rnn.scorers.open import Model, check_learned, open_model
 from moses_rnn.table.phrase_table import LineWarnings
@@ -80,7 +80,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
     models, columns, compute = open_models(options)
     names = tuple(column.name for column in columns)
     with open_files(options, models, len(columns)) as files:
-        table = open_table(options, models[0].form, stop_if_requested)
+        table = InputTable(options, models[0].form, stop_if_requested)
         before = fitting_signature(options.table)
         check_new(options, added_names(before), names)
         check_form(table, models)

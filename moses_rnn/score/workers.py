@@ -49,11 +49,8 @@ class ScoredChunk:
 class ChunkScorer:
     """Makes blocks of the new table out of chunks of the old one: scores, checks, writes and packs.
 
-    Args:
-        scorers: of the new columns; threads may share them.
-        name: of the table, for messages.
-        floor: lowest log p that is written; None: natural logarithms are written as they are.
-        pack: done to each block.
+    Threads may share the `scorers`. `floor` is the lowest log p that is written; None: natural logarithms are written
+    as they are. `name` is the table's, for messages.
     """
 
     def __init__(self, scorers: Sequence[Scorer], name: str, floor: float | None, pack: Packing) -> None:
@@ -63,11 +60,7 @@ class ChunkScorer:
         self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
-        """Score a chunk.
-
-        Raises:
-            MosesRnnError: it could not be scored, or a score is none, see `check_scores`; the line at fault is named.
-        """
+        """Score a chunk; a MosesRnnError names the line that has no score."""
         try:
             scores, tallies = self._score(chunk)
         except ScoreError as error:
@@ -136,11 +129,7 @@ class ScoringJob:
     pack: Packing
 
     def begin(self, device: str) -> ChunkScorer:
-        """Open the models on a device.
-
-        Raises:
-            CheckpointError: a model is not there, or not the one that was checked.
-        """
+        """Open the models on a device; a CheckpointError refuses others than were checked."""
         torch.set_num_threads(1)
         columns = make_columns(self.options, [model.open_again() for model in self.models])
         return make_chunk_scorer(self.options, columns, replace(self.compute, device=device), self.pack)
@@ -153,10 +142,7 @@ class ScoringJob:
 def open_workers(
     options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:
-    """The workers that a run asks for, as a context; MosesRnnError: there is no such cluster.
-
-    `compute` is how all models compute, on the first device. The threads of torch are set from here on.
-    """
+    """The workers that a run asks for, as a context; the threads of torch are set from here on."""
     pack = Packing(is_gzip(options.output))
     if options.ray is not None:
         torch.set_num_threads(1)  # as each worker has: the manifest names it; nothing is computed in this process
@@ -178,22 +164,21 @@ def make_chunk_scorer(
 
 
 def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Column]:
-    """The columns that are added: of models, or of all of a direction together, and the word penalty.
-
-    CheckpointError: models of a direction do not write the same words, and so have no mean.
-    """
+    """The columns that are added: of models, or of all of a direction together, and the word penalty."""
     columns: list[Column] = [*models]
     if options.averaged:
         directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
         columns = [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
-    return [*columns, *[WordPenaltyScorer(models[0].target_vocabulary)] * options.word_penalty]
+    if options.word_penalty:
+        columns.append(WordPenaltyScorer(models[0].target_vocabulary))
+    return columns
 
 
 def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:
-    """Share the processor's threads among workers; how many workers each device gets.
+    """Share the processor's threads, without a number all cores, among workers; how many workers each device gets.
 
     The native core computes a chunk in one thread. With torch, too, two workers of one thread score up to a sixth
-    faster than one of two, which wait for each other in every product. Without a number, all cores are shared.
+    faster than one of two, which wait for each other in every product.
     """
     threads = threads or torch.get_num_threads()
     if any(device.startswith("cuda") for device in devices):
@@ -249,11 +234,7 @@ def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator
 
 
 class Threads(Generic[Item, Result]):
-    """Threads of this process: enough where torch or the native core works outside Python's lock.
-
-    Args:
-        functions: one for each thread; several threads may share one.
-    """
+    """Threads of this process, one for each function; enough where torch or the core works outside Python's lock."""
 
     def __init__(self, functions: Sequence[Callable[[Item], Result]]) -> None:
         self.count = len(functions)

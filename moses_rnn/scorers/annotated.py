@@ -22,10 +22,7 @@ def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
 
 
 class AnnotatedScorer:
-    """A scorer of pairs, whose rare words are annotated by the pairs' alignments.
-
-    A score depends on the pair and its links alone. `scorer` is of what is annotated.
-    """
+    """A scorer of pairs whose rare words are annotated by the pairs' alignments; `scorer` scores what is annotated."""
 
     def __init__(self, scorer: Scorer, model: Writer, rare: RareWords) -> None:
         self.name = scorer.name
@@ -37,12 +34,7 @@ class AnnotatedScorer:
         self._shortlists = shortlists_of(model, rare)
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each pair.
-
-        Raises:
-            InputError: there are no alignments.
-            PairError: one is no alignment, or of other words.
-        """
+        """Natural logarithms, one of each pair; a PairError says that an alignment is none, or of other words."""
         tally = tally or Tally()
         inner = Tally()
         annotated, unknown = self._annotated(pairs)

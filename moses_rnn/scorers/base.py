@@ -33,10 +33,6 @@ class Scorer(Protocol):
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
         """Natural logarithms, one of each pair; it depends on that pair alone.
 
-        Args:
-            pairs: words with blanks between.
-            tally: is added to, by scorers that meet what it counts.
-
-        Raises:
-            ScoreError: a pair has no such score.
+        Words stand with blanks between. Scorers that meet what a tally counts add to it. A ScoreError names the row of
+        a pair without a finite score.
         """

@@ -26,13 +26,7 @@ RATE = 0.003  # the paper's 0.1 does harm: docs/decisions.md
 
 
 class Learner:
-    """A copy of a model that learns; scores are by what it has learned so far.
-
-    Args:
-        model: a network, which stays as it is.
-        compute: where, and the precision of matrix products while scoring.
-        rate: of learning.
-    """
+    """A copy of a model that learns, at that rate; scores are by what it has learned so far."""
 
     def __init__(self, model: Rnnlm, compute: Compute = HERE, rate: float = RATE) -> None:
         self.scores = SentenceScores(model, compute.device, compute.dtype)
@@ -50,11 +44,7 @@ class Learner:
                 tensor.sub_(gradient, alpha=self._rate)
 
     def read(self, ids: Sequence[int]) -> Values:
-        """log p of a sentence's words and its end, with a step after each of them; words + 1.
-
-        Args:
-            ids: of the sentence, without its end symbol.
-        """
+        """log p of a sentence's words and its end, with a step after each of them; words + 1."""
         states, words = [self.scores.first_states()], [self.model.vocabulary_size]  # before each state a word was read
         values = []
         for word in [*ids, END_ID]:
@@ -69,11 +59,8 @@ class Learner:
     def _learn_word(self, log_p: Tensor, word: int, states: Sequence[Tensor], words: Sequence[int]) -> None:
         """One step from a word.
 
-        Args:
-            log_p: of all words; K.
-            word: that came.
-            states: from s_0 to the one that predicted it; 1 × H each.
-            words: that were read on the way, one between two states.
+        `log_p` is of all words, K. `states` go from s_0 to the one that predicted the word, 1 × H each; `words` were
+        read between them.
         """
         model = self.model
         error = log_p.exp()  # to become the gradient of the logits
@@ -94,15 +81,7 @@ WORD, SENTENCE = MODES = "word", "sentence"  # after which is learned
 
 
 class DynamicRnnlm(NetworkLanguageModel):
-    """An RNNLM that learns from each sentence that it has scored, so that their order counts.
-
-    Args:
-        model: network and shortlist, which stay as they are.
-        mode: one of MODES.
-        compute: where and how.
-        shares: of words outside the shortlist in the probability of ``<unk>``.
-        rate: of learning.
-    """
+    """An RNNLM that learns from each sentence it has scored, so that their order counts; `mode` is one of MODES."""
 
     def __init__(
         self,
@@ -120,11 +99,7 @@ class DynamicRnnlm(NetworkLanguageModel):
         self._sentences = 0  # that were read, or begun
 
     def word_log_probs(self, sentences: Phrases) -> Values:
-        """See `LanguageModel`; the sentences are learned from.
-
-        Raises:
-            MosesRnnError: the model diverged; the sentence is named.
-        """
+        """See `LanguageModel`; the model learns from the sentences. If it diverges, that is a MosesRnnError."""
         return np.concatenate([np.zeros(0), *(self._read(row, sentence) for row, sentence in enumerate(sentences))])
 
     def _read(self, row: int, sentence: bytes) -> Values:

@@ -56,12 +56,7 @@ class EnsemblePrefixes(NamedTuple):
 
 
 class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
-    """Members that step together.
-
-    Args:
-        members: at least one, of the same target words, on the same device.
-        combination: one of COMBINATIONS.
-    """
+    """Members, of the same target words on the same device, that step together, by one of COMBINATIONS."""
 
     def __init__(self, members: Sequence[Member], combination: str) -> None:
         self._members = members
@@ -134,10 +129,6 @@ class MeanScorer:
 
     It is what the combination "mean-log" gives word by word, summed, and needs nothing but the members' own scores, so
     that each is computed as it would be alone.
-
-    Args:
-        members: scorers, at least one.
-        ensemble: says what the mean is called and means.
     """
 
     def __init__(self, members: Sequence[Scorer], ensemble: Ensemble) -> None:
@@ -184,11 +175,7 @@ class Ensemble(Model):
         return Compute(device, choose_precision(precision or "fp32", device, width), floors_long=floors_long)
 
     def make_stepper(self, compute: Compute) -> EnsembleStepper:
-        """The members, arranged to step together.
-
-        Raises:
-            CheckpointError: one of them does not write word by word.
-        """
+        """The members, arranged to step together."""
         words = self.source_vocabulary.words
         members: list[Member] = []
         for model in self.models:
@@ -220,12 +207,7 @@ Writer = Model  # what writes translations, and scores them: of one network, or 
 
 
 def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ensemble:
-    """Read and check the folders of several models.
-
-    Raises:
-        CheckpointError: one cannot be read, or differs from the first one in its direction, its unit or the words that
-            it writes.
-    """
+    """Read and check the folders of several models, alike in direction, unit and the words that they write."""
     return make_ensemble([open_model(folder) for folder in folders], combination)
 
 
@@ -278,15 +260,9 @@ MIXTURES = ARITHMETIC, MEAN_LOG  # combinations of them
 
 
 class Mixture:
-    """Language models together.
+    """Language models together: networks of the same vocabulary or n-gram models.
 
-    Args:
-        members: at least one, networks of the same vocabulary or n-gram models.
-        combination: one of MIXTURES.
-        shares: λ_m of the arithmetic combination, which sum to 1; None: equal ones.
-
-    Raises:
-        ValueError: the shares do not fit.
+    `combination` is one of MIXTURES. `shares` are λ_m of the arithmetic one and sum to 1; None: equal ones.
     """
 
     name = "ENS"
@@ -323,12 +299,7 @@ class Mixture:
 
 
 def check_mixture(models: Sequence[Model], combination: str) -> None:
-    """Refuse networks that cannot be one, alone or beside n-gram models.
-
-    Raises:
-        CheckpointError: one is no language model, or has other words than the first.
-        InputError: there is no such combination.
-    """
+    """Refuse networks that cannot be one mixture, alone or beside n-gram models."""
     for model in models:
         if model.architecture.reads_sources:
             first = models[0].folder

@@ -21,14 +21,9 @@ OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # of which nothin
 
 
 class KenlmScorer:
-    """An n-gram model by KenLM: log p of a target sentence, natural, whatever the file says in log10.
+    """An n-gram model by KenLM, an ARPA file or a binary one.
 
-    Args:
-        path: an ARPA file or a binary one.
-
-    Raises:
-        MosesRnnError: the module kenlm is not installed.
-        InputError: it cannot read the file.
+    It gives log p of a target sentence, natural, whatever the file says in log10.
     """
 
     name = "KENLM"

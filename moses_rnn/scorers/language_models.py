@@ -29,11 +29,7 @@ class LanguageModel(Protocol):
     """What gives every word of a sentence a probability."""
 
     def word_log_probs(self, sentences: Phrases) -> Values:
-        """log p of all words and end symbols, sentences end to end: (words + 1 each).
-
-        Raises:
-            ScoreError: a word has none.
-        """
+        """log p of all words and end symbols, sentences end to end: (words + 1 each); ScoreError: a word has none."""
 
     def unknown(self, sentences: Phrases) -> Marks:
         """Which words the model does not know; as `word_log_probs`."""
@@ -45,9 +41,7 @@ class WordNetwork(Protocol):
     def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
         """log p of all words and end symbols, natural, sentences end to end: (words + 1 each).
 
-        Args:
-            ids: of all sentences end to end, without end symbols; sum of `lengths`.
-            lengths: words of each sentence, of which there is one at least.
+        `ids` are those of all sentences end to end, without end symbols; sum of `lengths`; one at least.
         """
 
 
@@ -61,15 +55,7 @@ class Shares(Protocol):
 
 
 class NetworkLanguageModel:
-    """A network as a language model: words outside its shortlist count as ``<unk>``, or share that out.
-
-    Args:
-        network: gives words their log p.
-        vocabulary: the shortlist.
-        name: of the score.
-        title: of the network.
-        shares: of words outside the shortlist in the probability of ``<unk>``.
-    """
+    """A network as a language model: words outside its shortlist count as ``<unk>``, or `shares` share that out."""
 
     unbounded = False
 
@@ -123,11 +109,7 @@ def _unknown(ids: Ids, lengths: Lengths) -> Marks:
 
 
 def check_words(model: str, values: Values, sentences: Phrases) -> None:
-    """Refuse values of words that are no log-probabilities.
-
-    Raises:
-        ScoreError: one is; the word and its sentence are named.
-    """
+    """Refuse values of words that are no log-probabilities; the ScoreError names the word and its sentence."""
     good = (values > -LARGEST) & (values < ROUNDING)
     if not good.all():
         place = int(np.argmin(good))

@@ -168,10 +168,7 @@ class Model:
     ) -> Compute:
         """How to compute on a device, for this network: by the native core where it can; the rest as `Compute` says.
 
-        Args:
-            device: of torch.
-            precision: of products, or "auto": bf16 where it is faster and the network large; None: fp32.
-            floors_long: whether pairs that the network has no room for score the floor.
+        With the precision "auto" products are in bf16 where it is faster and the network large; None: in fp32.
         """
         precision = choose_precision(precision, device, self.config.width) if precision else "fp32"
         native = self.runs_natively(device, precision)
@@ -183,11 +180,7 @@ class Model:
         return core is not None and core.multiplies(precision)
 
     def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
-        """The network, arranged for scoring and search.
-
-        Raises:
-            CheckpointError: it does not write word by word.
-        """
+        """The network, arranged for scoring and search; CheckpointError: it does not write word by word."""
         if self.architecture.stepper is None:
             raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
         stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
@@ -197,10 +190,7 @@ class Model:
         """Each phrase or sentence, in ids, as the one vector that the decoder begins with; phrases × numbers.
 
         That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
-        RNNsearch.
-
-        Raises:
-            CheckpointError: the network has no such vector.
+        RNNsearch; other networks have none, which is a CheckpointError.
         """
         vectors = summaries(self.make_stepper(compute), phrases or [[]])
         if vectors is None:
@@ -216,15 +206,7 @@ class Model:
         return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
-        """The scorer of the score of a network of targets alone.
-
-        Args:
-            compute: where and how.
-            shares: of words outside the shortlist in the probability of ``<unk>``.
-
-        Raises:
-            CheckpointError: it reads sources.
-        """
+        """The scorer of a network of targets alone; `shares`: of words outside the shortlist in that of ``<unk>``."""
         if self.architecture.words is None:
             raise CheckpointError(f"{self.folder}: expected a language model, found: {self.network_title}")
         network = self.architecture.words(self.network, compute.device, compute.dtype)
@@ -287,29 +269,16 @@ def model_files(folder: Path) -> list[str]:
 
 
 def needs_alignments(folder: Path) -> bool:
-    """Whether a model annotates what it scores by word alignments; its weights are not read.
-
-    Raises:
-        CheckpointError: its config cannot be read.
-    """
+    """Whether a model annotates what it scores by word alignments; its weights are not read."""
     record = read_record(folder).get("rare")
     return isinstance(record, dict) and record.get("kind") != NOALIGN
 
 
 def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> Model:
-    """Read and check a model folder.
+    """Read and check a model folder, of a network of pairs unless told otherwise, of a direction if one is named.
 
     A training run may be replacing the files, or have died between its last two renames: then the config that fits is
     the one waiting beside, and a second look finds it or the finished change.
-
-    Args:
-        folder: as moses-rnn-train and its like write it.
-        direction: that it must have; None: any.
-        of_pairs: whether it must be a network of pairs, not of targets alone.
-
-    Raises:
-        CheckpointError: anything is missing, damaged, not finite, of another kind, format or direction, or does not
-            fit together.
     """
     folder = Path(folder)
     check_folder(folder)
@@ -333,11 +302,7 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
 
 
 def check_learned(model: Model) -> None:
-    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance.
-
-    Raises:
-        CheckpointError: it does not, by what its training recorded.
-    """
+    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance."""
     learned, rival, measure = model.held_out_cost, model.baseline_cost, model.architecture.measure
     if learned is None or rival is None or learned < rival:
         return
@@ -354,11 +319,7 @@ def check_learned(model: Model) -> None:
 
 
 def open_language_model(folder: Path | str) -> Model:
-    """Read and check the folder of a network of targets alone.
-
-    Raises:
-        CheckpointError: it cannot be read, or is of a network of pairs.
-    """
+    """Read and check the folder of a network of targets alone."""
     model = open_model(folder, of_pairs=False)
     if model.architecture.reads_sources:
         raise _unfit(model, "a language model")
@@ -415,11 +376,7 @@ def _config(record: Json, architecture: Architecture) -> Config:
 
 
 def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
-    """A regular file's content, of a bounded size.
-
-    Raises:
-        CheckpointError: it is larger, or cannot be read.
-    """
+    """A regular file's content, of a bounded size."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > most:
@@ -435,11 +392,7 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
 
 
 def read_json(path: Path) -> Json:
-    """A config.json, unchecked.
-
-    Raises:
-        CheckpointError: it cannot be read, or is no JSON object.
-    """
+    """A config.json, unchecked."""
     try:
         record = parse_json(read_file(path))
     except ValueError as error:
@@ -450,11 +403,7 @@ def read_json(path: Path) -> Json:
 
 
 def read_record(folder: Path) -> Json:
-    """What a folder's config.json says, unchecked; a save that died before its last rename left another name.
-
-    Raises:
-        CheckpointError: it cannot be read.
-    """
+    """What a folder's config.json says, unchecked; a save that died before its last rename left another name."""
     check_folder(folder)
     path, pending = folder / CONFIG, folder / PENDING_CONFIG
     return {"network": FIRST_NETWORK, **read_json(pending if pending.exists() and not path.exists() else path)}
@@ -542,11 +491,7 @@ class ModelOnDisk:
         return cls(model.folder.resolve(), model.direction, tuple(sorted(model.hashes.items())))
 
     def open_again(self) -> Model:
-        """Open it in another process.
-
-        Raises:
-            CheckpointError: it is not there, or another one is.
-        """
+        """Open it in another process; a CheckpointError says that another one is there."""
         model = open_model(self.folder, direction=self.direction)
         if tuple(sorted(model.hashes.items())) != self.hashes:
             raise CheckpointError(f"{self.folder}: was changed after this run began")

@@ -30,10 +30,6 @@ class PhraseScorer:
 
     Conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Of pairs scored together
     each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
-
-    Args:
-        model: or an ensemble of several.
-        network: its network, arranged for scoring.
     """
 
     def __init__(self, model: Writer, network: PairNetwork) -> None:
@@ -80,11 +76,7 @@ class PhraseScorer:
 
 
 def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
-    """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
-
-    Raises:
-        ScoreError: one is; the pair is named.
-    """
+    """Refuse scores that are not finite, or are above 0 though log-probabilities; the ScoreError names the pair."""
     good = (scores > -LARGEST) & (scores < (LARGEST if scorer.unbounded else ROUNDING))
     if not good.all():
         row = int(np.argmin(good))
@@ -127,14 +119,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def read_shortlist(path: Path) -> Vocabulary:
-    """The words of a vocabulary file, or of a model's target side.
-
-    Args:
-        path: the file, or the model's folder.
-
-    Raises:
-        InputError: there is no vocabulary to be read.
-    """
+    """The words of a vocabulary file, or of a model folder's target side."""
     file = path / vocabulary_file("target") if path.is_dir() else path
     try:
         return Vocabulary.from_bytes(file.read_bytes())

@@ -34,11 +34,7 @@ NOT_SHARING = UNKNOWN, END, BEGIN
 
 
 class EvenShares:
-    """All words outside the shortlist have as much (Mikolov et al. 2010, equation 7).
-
-    Args:
-        count: of these words; 0 is taken for 1.
-    """
+    """So many words outside the shortlist, one at least, have as much (Mikolov et al. 2010, equation 7)."""
 
     def __init__(self, count: int) -> None:
         self.count = max(count, 1)
@@ -55,12 +51,9 @@ def types_of(lines: Iterable[bytes]) -> set[bytes]:
 
 
 def even_shares(types: Iterable[bytes], vocabulary: Vocabulary, *, with_unknown: bool = False) -> EvenShares:
-    """Even shares of the words that are outside a shortlist.
+    """Even shares of those among words that are outside a shortlist.
 
-    Args:
-        types: words, each once or more often.
-        vocabulary: the shortlist.
-        with_unknown: one more share is for all words that are not among `types` either, as an n-gram model has it.
+    `with_unknown`: one more share is for all words that are not among `types` either, as an n-gram model has it.
     """
     return EvenShares(len(set(types) - set(vocabulary.words) - set(NOT_SHARING)) + with_unknown)
 
@@ -70,10 +63,6 @@ class ClosedVocabulary:
 
     Words of the shortlists that the n-gram model does not know, and one more for all words that no one knows, share
     evenly what is given to the n-gram model's ``<unk>``; or each would have all of it.
-
-    Args:
-        vocabularies: the shortlists.
-        n_grams: the n-gram model.
     """
 
     def __init__(self, vocabularies: Sequence[Vocabulary], n_grams: KenlmScorer) -> None:
@@ -82,12 +71,7 @@ class ClosedVocabulary:
         self.strange = {word for word in words if not n_grams.knows(word)}
 
     def compare(self, model: LanguageModel, vocabulary: Vocabulary | None = None) -> LanguageModel:
-        """The model as a distribution over this vocabulary.
-
-        Args:
-            model: an n-gram model, or one that backs off to it.
-            vocabulary: its shortlist; None: it has none.
-        """
+        """The model as a distribution over this vocabulary; `vocabulary` is its shortlist, if it has one."""
         strange = self.strange - set(vocabulary.words if vocabulary else ())
         return _Sharing(model, self._n_grams, len(strange) + 1) if strange else model
 
@@ -118,14 +102,8 @@ Context = tuple[bytes, ...]
 class Backoff:
     """The share of a word outside the shortlist in what a network gives to ``<unk>``.
 
-    Args:
-        n_grams: of the model, shorter ones first, as `parse_arpa` gives them.
-        model: the same model, loaded.
-        vocabulary: the shortlist.
-        name: of the model's file, for messages.
-
-    Raises:
-        InputError: the model gives ``<unk>`` no probability, has seen it beside other words, or has an n-gram twice.
+    `n_grams` are those of the model, shorter ones first, as `parse_arpa` gives them. An InputError says that the model
+    gives ``<unk>`` no probability, has seen it beside other words, or has an n-gram twice.
     """
 
     description = "backed off to an n-gram model"
@@ -165,14 +143,9 @@ class Backoff:
             yield n_gram
 
     def log_mass(self, context: Sequence[bytes], state: Any) -> float:
-        """log M(h).
+        """log M(h); an InputError says that the model leaves nothing.
 
-        Args:
-            context: the words before, ``<s>`` among them, oldest first; the last order - 1 count.
-            state: the n-gram model's after them.
-
-        Raises:
-            InputError: the model leaves nothing for them.
+        `context` are the words before, ``<s>`` among them, oldest first; the last order - 1 count.
         """
         known = tuple(context[-(self._model.order - 1) :]) if self._model.order > 1 else ()
         added = sum(self._corrections.get(known[i:], 0.0) for i in range(len(known)))
@@ -228,16 +201,7 @@ class Backoff:
 
 
 def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = None) -> Backoff:
-    """The backoff to the n-gram model of an ARPA file.
-
-    Args:
-        file: plain or compressed.
-        vocabulary: the shortlist.
-        model: the same model, if it is loaded already.
-
-    Raises:
-        InputError: the file cannot be read; or as `Backoff`.
-    """
+    """The backoff to the n-gram model of an ARPA file; `model` is the same one, if it is loaded already."""
     path = find_input(file)
     return Backoff(parse_arpa(read_lines(path), path), model or KenlmScorer(path), vocabulary, path)
 

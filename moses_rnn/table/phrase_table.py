@@ -112,13 +112,7 @@ class PhraseForm:
         return ", ".join(kinds) or "plain words"
 
     def read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
-        """Both phrases as a network reads them.
-
-        Args:
-            source: phrase as it stands in the table, checked by `check`.
-            target: the same.
-            alignment: field 4 of the line.
-        """
+        """Both phrases, which `check` has let pass, as a network reads them."""
         if self.hierarchical:
             source, target = _numbered(words(source), words(target), alignment)
         return _factor(source, self.source_factor), _factor(target, self.target_factor)
@@ -136,11 +130,7 @@ class PhraseForm:
         return [terminals[0].count(b"|") + 1 if terminals else None for terminals in sides]
 
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> None:
-        """Refuse phrases that are not of this form.
-
-        Raises:
-            FormatError: naming the line.
-        """
+        """Refuse phrases that are not of this form."""
         for side, phrase, factor in (("source", source, self.source_factor), ("target", target, self.target_factor)):
             if factor is not None:
                 _check_factors(side, self._terminals(phrase), factor, name, number)
@@ -311,17 +301,7 @@ def log_of(score: float) -> float:
 
 
 def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:
-    """Parse one line.
-
-    Args:
-        line: as read, with its line end.
-        name: of the table, for messages.
-        number: of the line, from 1, for messages.
-        form: of its phrases.
-
-    Raises:
-        FormatError: this package cannot score the line.
-    """
+    """Parse one line, as read with its line end; a FormatError says why this package cannot score it."""
     parsed = _split(line, name, number, form)
     _check_form(parsed, name, form)
     return parsed
@@ -365,12 +345,8 @@ def _check_form(line: TableLine, name: str, form: PhraseForm) -> None:
 class LineParser:
     """Parses the lines of one table: all must have as many scores as the first.
 
-    Whether the table is hierarchical is seen by the first line: then both its phrases end with a left-hand side.
-
-    Args:
-        name: of the table, for messages.
-        rejected: called with every invalid line, which is then left out; it may raise. None: such a line is an error.
-        form: which factors its words have, if any.
+    The first line shows whether the table is hierarchical: then both its phrases end with a left-hand side. `rejected`
+    is called with every invalid line, which is then left out; it may raise. None: such a line is an error.
     """
 
     def __init__(self, name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN) -> None:
@@ -383,11 +359,7 @@ class LineParser:
         self._rejected = rejected
 
     def parse(self, line: bytes, number: int) -> TableLine | None:
-        """The line, or None if it was rejected.
-
-        Raises:
-            FormatError: it is not a line of such a table, and `rejected` is None.
-        """
+        """The line, or None if it was rejected."""
         try:
             return self._parsed(line, number)
         except FormatError as error:
@@ -451,15 +423,7 @@ def form_of(first: bytes, table: str) -> PhraseForm:
 
 
 def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:
-    """The first line of a table, and the form of its phrases.
-
-    Args:
-        table: the file.
-        form: which factors its words have, if any; None: as `form_of` finds.
-
-    Raises:
-        InputError: it is not a phrase table.
-    """
+    """The first line of a table, and the form of its phrases: without a `form`, as `form_of` finds."""
     for first in read_lines(table):
         parser = LineParser(table, form=form_of(first, table) if form is None else form)
         for line in parser.lines([first]):
@@ -604,11 +568,7 @@ class LineWarnings:
             yield line
 
     def look(self, lines: Iterable[TableLine]) -> None:
-        """Look at lines.
-
-        Raises:
-            FormatError: a line is odd, and this is strict.
-        """
+        """Look at lines; a strict one raises FormatError."""
         for line in lines:
             for kind in itertools.chain(_oddities(line), _finer_oddities(line) if self.thorough else ()):
                 if self.strict:

@@ -130,12 +130,8 @@ def changed_signature(
 ) -> bytes:
     """The signature of a table whose lines are others, as a JSON file: what made its numbers stays known.
 
-    Args:
-        before: the signature of the table as it was, if it has one.
-        changes: names of input and output, size and hash of the output, its lines and columns.
-        step: what was done with the lines, "pruned" or "extended".
-        how: it was done.
-        added: names and meanings of the columns that the output has beside those of the input, the last ones.
+    `changes` are names of input and output, size and hash of the output, its lines and columns. `step`, "pruned" or
+    "extended", says what was done with the lines, and `how`. `added` are names and meanings of new last columns.
     """
     record = {"program": PROGRAM, **(before or {}), **changes}
     record["added_columns"] = [without_counts(column) for column in records_of(record, "added_columns")]

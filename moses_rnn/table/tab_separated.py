@@ -28,16 +28,7 @@ TableFormat = Annotated[
 
 
 def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
-    """Source and target of a line.
-
-    Args:
-        line: with or without its line feed.
-        name: of the file.
-        number: of the line, from 1.
-
-    Raises:
-        FormatError: the line has fewer columns, a side has no words or one that no table can hold.
-    """
+    """Source and target of a line, with or without its line feed; a FormatError says why no table could hold them."""
     columns = line.removesuffix(b"\n").split(TAB)
     if len(columns) < 2:
         raise FormatError(name, number, "source and target with a tab between", shown(columns[0]))

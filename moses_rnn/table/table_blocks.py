@@ -56,12 +56,7 @@ NEWLINE = MARK[0]
 class TextPhrases(Phrases):
     """A sequence of phrases of a text. There is no Python object for a phrase before somebody asks for it.
 
-    A slice of it is another one, of the same text.
-
-    Args:
-        text: all of it.
-        begins: of the phrases, as bytes from the text's beginning; phrases.
-        ends: the same.
+    `begins` and `ends` are bytes from the text's beginning. A slice of it is another one, of the same text.
     """
 
     def __init__(self, text: bytes, begins: Ints, ends: Ints) -> None:
@@ -99,11 +94,7 @@ class TextPhrases(Phrases):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Phrase pairs: as many targets as sources, and the word alignment of each pair where it is known.
-
-    Raises:
-        ValueError: the numbers of sources, targets or alignments differ.
-    """
+    """Phrase pairs: as many targets as sources, and the word alignment of each pair where it is known."""
 
     sources: Phrases
     targets: Phrases
@@ -211,11 +202,7 @@ def parse_blocks(
 
 
 def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 0) -> Iterator[TableLines]:
-    """The sound lines of blocks of whole lines, behind so many others of the table.
-
-    Raises:
-        FormatError: as `LineParser.parse`; the lines before that one are given out first.
-    """
+    """The sound lines of blocks of whole lines, behind so many others; those before a bad line come first."""
     number = lines_before + 1
     for text in filter(None, blocks):
         at = 0
@@ -322,10 +309,7 @@ def line_spans(text: bytes) -> Ints:
 
 
 def find_regular(text: bytes, spans: Ints, columns: int) -> Mask:
-    """Which lines have so many plain scores and are regular; their `line_spans` are filled in.
-
-    Spans of another text are a ValueError.
-    """
+    """Which lines have so many plain scores and are regular; their `line_spans` are filled in."""
     regular = np.zeros(len(spans), np.bool_)
     library = _library()
     if library is None:
@@ -358,10 +342,7 @@ def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
 
 
 def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
-    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each; values: lines × columns.
-
-    Spans and values that are not those of the text's lines are a ValueError.
-    """
+    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each; lines × columns."""
     if spans.shape != (len(values), COLUMNS):
         raise ValueError(f"expected {COLUMNS} spans of {len(values):,} lines, found {spans.shape}")
     library = _library()
@@ -383,11 +364,7 @@ def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
 
 
 class PhraseIds:
-    """Maps the words of many phrases to ids at once; words that are not in the vocabulary have UNKNOWN_ID.
-
-    Args:
-        id_of: the vocabulary.
-    """
+    """Maps the words of many phrases to ids at once; words that are not in the vocabulary have UNKNOWN_ID."""
 
     def __init__(self, id_of: Mapping[bytes, int]) -> None:
         self._id_of = id_of
@@ -402,12 +379,7 @@ class PhraseIds:
         weakref.finalize(self, self._library.moses_rnn_delete_words, self._table)
 
     def __call__(self, phrases: Phrases) -> tuple[Ints, Ints]:
-        """Ids of all words end to end, and how many each phrase has.
-
-        Raises:
-            TypeError: phrases are not bytes.
-            ValueError: a word is a line end, or a phrase is outside its text.
-        """
+        """Ids of all words end to end, and how many each phrase has; a ValueError refuses line ends in phrases."""
         if any(isinstance(phrase, str) for phrase in phrases[:1]):
             raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
         if self._library is None:

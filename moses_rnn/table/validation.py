@@ -66,15 +66,8 @@ def validate(
 ) -> Validation:
     """Read a table to its end and look at every line.
 
-    Args:
-        table: the file.
-        bad_line: called with what is wrong with each line that is not a phrase pair.
-        advanced: called now and then.
-        strict: what is only odd is an error too.
-        must_be_sorted: so is a table that ``LC_ALL=C sort`` would change.
-
-    Raises:
-        InputError: the table has bad lines, is damaged, or is not sorted though it must be.
+    `bad_line` is called with what is wrong with each line that is not a phrase pair. If `strict`, what is odd is an
+    error too; if it `must_be_sorted`, so is a table that ``LC_ALL=C sort`` would change.
     """
     validation = Validation(table)
 
@@ -99,11 +92,7 @@ def validate(
 
 
 def check_signature(table: str) -> str:
-    """Whether a file is, byte for byte, the one that its signature was written for; the lines are not looked at.
-
-    Raises:
-        InputError: it is not, or has no signature.
-    """
+    """Refuse a file that is not, byte for byte, the one of its signature; say what was compared."""
     if not Path(table).is_file():
         raise InputError(f"{table}: expected a regular file, whose content can be compared")
     signature = read_signature(table)
@@ -122,11 +111,7 @@ def check_signature(table: str) -> str:
 
 
 def signature_of(table: str) -> dict[str, Any]:
-    """What is recorded of a table beside it; nothing without a signature.
-
-    Raises:
-        InputError: the signature is of another file, so that its columns may be others too.
-    """
+    """What is recorded of a table beside it; nothing without a signature, and an InputError for one of another file."""
     signature = read_signature(table)
     if signature is None:
         return {}

@@ -9,7 +9,7 @@ import torch
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.native import native_core
 from moses_rnn.score.checks import check_form, check_new
-from moses_rnn.score.reading import open_table
+from moses_rnn.score.reading import InputTable
 from moses_rnn.score.score import manifest_of, open_models
 from moses_rnn.table.phrase_table import PLAIN
 from moses_rnn.table.signatures import PROGRAM, added_names, fitting_signature
@@ -26,7 +26,7 @@ def opened(here, models):
         opened, columns, compute = open_models(options)
         names = [column.name for column in columns]
         check_new(options, added_names(fitting_signature(options.table)), names)
-        table = open_table(options, opened[0].form, lambda: None)
+        table = InputTable(options, opened[0].form, lambda: None)
         check_form(table, opened)
         return table, opened, manifest_of(options, table, opened, names, compute)
 
