@@ -111,7 +111,7 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
 def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:
     if source not in block.text:
         return
-    for i, of_line in enumerate(block.sources):
+    for i, of_line in enumerate(block.field("source")):
         if of_line == source:
             line = parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form)
             option = Option.of(line, block.form)

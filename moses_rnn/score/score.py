@@ -123,10 +123,10 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Com
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
     for model in () if options.allow_misfit else models:
         check_learned(model)
-    columns = make_columns(options, models)
     least = min(models, key=lambda model: model.architecture.native is not None)
     floors_long = options.long_phrases == "floor"
-    return models, columns, least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)
+    compute = least.choose_compute(options.devices[0], options.precision, floors_long=floors_long)
+    return models, make_columns(options, models), compute
 
 
 def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -> ResumableOutputs:

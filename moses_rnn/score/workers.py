@@ -6,13 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 
-from moses_rnn.errors import InputError, MosesRnnError, PairError, ScoreError, Stopped, shown
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, PairError, ScoreError, Stopped, shown
 from moses_rnn.files.outputs import Packing
 from moses_rnn.files.streams import is_gzip
 from moses_rnn.networks.hardware import Compute
@@ -20,7 +21,7 @@ from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import RayWorkers
 from moses_rnn.scorers.base import Scorer, Tally
 from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
-from moses_rnn.scorers.open import Model, ModelOnDisk
+from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import ColumnCounts
@@ -121,17 +122,21 @@ def lines_of(chunk: TableLines) -> str:
 
 @dataclass(frozen=True)
 class ScoringJob:
-    """What workers elsewhere are told: files and choices instead of open models."""
+    """What workers elsewhere are told: choices, and of each open model its folder, direction and hashes."""
 
     options: ScoringOptions
-    models: tuple[ModelOnDisk, ...]
+    models: tuple[tuple[Path, str, dict[str, str]], ...]
     compute: Compute
     pack: Packing
 
     def begin(self, device: str) -> ChunkScorer:
         """Open the models on a device; a CheckpointError refuses others than were checked."""
         torch.set_num_threads(1)
-        columns = make_columns(self.options, [model.open_again() for model in self.models])
+        models = [open_model(folder, direction=direction) for folder, direction, _ in self.models]
+        for model, (folder, _, hashes) in zip(models, self.models, strict=True):
+            if model.hashes != hashes:
+                raise CheckpointError(f"{folder}: was changed after this run began")
+        columns = make_columns(self.options, models)
         return make_chunk_scorer(self.options, columns, replace(self.compute, device=device), self.pack)
 
     def name_of(self, chunk: TableLines) -> str:
@@ -146,7 +151,8 @@ def open_workers(
     pack = Packing(is_gzip(options.output))
     if options.ray is not None:
         torch.set_num_threads(1)  # as each worker has: the manifest names it; nothing is computed in this process
-        job = ScoringJob(options, tuple(map(ModelOnDisk.of, models)), compute, pack)
+        opened = ((model.folder.resolve(), model.direction, dict(model.hashes)) for model in models)
+        job = ScoringJob(options, tuple(opened), compute, pack)
         return RayWorkers(job, options.ray, torch.device(compute.device).type)
     of_each = share_threads(options.devices, options.threads, compute)
     chunk_scorers = [

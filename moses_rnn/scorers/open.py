@@ -472,27 +472,3 @@ def read_tensors(path: Path, data: bytes, shapes: Mapping[str, Tensor], title: s
         if not torch.isfinite(tensor).all():
             raise CheckpointError(f"{path}: expected finite weights, found NaN or infinity in {name}")
     return tensors
-
-
-# --- another process --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ModelOnDisk:
-    """A model that was opened and checked: its folder, its direction, the hashes of its files."""
-
-    folder: Path
-    direction: str
-    hashes: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, model: Model) -> ModelOnDisk:
-        """Where an open model comes from."""
-        return cls(model.folder.resolve(), model.direction, tuple(sorted(model.hashes.items())))
-
-    def open_again(self) -> Model:
-        """Open it in another process; a CheckpointError says that another one is there."""
-        model = open_model(self.folder, direction=self.direction)
-        if tuple(sorted(model.hashes.items())) != self.hashes:
-            raise CheckpointError(f"{self.folder}: was changed after this run began")
-        return model

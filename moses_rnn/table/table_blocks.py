@@ -167,23 +167,14 @@ class TableLines:
         """The lines of higher numbers."""
         return self[int(np.searchsorted(self.numbers, number, side="right")) :]
 
-    @property
-    def line_ends(self) -> Ints:
-        """Where each line ends; bytes from the beginning of `text`."""
-        return self.spans[:, LINE_END]
-
-    def _field(self, begin: str) -> TextPhrases:
+    def field(self, begin: str) -> TextPhrases:
+        """What stands in the table between that one of the `Spans` and the next."""
         column = Spans._fields.index(begin)
         return TextPhrases(self.text, self.spans[:, column], self.spans[:, column + 1])
 
-    @property
-    def sources(self) -> TextPhrases:
-        """The source phrases as they stand in the table."""
-        return self._field("source")
-
     def pairs(self) -> Pairs:
         """The phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
-        sources, targets, alignments = self.sources, self._field("target"), self._field("alignment")
+        sources, targets, alignments = map(self.field, ("source", "target", "alignment"))
         if self.form.is_plain:
             return Pairs(sources, targets, alignments)
         read = Pairs.of(map(self.form.read, sources, targets, alignments))
@@ -270,7 +261,7 @@ def chunks_between_sources(
 def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[TableLines]:
     """The same chunks; a phrase of too many words to be held at once is a FormatError."""
     for chunk in chunks:
-        for i in np.flatnonzero(np.diff(chunk.line_ends, prepend=0) > MOST_WORDS):
+        for i in np.flatnonzero(np.diff(chunk.spans[:, LINE_END], prepend=0) > MOST_WORDS):
             pair = chunk[i : i + 1].pairs()
             longest = max(len(words(pair.sources[0])), len(words(pair.targets[0])))
             if longest >= MOST_WORDS:
@@ -281,9 +272,9 @@ def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[Table
 
 def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
     """How many of the lines make a chunk; 0: not known before there are more."""
-    too_many_bytes = 1 + int(np.searchsorted(lines.line_ends, most_bytes, side="right"))
+    too_many_bytes = 1 + int(np.searchsorted(lines.spans[:, LINE_END], most_bytes, side="right"))
     last = min(2 * size, too_many_bytes)
-    sources = lines.sources
+    sources = lines.field("source")
     for i in range(size, min(last, len(lines))):
         if sources[i] != sources[i - 1]:
             return i
