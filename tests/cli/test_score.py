@@ -22,20 +22,6 @@ def test_an_estimate_writes_nothing(here):
     assert (done.stderr, sorted(here.iterdir())) == ("", before)
 
 
-def test_a_constant_column_is_reported(here):
-    (here / "known").write_bytes(b"the ||| le ||| 1\na ||| un ||| 1\n")
-    done = run("score", "known", "--model", "phrase-table.rnn-model", "--word-penalty", cwd=here)
-    assert "warning: WordPenalty is the same on every line: MERT cannot find a weight for it" in done.stderr
-
-
-def test_a_signature_of_a_file_that_is_gone_says_nothing_of_the_table(here):
-    run("score", "phrase-table.gz", "-o", "once.gz", cwd=here)
-    twice = ("score", "once.gz", "--model", "phrase-table.rnn-model")
-    assert "expected a table without RNN" in run(*twice, cwd=here, check=False).stderr
-    (here / "once.gz").write_bytes((here / "phrase-table.gz").read_bytes())
-    run(*twice, cwd=here)
-
-
 def test_a_table_that_the_model_does_not_know_is_refused_and_can_be_insisted_on(here):
     lines = [b"%s ||| %s ||| 0.5 1\n" % (b"x%d" % (i // 4), b"y%d z%d" % (i, i)) for i in range(500)]
     (here / "foreign").write_bytes(b"".join(lines))
@@ -48,14 +34,6 @@ def test_a_table_that_the_model_does_not_know_is_refused_and_can_be_insisted_on(
     assert "warning: RNN: 100.0% of the pairs have a word outside the model's shortlists" in insisted.stderr
     column = json.loads((here / "foreign.rnn.gz.json").read_text())["added_columns"][0]
     assert (column["unknown"], column["unknown_share"], column["floored_share"]) == (500, 1.0, 0.0)
-
-
-def test_scores_at_the_floor_are_a_misfit_too(here):
-    words = ("score", "phrase-table.gz", "--floor", "-0.001")
-    done = run(*words, cwd=here, check=False)
-    assert done.returncode == 3
-    assert re.search(r"found (100.0|99\.\d)% of the scores at the floor in 3,000 lines", done.stderr)
-    run(*words, "--allow-misfit", "--force", cwd=here)
 
 
 def test_without_a_gpu_the_cpu_is_never_taken_silently(here):

@@ -14,11 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 
-from moses_rnn.scorers.open import open_model, save_model
-from tests.cli.scored import INI, LONG, OUTPUTS, lines_of, names, start_and_wait
-from tests.commands import run, saved_lines
+from tests.cli.scored import INI, LONG, OUTPUTS, names, start_and_wait
+from tests.commands import run
 
 
 @pytest.mark.parametrize(
@@ -45,38 +43,6 @@ def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(
     signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
     assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
     assert not [name for name in names(here) if name.startswith(".")]
-
-
-def test_resume_refuses_what_would_not_give_the_same_bytes_and_costs_nothing(long_table):
-    here = long_table
-    process = start_and_wait(here)
-    process.kill()
-    process.communicate()
-    other = open_model(here / "phrase-table.rnn-model")
-    with torch.no_grad():
-        other.network.decoder.b_G += 1
-    save_model(here / "other", other)
-    lines = saved_lines(here / "long.rnn.gz")
-    for difference, options in {
-        "found other: floor -87.0, now -50.0": ["--floor", "-50"],
-        "found other: precision 'fp32', now 'bf16'": ["--precision", "bf16"],
-        "found other: columns ['RNN'], now ['RNN', 'WordPenalty']": ["--word-penalty"],
-        "found other: models [{": ["--model", "other"],
-        "typo: ": ["--model", "typo"],
-        "phrase-table.gz: ": ["--moses-ini", "phrase-table.gz"],
-    }.items():
-        words = LONG[:1] + LONG[3:] if "--model" in options else LONG
-        done = run("score", *words, *options, "--resume", cwd=here, check=False)
-        assert (done.returncode, difference in done.stderr) == (1 if "found other" in difference else 3, True), (
-            done.stderr
-        )
-    assert saved_lines(here / "long.rnn.gz") == lines
-    with (here / "long").open("ab") as file:
-        file.write(b"one ||| more ||| 1 1 1 1\n")
-    done = run("score", *LONG, "--resume", cwd=here, check=False)
-    assert "found other: input {'bytes': " in done.stderr
-    run("score", *LONG, "--force", cwd=here)
-    assert len(lines_of(here / "long.rnn.gz")) == 120_001
 
 
 def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
@@ -168,14 +134,3 @@ def test_a_second_signal_ends_at_once(here):
         time.sleep(0.3)
     assert process.wait(timeout=30) == 130
     process.stdin.close()
-
-
-def test_resume_with_nothing_to_resume_replaces_nothing(here):
-    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
-    for name in ("moses.rnn.ini", "x.gz.json"):
-        (here / name).write_text("tuned for days")
-        options = ["-o", "x.gz", "--moses-ini", "moses.ini", "--resume"]
-        done = run("score", "phrase-table.gz", *options, cwd=here, check=False)
-        assert (done.returncode, f"{name}: exists already" in done.stderr) == (1, True)
-        assert (here / name).read_text() == "tuned for days"
-        (here / name).unlink()

@@ -11,21 +11,6 @@ import pytest
 from tests.cli.scored import LONG, OUTPUTS, added_values, lines_of, names, start_and_wait, without_last_scores
 from tests.commands import run
 
-
-def test_odd_lines_stay_as_they_are(here):
-    odd = [
-        "a\u2028b \u0085 ||| un\u00a0deux ||| 0.5 1e-05 ||| 0-0\n".encode(),
-        b"\xff\xfe ||| \x00 ||| 0.5 1\r\n",
-        b" ||| la ||| 1 1 |||\n",
-        b"a ||| ||| 1 1 ||| ||| 1 1 1 ||| |||\n",
-        b"a|||b|||1\t1 \n",
-        b"a ||| " + b"b " * 300 + b"||| 1 1",
-    ]
-    (here / "odd").write_bytes(b"".join(odd))
-    run("score", "odd", *MODEL, cwd=here)
-    assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == odd
-
-
 BAD_LINES = {
     0: b"a ||| b\n",
     1500: b"\n",
@@ -75,25 +60,6 @@ def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
     assert (here / "long.rnn.gz.rejects").read_bytes() == b"a ||| b\n"
 
 
-def test_a_file_of_bad_lines_is_no_table(here):
-    (here / "half").write_bytes(b"a ||| b ||| 1\nbad\n" * 15_000)
-    run("score", "half", *SKIP, cwd=here)
-    assert len(lines_of(here / "half.rnn.gz")) == 15_000
-    (here / "bad").write_bytes(b"a ||| b ||| 1\n" + b"no\n" * 10_001)
-    done = run("score", "bad", *SKIP, cwd=here, check=False)
-    assert done.returncode == 3
-    assert "found 10,001 bad lines in a row" in done.stderr
-    assert not [name for name in names(here) if name.startswith("bad.")]
-
-
-def test_what_is_odd_is_a_warning(here):
-    (here / "odd").write_bytes(b"a ||| b ||| 1 0\r\n\xff ||| b ||| 1 -2\r\n")
-    done = run("score", "odd", *MODEL, cwd=here)
-    for kind in ("CRLF line end (2 lines)", "score not above 0 (2 lines)", "not UTF-8 (1 line)"):
-        assert f": {kind}: " in done.stderr
-    assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == (here / "odd").read_bytes().splitlines(True)
-
-
 def test_a_bomb_is_refused_in_little_memory(here):
     """300 MB of one line in a .gz of 300 kB, under a limit of the address space."""
     with gzip.open(here / "bomb.gz", "wb", 1) as file:
@@ -128,20 +94,6 @@ def test_no_character_parts_lines_or_words_but_those_of_moses(here):
     scored = (here / "out").read_bytes().split(b"\n")[:-1]
     assert [line + b"\n" for line in without_last_scores(scored, 2)] == lines
     assert {penalty for _, penalty in added_values(scored, 2)} == {0.135335283}  # exp(-2): two words each
-
-
-def test_random_bytes_are_kept(here):
-    draw = random.Random(6)
-    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
-    for i in range(0, len(lines), 3):
-        line = bytearray(lines[i])
-        place = draw.randrange(line.index(b"|||"))
-        line[place:place] = bytes(draw.choice([b for b in range(256) if b not in b"\n|]"]) for _ in range(3))
-        lines[i] = bytes(line)
-    (here / "noisy").write_bytes(b"".join(lines))
-    done = run("score", "noisy", *MODEL, cwd=here)
-    assert list(without_last_scores(lines_of(here / "noisy.rnn.gz"))) == lines
-    assert ": not UTF-8 (" in done.stderr
 
 
 def test_any_order_and_duplicates_are_kept_and_scored_alike(here):

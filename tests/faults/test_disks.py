@@ -137,9 +137,3 @@ def test_a_file_that_may_not_be_read_is_refused(folder):
     (folder.path / "t.gz").chmod(0)
     done = ordinary(folder, "--model", "model")
     assert (done.returncode, "t.gz: cannot be read: Permission denied" in done.stderr) == (3, True), done.stderr
-
-
-def test_a_read_only_file_system(folder):
-    with mounted(folder.path / "closed", "ro,size=1m"):
-        code, messages = folder.score("t.gz", "--model", "model", "-o", "closed/out.gz")
-        assert (code, "closed/out.gz: cannot be written: Read-only file system" in messages) == (1, True)

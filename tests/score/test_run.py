@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
+from moses_rnn.errors import MisfitError, Stopped
 from moses_rnn.files import outputs
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
-from moses_rnn.score.score import Counts, score
+from moses_rnn.score.score import score
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs, chunks_between_sources
 from tests.score.tables import LINES, names, options_for
@@ -67,18 +67,6 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
     columns = log_columns(here / "each")
     expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
     np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
-
-
-def test_a_mean_is_resumed_with_the_same_models_alone(here, models):
-    folders = (models / "rnn", models / "groundhog")
-    score(options_for(here, models, models=folders, new_table=str(here / "whole")), show_nothing, never)
-    calls = iter(range(100))
-    with pytest.raises(Stopped):
-        score(options_for(here, models, models=folders), show_nothing, lambda: next(calls) >= 2)
-    with pytest.raises(MosesRnnError, match="models"):
-        score(options_for(here, models, models=folders[::-1], resume=True), show_nothing, never)
-    score(options_for(here, models, models=folders, resume=True), show_nothing, never)
-    assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
 
 
 def test_it_says_how_far_it_is(here, models):
@@ -156,11 +144,6 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
     assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 2
     assert (here / "scored.rejects").read_bytes() == b"bad\nworse\n"
     assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
-
-
-def test_split_work_is_told(here, models):
-    (warning,) = score_module._warnings(options_for(here, models), Counts(lines=2, oom_splits=1234), [])
-    assert "1,234 times" in warning
 
 
 def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):

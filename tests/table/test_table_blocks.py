@@ -178,11 +178,6 @@ def test_lines_after_a_number():
     assert [len(block.after(number)) for number in range(7)] == [5, 4, 3, 2, 2, 1, 0]
 
 
-def test_empty_blocks_are_nothing():
-    assert list(parse_blocks([b""], "t")) == []
-    assert [block.text for block in parse_blocks([b"", REGULAR, b""], "t")] == [REGULAR]
-
-
 @needs_core
 def test_ends_that_are_none_are_refused():
     for ends in ([3, 2], [0, 5], [14, 15], [-1, 14]):
