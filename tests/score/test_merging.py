@@ -98,74 +98,50 @@ def test_rejected_lines_come_together(here, models):
 
 
 def change_signature(path, **changes):
-    record = json.loads((path.parent / f"{path.name}.json").read_bytes())
-    (path.parent / f"{path.name}.json").write_text(json.dumps(record | changes))
+    """Change what a signature says; None removes it."""
+    beside = path.with_name(f"{path.name}.json")
+    record = json.loads(beside.read_bytes()) | changes
+    beside.write_text(json.dumps({key: value for key, value in record.items() if value is not None}))
 
 
-def without_last(here, shards):
-    return shards[:-1]
-
-
-def doubled(here, shards):
-    return [*shards, shards[1]]
-
-
-def changed(here, shards):
-    data = (here / "scored.3-of-4").read_bytes()
-    (here / "scored.3-of-4").write_bytes(data[:-1] + b"x")
-    return shards
-
-
-def of_another_model(here, shards):
-    change_signature(here / "scored.2-of-4", models=[{"direction": "source-to-target", "sha256": {"x": "y"}}])
-    return shards
-
-
-def unfinished(here, shards):
-    (here / "scored.2-of-4.json").unlink()
-    return shards
-
-
-def not_there(here, shards):
-    return [*shards[:-1], str(here / "nothing")]
-
-
-def no_shard(here, shards):
-    record = json.loads((here / "scored.2-of-4.json").read_bytes())
-    del record["shard"]
-    (here / "scored.2-of-4.json").write_text(json.dumps(record))
-    return shards
-
-
-def shorter(here, shards):
-    record = json.loads((here / "scored.2-of-4.json").read_bytes())
-    change_signature(here / "scored.2-of-4", lines=record["lines"] - 1)
-    return shards
-
-
-def of_anything(here, shards):
-    change_signature(here / "scored.2-of-4", shard=[], file=None, added_columns=7)
-    return shards
-
-
-WRONG = {
-    without_last: "expected 4 shards, found 3: missing 4",
-    doubled: r"scored.2-of-4: expected each shard once, found 2/4 as .*scored.2-of-4 too",
-    changed: r"scored.3-of-4: expected the file that its signature tells of, found other bytes\n  It was changed or cut",
-    of_another_model: r"scored.2-of-4: expected the same models as .*scored.1-of-4, found",
-    unfinished: r"scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run end",
-    not_there: "nothing: expected a shard of a scored table, found nothing of that name",
-    no_shard: "scored.2-of-4.json: expected the signature of a shard, as .* writes it, found one without 'shard'",
-    shorter: r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines in place of",
-    of_anything: "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it",
+OF_ANOTHER = {"models": [{"direction": "source-to-target", "sha256": {"x": "y"}}]}
+WRONG = {  # what becomes of the second shard's file and signature, and of the list of shards
+    "one is missing": (lambda _, shards: shards[:-1], "expected 4 shards, found 3: missing 4"),
+    "doubled": (lambda _, shards: [*shards, shards[1]], "scored.2-of-4: expected each shard once, found 2/4 as .* too"),
+    "not there": (lambda *_: ["nothing"], "nothing: expected a shard of a scored table, found nothing of that name"),
+    "unfinished": (
+        lambda path, _: path.with_name(f"{path.name}.json").unlink(),
+        "scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run end",
+    ),
+    "changed": (
+        lambda path, _: path.write_bytes(path.read_bytes()[:-1] + b"x") and None,
+        "scored.2-of-4: expected the file that its signature tells of, found other bytes\n  It was changed or cut",
+    ),
+    "of another model": (
+        lambda path, _: change_signature(path, **OF_ANOTHER),
+        "scored.2-of-4: expected the same models as .*scored.1-of-4, found",
+    ),
+    "no shard": (
+        lambda path, _: change_signature(path, shard=None),
+        "scored.2-of-4.json: expected the signature of a shard, as .* writes it, found one without 'shard'",
+    ),
+    "shorter": (
+        lambda path, _: change_signature(path, lines=0),
+        r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines in place of",
+    ),
+    "of anything": (
+        lambda path, _: change_signature(path, shard=[], added_columns=7),
+        "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it",
+    ),
 }
 
 
-@pytest.mark.parametrize("spoil", WRONG, ids=lambda spoil: spoil.__name__)
-def test_a_shard_that_is_not_as_it_should_be_is_named_and_nothing_is_left(here, models, spoil):
-    shards = spoil(here, score_shards(here, models))
+@pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)
+def test_a_shard_that_is_not_as_it_should_be_is_named_and_nothing_is_left(here, models, spoil, message):
+    shards = score_shards(here, models)
+    shards = spoil(here / "scored.2-of-4", shards) or shards
     before = names(here)
-    with pytest.raises(InputError, match=WRONG[spoil]):
+    with pytest.raises(InputError, match=message):
         merged(here, shards)
     assert names(here) == before
 
