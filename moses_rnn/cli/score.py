@@ -15,7 +15,6 @@ from moses_rnn.cli.command import (
     STOPPED,
     StopRequest,
     check_inputs,
-    choose_device,
     command,
     print_err,
     print_json,
@@ -83,7 +82,9 @@ def main(given: Scoring) -> None:
         _score_pairs(given)
         return
 
-    devices = [choose_device(name) for name in given.device.split(",")]
+    from moses_rnn.networks.hardware import choose_device
+
+    devices = [choose_device(name, "--device") for name in given.device.split(",")]
     given = replace(given, device=",".join(devices))
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.score import score
@@ -194,6 +195,7 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.options import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
+    from moses_rnn.networks.hardware import choose_device
     from moses_rnn.scorers.open import check_learned, model_files, needs_alignments, open_model
 
     table, models = given.table, given.models
@@ -202,7 +204,7 @@ def _score_pairs(given: Scoring) -> None:
             check_learned(open_model(folder))
     model = api.load(
         models,
-        device=choose_device(given.device),
+        device=choose_device(given.device, "--device"),
         precision=given.precision or "fp32",
         threads=given.threads,
         combine="mean-log" if len(models) > 1 else None,

@@ -109,9 +109,9 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         oddities = [*odd_lines.messages()]
         table.check_unchanged()
+        digest = files.digest(options.output)
         warnings = (*units, *oddities, *ini.warnings, *_warnings(options, counts, table.rejects.messages), *misfits)
         result = ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
-        digest = files.digest(options.output)
         signature = _signature(options, table, manifest, columns, counts, before, digest)
         files.commit(dict(_small_files(options, as_file(signature), ini.content)))
     return result

@@ -73,7 +73,10 @@ class NetworkLanguageModel:
         if not sentences:
             return np.zeros(0)
         ids, lengths = self._ids_of(sentences)
-        values = self._with_shares(self._score_ids(ids, lengths), sentences, ids, lengths)
+        values = self._score_ids(ids, lengths)
+        if self._shares:
+            unknown = _unknown(ids, lengths)
+            values[unknown] += self._shares.log_shares(sentences, unknown)
         check_words(self.name, values, sentences)
         return values
 
@@ -87,13 +90,6 @@ class NetworkLanguageModel:
 
     def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
         return self._network.log_probs(ids, lengths)
-
-    def _with_shares(self, values: Values, sentences: Phrases, ids: Ids, lengths: Lengths) -> Values:
-        """The values of `_score_ids`, those of words outside the shortlist with their shares."""
-        if self._shares:
-            unknown = _unknown(ids, lengths)
-            values[unknown] += self._shares.log_shares(sentences, unknown)
-        return values
 
 
 def meaning_of_targets(title: str, shares: Shares | None = None) -> str:

@@ -171,13 +171,9 @@ class Model:
         With the precision "auto" products are in bf16 where it is faster and the network large; None: in fp32.
         """
         precision = choose_precision(precision, device, self.config.width) if precision else "fp32"
-        native = self.runs_natively(device, precision)
-        return Compute(device, precision, native, floors_long and not native)
-
-    def runs_natively(self, device: str, precision: str) -> bool:
-        """Whether the native core has this network, and the precision."""
         core = native_core() if device == "cpu" and self.architecture.native is not None else None
-        return core is not None and core.multiplies(precision)
+        native = core is not None and core.multiplies(precision)
+        return Compute(device, precision, native, floors_long and not native)
 
     def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
         """The network, arranged for scoring and search; CheckpointError: it does not write word by word."""

@@ -134,7 +134,12 @@ class Backoff:
         for n_gram in n_grams:
             *context, word = n_gram
             if context and UNKNOWN in n_gram:
-                raise _of_unknown(n_gram, self._name)
+                advice = (
+                    "An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
+                )
+                raise InputError(
+                    f"{self._name}: expected no n-gram with <unk>, found {shown(b' '.join(n_gram))}", advice=advice
+                )
             if word in known or text(word).encode() != word:
                 continue
             if n_gram in seen:
@@ -204,11 +209,3 @@ def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = 
     """The backoff to the n-gram model of an ARPA file; `model` is the same one, if it is loaded already."""
     path = find_input(file)
     return Backoff(parse_arpa(read_lines(path), path), model or KenlmScorer(path), vocabulary, path)
-
-
-def _of_unknown(n_gram: Context, name: str) -> InputError:
-    shown = b" ".join(n_gram).decode("utf-8", "replace")
-    return InputError(
-        f"{name}: expected no n-gram with <unk>, found {shown!r}\n"
-        "  An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
-    )

@@ -45,15 +45,13 @@ class Validation:
         if self.factors:
             yield "  factors of the words, by the first line: {} in sources, {} in targets".format(*self.factors)
         for i, (low, high) in enumerate(self.ranges):
-            yield f"  score {i + 1}: {low:.6g} to {high:.6g}" + self._constant(low, high)
+            constant = " (constant: MERT cannot find a weight for it)" if low == high and self.lines > 1 else ""
+            yield f"  score {i + 1}: {low:.6g} to {high:.6g}{constant}"
         order = "yes" if self.unsorted is None else f"no, first at line {self.unsorted:,}"
         yield f"  sorted as by LC_ALL=C sort: {order}"
         if self.repeated:
             yield f"  lines that repeat the pair above: {self.repeated:,}"
         yield f"  signature: {self.signature}"
-
-    def _constant(self, low: float, high: float) -> str:
-        return " (constant: MERT cannot find a weight for it)" if low == high and self.lines > 1 else ""
 
 
 def validate(
