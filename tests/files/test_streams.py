@@ -35,17 +35,6 @@ def test_other_compression_is_refused_with_the_pipe_that_reads_it(tmp_path, comp
         list(read_lines(str(tmp_path / "t.gz")))
 
 
-def test_members_one_after_another_are_one_file(tmp_path):
-    (tmp_path / "t.gz").write_bytes(gzip.compress(b"a\nb") + gzip.compress(b"c\n"))
-    assert list(read_lines(str(tmp_path / "t.gz"))) == [b"a\n", b"bc\n"]
-
-
-def test_lines_across_blocks(tmp_path):
-    lines = [b"x" * n + b"\n" for n in (1, 700_000, 700_000, 3, 1_000_000)]
-    (tmp_path / "t").write_bytes(b"".join(lines))
-    assert list(read_lines(str(tmp_path / "t"))) == lines
-
-
 def test_reads_standard_input():
     program = "from moses_rnn.files.streams import read_lines; print(list(read_lines('-')))"
     done = subprocess.run([sys.executable, "-c", program], input=gzip.compress(TEXT), capture_output=True, check=True)

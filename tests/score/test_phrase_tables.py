@@ -111,26 +111,24 @@ def test_a_score_that_is_no_log_probability_may_be_above_zero(score, floor, writ
         scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(0.5), floor=floor)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_but_must_be_finite(bad):
-    with pytest.raises(MosesRnnError, match=r"t:1: \w+: expected a finite number, found"):
-        scored([b"a ||| t0 ||| 1\n"], Unbounded(bad))
-
-
 def test_floors_are_counted():
     lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
     _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2))
     assert (report.lines, report.floored, report.lowest, report.highest) == (3, [2, 0], [-87, -2], [-1, -2])
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.1])
-def test_a_number_that_is_no_log_probability_stops_the_run(bad):
+UNUSABLE = [(Fixed, bad) for bad in (math.nan, math.inf, -math.inf, 0.1)]
+UNUSABLE += [(Unbounded, bad) for bad in (math.nan, math.inf, -math.inf)]
+
+
+@pytest.mark.parametrize(("kind", "bad"), UNUSABLE)
+def test_a_number_that_is_no_score_stops_the_run(kind, bad):
     lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
+    expected = "a finite number" if kind.unbounded else "a log-probability"
     with pytest.raises(
-        MosesRnnError,
-        match=rf"t:2: \w+: expected a log-probability, found {bad} for 'a \|\|\| t1'\n.*damaged",
+        MosesRnnError, match=rf"t:2: \w+: expected {expected}, found {bad} for 'a \|\|\| t1'\n.*damaged"
     ):
-        scored(lines, Fixed(-1, bad, -1))
+        scored(lines, kind(-1, bad, -1))
 
 
 class Poisoned(Length):

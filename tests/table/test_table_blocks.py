@@ -95,21 +95,7 @@ REGULAR = b"a b ||| c d ||| 0.5 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||\n"
 CHARACTERS = ["é", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"]
 NO_CHARACTERS = [b"\x80", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98"]  # fmt: skip
 PIECES = [b" ||| ", b"|||", b"|", b" ", b"\t", b"\n", b"\r\n", b"a", b"b c", "é".encode(), b"\xff", b"]", b"[x]", b"\0", b" ||| 0-0\n"]  # fmt: skip
-NUMBERS = [
-    b"0.5",
-    b"1",
-    b"1 0.25",
-    b"1e-5",
-    b"e-39",
-    b"0",
-    b"-1",
-    b".",
-    b"0.000000",
-    b"0.000001",
-    b"0.0000001",
-    b"9" * 15,
-    b"9" * 16,
-]
+NUMBERS = [b"1 0.25", b"9" * 15, b"9" * 16, *b"0.5 1 1e-5 e-39 0 -1 . 0.000000 0.000001 0.0000001".split()]
 FIELDS = [b"a ||| b ||| 0.5 1", b"c ||| d ||| 1 1 ||| 0-0\n", b"a ||| b ||| ", b"||| 0-0 | 1-1 |||\n"]
 
 
