@@ -31,7 +31,7 @@ from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
 Note = dict[str, Any]  # JSON
 OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # of files that are not written
-DEFAULT_LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
+LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
 READ_BYTES = 1 << 20
 VERSION = 1  # of the state file
 SECONDS_BETWEEN_SAVES = 1.0  # a sync takes a disk milliseconds; a block may take no longer
@@ -47,11 +47,10 @@ class Packing:
     """
 
     gzip: bool = False
-    level: int = DEFAULT_LEVEL
 
     def __call__(self, data: bytes) -> bytes:
         """Bytes as a part."""
-        return gzip_ng.compress(data, self.level, mtime=0) if self.gzip else data  # type: ignore[no-untyped-call]
+        return gzip_ng.compress(data, LEVEL, mtime=0) if self.gzip else data  # type: ignore[no-untyped-call]
 
 
 def hidden(path: str | Path, suffix: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
-from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
+from moses_rnn.files.outputs import LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
 from moses_rnn.moses.ini import ini_of
 from moses_rnn.native import native_core
@@ -180,7 +180,7 @@ def manifest_of(
         "floor": options.floor,
         "logarithms": options.logarithms,
         "chunk": [CHUNK_LINES, CHUNK_BYTES],
-        "level": DEFAULT_LEVEL,
+        "level": LEVEL,
         "device": sorted({torch.device(device).type for device in options.devices}),
         "threads": 1 if compute.native else torch.get_num_threads(),
         "precision": compute.precision,

@@ -53,16 +53,16 @@ NEWLINE = MARK[0]
 # --- pairs -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class TextPhrases(Phrases):
     """A sequence of phrases of a text. There is no Python object for a phrase before somebody asks for it.
 
     `begins` and `ends` are bytes from the text's beginning. A slice of it is another one, of the same text.
     """
 
-    def __init__(self, text: bytes, begins: Ints, ends: Ints) -> None:
-        self.text = text
-        self.begins = begins
-        self.ends = ends
+    text: bytes
+    begins: Ints
+    ends: Ints
 
     @classmethod
     def of(cls, phrases: Phrases) -> TextPhrases:
