@@ -298,7 +298,7 @@ class CellStepper(NetworkStepper[Terms, CellPrefixes]):
         self._make_output(decoder.G_l, decoder.b_G)
 
     @torch.inference_mode()
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
         sources = build_trie(ids, lengths)
         return self._decoder.terms(self._summaries(sources), self._product_dtype), sources.leaf_of

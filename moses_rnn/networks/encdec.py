@@ -339,10 +339,10 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
         self._make_output(decoder.G_l, decoder.b_G)
 
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
         sources = build_trie(ids, lengths)
-        return self.encode(sources), sources.leaf_of
+        return self.encode_trie(sources), sources.leaf_of
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """c of each source; sources × H."""
@@ -350,7 +350,7 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         return self._summaries(sources)[sources.leaf_of]
 
     @torch.inference_mode()
-    def encode(self, sources: Trie) -> Terms:
+    def encode_trie(self, sources: Trie) -> Terms:
         """The terms of every distinct source, in the order of the trie's leaves."""
         H = self._model.config.hidden_size
         Wc = self._times(self._summaries(sources), self._terms_W) + self._terms_b

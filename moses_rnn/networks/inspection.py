@@ -91,7 +91,7 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
 @torch.inference_mode()
 def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
     """log p(y_t | y_<t, e) of each target word, then of ``</s>``, by any network that writes; natural; words + 1."""
-    terms, _ = stepper.read(np.array(source, np.int64), np.array([len(source)], np.int64))
+    terms, _ = stepper.encode(np.array(source, np.int64), np.array([len(source)], np.int64))
     prefixes, log_probs = stepper.start(terms), []
     for word in target:
         log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))

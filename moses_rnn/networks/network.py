@@ -16,7 +16,7 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.softmax import Estimate, OutputLayer
-from moses_rnn.networks.steps import Columns, NodeBlock, SomePrefixes, SomeTerms, Stepper
+from moses_rnn.networks.steps import Candidates, NodeBlock, SomePrefixes, SomeTerms, Stepper
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import Ids
 
@@ -164,9 +164,9 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         """What each prefix predicts, before the words; prefixes × R."""
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, columns: Columns | None = None) -> Tensor:
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
         """See `Stepper`; as exact as the products are: bfloat16 ones show in its second decimal."""
-        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, columns)
+        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, candidates)
 
     @torch.inference_mode()
     def word_log_probs(
@@ -204,7 +204,7 @@ class WordPrefixes(NamedTuple):
 class WordStepper(NetworkStepper[Unread, WordPrefixes]):
     """A language model, which writes targets whatever the source."""
 
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
         """See `Stepper`."""
         sources = build_trie(ids, lengths)
         return Unread(torch.empty(sources.leaves, 0, device=self.device)), sources.leaf_of

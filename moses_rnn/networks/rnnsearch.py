@@ -401,7 +401,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         self._make_output(decoder.output, decoder.b_G)
 
     @torch.inference_mode()
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
         """See `Stepper`; equal sources are read once, and all are padded to the longest."""
         leaf_of = build_trie(ids, lengths).leaf_of
         first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source, by its leaf
@@ -437,7 +437,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """s_0 of each source: tanh(V ←h_1 + b_V), all that the decoder knows before it looks; sources × H."""
-        terms, row_of = self.read(ids, lengths)
+        terms, row_of = self.encode(ids, lengths)
         return terms.s_0[row_of]
 
     def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:

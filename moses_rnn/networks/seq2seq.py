@@ -171,7 +171,7 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         self._make_output(decoder.G, decoder.b_G)
 
     @torch.inference_mode()
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct beginning of the sources, in the order of reading, is stepped once."""
         sources = build_trie(reverse_each(ids, lengths) if self._model.encoder.reverses else ids, lengths)
         states = tuple(self._model.encoder.nothing(sources.roots))
@@ -204,7 +204,7 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
 
         The memory m is left out: it has no bounds, and would outweigh h.
         """
-        terms, row_of = self.read(ids, lengths)
+        terms, row_of = self.encode(ids, lengths)
         return torch.cat([state.h for state in terms.layers], 1)[row_of]
 
 

@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
-from moses_rnn.networks.steps import Columns, NodeBlock
+from moses_rnn.networks.steps import Candidates, NodeBlock
 
 
 def log_normaliser(logits: Tensor, b: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class OutputLayer:
         self._numbers = torch.arange(len(b_G), device=b_G.device, dtype=dtype)
         self._product_dtype, self._dtype = product_dtype, dtype
 
-    def log_probs(self, projected: Tensor, sources: Tensor, columns: Columns | None = None) -> Tensor:
+    def log_probs(self, projected: Tensor, sources: Tensor, candidates: Candidates | None = None) -> Tensor:
         """log p of every word after each prefix; natural, prefixes × K, float64.
 
         As exact as the products are: bfloat16 ones show in its second decimal.
@@ -173,14 +173,14 @@ class OutputLayer:
         Args:
             projected: r of each prefix; prefixes × R.
             sources: the row of each prefix's source among the terms; prefixes.
-            columns: words to normalise over; see `Stepper.next_log_probs`.
+            candidates: words to normalise over; see `Stepper.next_log_probs`.
         """
         G, b_G = self._G, self._b_G
-        if columns is not None:
-            G, b_G = G.index_select(0, columns.words), b_G.index_select(0, columns.words)
+        if candidates is not None:
+            G, b_G = G.index_select(0, candidates.words), b_G.index_select(0, candidates.words)
         logits = linear(projected.to(self._product_dtype), G).to(self._dtype) + b_G
-        if columns is not None:
-            logits = logits.masked_fill(~columns.allowed.index_select(0, sources), -torch.inf)
+        if candidates is not None:
+            logits = logits.masked_fill(~candidates.allowed.index_select(0, sources), -torch.inf)
         return torch.log_softmax(logits, 1, dtype=torch.float64)
 
     def chosen(self, projected: Tensor, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]) -> Tensor:

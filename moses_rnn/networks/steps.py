@@ -38,7 +38,7 @@ class NodeBlock(NamedTuple):
     nodes: slice
 
 
-class Columns(NamedTuple):
+class Candidates(NamedTuple):
     """Words of which alone one follows, by source: what is normalised over in place of all words (candidate lists)."""
 
     words: Tensor  # ids that any source may be followed by, ascending, <unk> and </s> among them; C
@@ -52,7 +52,7 @@ SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     """A network arranged for scoring and search: ids in, natural log-probabilities out. K words can be written.
 
-    A network has its own `read`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may be
+    A network has its own `encode`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may be
     done better by one that knows how.
     """
 
@@ -60,7 +60,7 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     vocabulary_size: int  # K
 
     @abstractmethod
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
         """Read sources.
 
         Args:
@@ -80,11 +80,11 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
 
     @abstractmethod
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, columns: Columns | None = None) -> Tensor:
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
         """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64.
 
-        With `columns` of those words alone, normalised over what a prefix's source allows; prefixes × C, minus infinity
-        for what it does not.
+        With `candidates` of those words alone, normalised over what a prefix's source allows; prefixes × C, minus
+        infinity for what it does not.
         """
 
     def alignment(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor | None:
@@ -97,7 +97,7 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor | None:
         """Each source as the one vector that the decoder begins with; sources × numbers of the network's own choice.
 
-        None of a network that has no such vector. Arguments as of `read`.
+        None of a network that has no such vector. Arguments as of `encode`.
         """
         return None
 

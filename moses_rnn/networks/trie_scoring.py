@@ -46,7 +46,7 @@ class SteppedPairs:
         if len(lengths) > 1 and len(lengths) * int(max(sources[1].max(), targets[1].max())) > TRIE_CELLS:
             return self._short_and_long_apart(sources, targets, lengths)
         distinct, row_of = without_repeats(*sources)
-        terms, term_of = self.stepper.read(*distinct)
+        terms, term_of = self.stepper.encode(*distinct)
         trie = build_trie(*targets, term_of[row_of])
         return score_trie(self.stepper, terms, trie)[trie.leaf_of]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.networks.batches import take_rows
-from moses_rnn.networks.steps import Columns, Stepper, node_blocks
+from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
@@ -27,7 +27,7 @@ def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
     stepper = stepper_of(case)
     pairs = random_pairs(12)
     for (source, target), expected in zip(pairs, score(stepper, pairs), strict=True):
-        terms, _ = stepper.read(*flat([source]))
+        terms, _ = stepper.encode(*flat([source]))
         prefixes, total = stepper.start(terms), 0.0
         for word in [*target, END_ID]:
             total += stepper.next_log_probs(terms, prefixes)[0, word].item()
@@ -38,7 +38,7 @@ def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
 @ALL_WRITERS
 def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
     stepper = stepper_of(case)
-    terms, row_of = stepper.read(*flat(SOURCES))
+    terms, row_of = stepper.encode(*flat(SOURCES))
     assert row_of[0] == row_of[4]  # an equal source is not read twice
     prefixes = stepper.step(
         terms, stepper.start(terms), torch.tensor(row_of[[0, 1, 1, 2, 3]]), torch.tensor([2, 3, 4, 5, 6])
@@ -64,10 +64,10 @@ def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
 @EACH
 def test_candidates_are_normalised_over_alone(case):
     stepper = stepper_of(case)
-    terms, row_of = stepper.read(*flat(SOURCES))
+    terms, row_of = stepper.encode(*flat(SOURCES))
     prefixes = stepper.step(terms, stepper.start(terms), torch.tensor(row_of[:4]), torch.tensor([2, 3, 4, 5]))
     allowed = torch.tensor([[True, True, i < 2, i != 1] for i in range(max(row_of) + 1)])
-    columns = Columns(torch.tensor([0, END_ID, 3, 6]), allowed)
+    columns = Candidates(torch.tensor([0, END_ID, 3, 6]), allowed)
     among = stepper.next_log_probs(terms, prefixes)[:, columns.words]
     expected = among.masked_fill(~allowed[prefixes.sources], -torch.inf).log_softmax(1)
     torch.testing.assert_close(stepper.next_log_probs(terms, prefixes, columns), expected)

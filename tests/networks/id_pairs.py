@@ -14,7 +14,7 @@ def flat(phrases):
 
 def score(stepper, pairs):
     """log p of pairs, each distinct source read once."""
-    terms, term_of = stepper.read(*flat([source for source, _ in pairs]))
+    terms, term_of = stepper.encode(*flat([source for source, _ in pairs]))
     targets = build_trie(*flat([target for _, target in pairs]), term_of)
     return score_trie(stepper, terms, targets)[targets.leaf_of]
 

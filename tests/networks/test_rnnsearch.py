@@ -17,7 +17,7 @@ def test_alignments_equal_the_scalar_equations(phases):
     model = search_network(phases)
     stepper = RnnSearchStepper(model, dtype=torch.float64)
     sources, target = [[2, 3, 4], [5], []], [6, 2]
-    terms, row_of = stepper.read(*flat(sources))
+    terms, row_of = stepper.encode(*flat(sources))
     for source, row in zip(sources, row_of, strict=True):
         expected = reference.alignments(weights_of(model), [*source, END_ID], [*target, END_ID], {"phases": phases})
         prefixes = stepper.start(terms)
