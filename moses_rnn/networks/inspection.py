@@ -17,6 +17,7 @@ from torch import Tensor
 from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import EncDec
+from moses_rnn.networks.network import previous_embeddings
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID, Phrase
@@ -62,7 +63,8 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
 def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
     """z and r of the encoder at every word of source phrases, the closing ``</s>`` included (section 2.3)."""
     order, batch = _batch(model, phrases)
-    z, r = model.encoder.gates(batch)
+    dtype = model.encoder.embedding.dtype
+    z, r = model.encoder.recurrence(dtype).gates(*model.encoder.operands(batch, dtype))
     return Gates(_array(z), _array(r), order[_array(batch.rows())], _array(batch.packed()))
 
 
@@ -80,8 +82,10 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     """
     read, source_batch = _batch(model, sources)
     order, batch = _batch(model, targets)
-    c = model.encoder(source_batch, model.encoder.embedding.dtype)[np.argsort(read)[order]]
-    z, r = model.decoder.gates(model.decoder.terms(c, c.dtype), batch)
+    dtype, decoder = model.encoder.embedding.dtype, model.decoder
+    c = model.encoder(source_batch, dtype)[np.argsort(read)[order]]
+    e = previous_embeddings(decoder.embedding, batch)
+    z, r = decoder.recurrence(dtype).gates(*decoder.operands(decoder.terms(c, dtype), e, batch, dtype))
     before = [np.full(len(targets), NOTHING), *(_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:]))]
     skipped = 0 if model.config.first_step == "zero-embedding" else len(targets)
     rows, words = _array(batch.rows())[skipped:], np.concatenate(before)[skipped:]

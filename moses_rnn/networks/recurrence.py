@@ -23,6 +23,7 @@ class GatedStep(nn.Module):
     """The weights of a gated step of H units that reads E numbers, but for those of a context."""
 
     kernel: Kernel = EAGER
+    resets_after = False  # whether r acts on U h_{t-1}, not on h_{t-1}
 
     def _add_cell(self, H: int, E: int) -> None:
         self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
@@ -33,6 +34,16 @@ class GatedStep(nn.Module):
         """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
         We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
         return We + torch.cat([self.b_z, self.b_r, self.b])
+
+    def recurrence(self, product_dtype: torch.dtype) -> Recurrence:
+        """The step by its weights."""
+        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, product_dtype, self.kernel)
+
+    def states(
+        self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int], product_dtype: torch.dtype
+    ) -> Tensor:
+        """All states h_t, packed; see `Recurrence.states`."""
+        return self.recurrence(product_dtype).states(x, c, h_0, active)
 
 
 def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -103,16 +114,13 @@ class Recurrence(NamedTuple):
     product_dtype: torch.dtype  # of matrix products
     kernel: Kernel = EAGER
 
-    def states(self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int]) -> Tensor:
-        """All states h_t, packed; nodes × H.
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
+        """All states h_t, packed (nodes × H), of phrases of which `active` have a step, fewer and fewer.
 
-        Args:
-            x: what is added inside z, r and h~, in this order; nodes × 3H.
-            c: what is added at every step of a phrase, likewise; phrases × 3H.
-            h_0: phrases × H.
-            active: how many phrases have a step; descending.
+        `x` is added inside z, r and h~, in this order (nodes × 3H), and so is `c` at every step of a phrase (phrases ×
+        3H); h_0 is phrases × H. Without c and h_0 they are 0.
         """
-        operands = x, c, h_0, self.U_z, self.U_r, self.U
+        operands = *self._whole(x, c, h_0, active), self.U_z, self.U_r, self.U
         states: Tensor
         if isinstance(self.kernel, NativeKernel):
             how = self.kernel, self.product_dtype, self.reset_after
@@ -122,11 +130,21 @@ class Recurrence(NamedTuple):
         return states
 
     @torch.no_grad()
-    def gates(self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def gates(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> tuple[Tensor, Tensor]:
         """z and r of every step, packed; nodes × H each. Arguments as of `states`."""
-        steps = [step.gates for step in self.steps(x, c, h_0, active, *self.matrices())]
-        z, r = torch.cat([x.new_empty(0, 2 * h_0.shape[1]), *steps]).chunk(2, 1)
+        steps = [step.gates for step in self.steps(*self._whole(x, c, h_0, active), active, *self.matrices())]
+        z, r = torch.cat([x.new_empty(0, 2 * len(self.U)), *steps]).chunk(2, 1)
         return z, r
+
+    def _whole(
+        self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        rows, H = (active[0] if h_0 is None else len(h_0)), len(self.U)
+        return (
+            x,
+            x.new_zeros(1, 1).expand(rows, 3 * H) if c is None else c,
+            x.new_zeros(rows, H) if h_0 is None else h_0,
+        )
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """What h is multiplied by in one product, and U, in the type of products."""
@@ -136,7 +154,7 @@ class Recurrence(NamedTuple):
     def steps(
         self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int], U_all: Tensor, U: Tensor
     ) -> Iterator[Step]:
-        """Step after step. Arguments as of `states`; `U_all` and `U` are `matrices`."""
+        """Step after step; `U_all` and `U` are `matrices`."""
         h = h_0
         for x_t in torch.split(x, list(active)):
             rows = len(x_t)
@@ -153,9 +171,8 @@ class Recurrence(NamedTuple):
     def back(self, grad_h: Tensor, step: Step, U: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """From the gradient of a step's h_t back through the step, but for the product with `U_all`.
 
-        Returns:
-            The gradients of the sums inside z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H); of
-            what `U_all` gave; of h_{t-1} where it does not go through a product (rows × H).
+        Gives the gradients of the sums inside z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H);
+        of what `U_all` gave; of h_{t-1} where it does not go through a product (rows × H).
         """
         _, above, gates, h_tilde, inside = step
         if self.reset_after:

@@ -15,15 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
-from moses_rnn.networks.recurrence import GatedStep, Recurrence
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.network import (
+    Drop,
+    NetworkStepper,
+    TranslationNetwork,
+    keep,
+    orthogonal_or_gaussian,
+    previous_embeddings,
+)
+from moses_rnn.networks.recurrence import GatedStep
+from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
@@ -33,9 +39,9 @@ from moses_rnn.networks.vocabulary import Ids
 class Gru(GatedStep):
     """A gated recurrent layer, as of an RNN Encoder-Decoder."""
 
-    def __init__(self, hidden_size: int, embedding_size: int) -> None:
+    def __init__(self, H: int, E: int) -> None:
         super().__init__()
-        self._add_cell(hidden_size, embedding_size)
+        self._add_cell(H, E)
 
 
 class Annotator(nn.Module):
@@ -44,31 +50,23 @@ class Annotator(nn.Module):
     →h_j = GRU→(e(x_j), →h_{j-1})      →h_0 = 0          z_j, r_j, h~_j as of an RNN Encoder-Decoder's encoder
     ←h_j = GRU←(e(x_j), ←h_{j+1})      ←h_{N+1} = 0
     h_j  = [→h_j ; ←h_j]
-
-    Args:
-        words: of the source, with ``<unk>`` and ``</s>``.
-        embedding_size: E.
-        hidden_size: H.
     """
 
-    kernel: Kernel = EAGER
-
-    def __init__(self, words: int, embedding_size: int, hidden_size: int) -> None:
+    def __init__(self, K: int, E: int, H: int) -> None:
         super().__init__()
-        self.embedding = unset(words, embedding_size)
-        sizes = hidden_size, embedding_size
+        self.embedding = unset(K, E)
         # "forward" is the name in checkpoints, and a method of every module: there is no attribute of that name.
-        self._modules |= {"forward": Gru(*sizes), "backward": Gru(*sizes)}
+        self._modules |= {"forward": Gru(H, E), "backward": Gru(H, E)}
 
     def annotations(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """h_j of every word of each source; S × longest N × 2H, where a source is shorter its last words' again."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        mirrored = sources.mirrored()
-        forward, backward = self.layers()
-        to_right = self._states(forward, e, sources, product_dtype)
-        to_left = self._states(backward, e[mirrored], sources, product_dtype)
+        mirrored, places = sources.mirrored(), sources.places()
+        to_right, to_left = (  # each packed in the order in which it reads; nodes × H
+            layer.states(layer.inputs(read, product_dtype), None, None, sources.active, product_dtype)
+            for layer, read in zip(self.layers(), (e, e[mirrored]), strict=True)
+        )
         h = torch.cat([to_right, to_left[mirrored]], 1)  # nodes × 2H
-        places = sources.places()
         annotations: Tensor = h.index_select(0, places.flatten()).view(*places.shape, h.shape[1])
         return annotations
 
@@ -78,13 +76,6 @@ class Annotator(nn.Module):
         assert isinstance(forward, Gru)
         assert isinstance(backward, Gru)
         return forward, backward
-
-    def _states(self, layer: Gru, e: Tensor, sources: Batch, product_dtype: torch.dtype) -> Tensor:
-        """All states of a direction, packed in the order in which it reads; nodes × H."""
-        x = layer.inputs(e, product_dtype)
-        rows, H = sources.active[0], layer.U.shape[0]
-        recurrence = Recurrence(layer.U_z, layer.U_r, layer.U, False, product_dtype, self.kernel)
-        return recurrence.states(x, x.new_zeros(1, 1).expand(rows, 3 * H), x.new_zeros(rows, H), sources.active)
 
 
 # -- soft alignment: where in the source the next target word comes from (section 3.1)
@@ -96,17 +87,11 @@ class Alignment(nn.Module):
     e_ij = v · tanh(W_a s_{i-1} + U_a h_j)                  j = 1 … N
     α_ij = exp(e_ij) / Σ_k exp(e_ik)                        over this source's positions only
     c_i  = Σ_j α_ij h_j
-
-    Args:
-        hidden_size: H; annotations are twice as wide.
-        alignment_size: A.
     """
 
-    def __init__(self, hidden_size: int, alignment_size: int) -> None:
+    def __init__(self, H: int, A: int) -> None:
         super().__init__()
-        self.W_a = unset(alignment_size, hidden_size)
-        self.U_a = unset(alignment_size, 2 * hidden_size)
-        self.v = unset(alignment_size)
+        self.W_a, self.U_a, self.v = unset(A, H), unset(A, 2 * H), unset(A)
 
 
 class Annotations(NamedTuple):
@@ -125,26 +110,19 @@ class Annotations(NamedTuple):
 
 
 def weigh(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
-    """α of every position; rows × N, zeros where a source has no word.
-
-    Args:
-        Ws: W_a s_{i-1}; rows × A.
-        v: A.
-        annotations: as many rows.
-    """
+    """α of every position from W_a s_{i-1} (rows × A) and as many annotations; rows × N, 0 where there is no word."""
     e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # rows × N
     return torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
 
 
-def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
-    """The context c_i; rows × 2H. Arguments as of `weigh`."""
+def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> tuple[Tensor, Tensor]:
+    """c_i (rows × 2H), and the α that it is made by; see `weigh`."""
     alpha = weigh(Ws, v, annotations)
-    return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1)
+    return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1), alpha
 
 
 # -- the network
 
-INITIAL_DEVIATION = 0.01
 ALIGNMENT_SHARE = 0.1  # of the other matrices' deviation that W_a and U_a have
 
 
@@ -170,62 +148,38 @@ class RnnSearchConfig(Config):
 
 
 class RnnSearch(TranslationNetwork):
-    """Encoder, alignment and decoder; `state_dict` has the tensor names of the checkpoint format.
+    """Encoder, alignment and decoder; the first weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (B.1).
 
-    Args:
-        config: sizes and switches.
-        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    W_a and U_a are N(0, 0.001²), and v is 0 too: every alignment is uniform at first, and the gradient reaches v before
+    W_a and U_a.
     """
 
-    def __init__(self, config: RnnSearchConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    deviation = 0.01
+
+    def build(self, config: RnnSearchConfig) -> None:
+        """See `Network`."""
         self.encoder = Annotator(config.source_vocabulary_size, config.embedding_size, config.hidden_size)
         self.align = Alignment(config.hidden_size, config.alignment_size)
         self.decoder = Decoder(config)
-        if seed is not None:
-            self.initialise(seed)
 
-    @torch.no_grad()
-    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
-        """Draw the weights as the paper does (appendix B.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0.
+    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
+        """See `Network`."""
+        if name in {"align.W_a", "align.U_a"}:
+            return torch.randn(tensor.shape, generator=random) * deviation * ALIGNMENT_SHARE
+        return orthogonal_or_gaussian(name, tensor, deviation, random)
 
-        W_a and U_a are N(0, 0.001²), and v is 0 too: every alignment is uniform at first, and the gradient reaches v
-        before W_a and U_a.
+    @property
+    def output(self) -> Output:
+        """G_l, or G, and b_G."""
+        return self.decoder.G_l if self.config.output_rank else self.decoder.G, self.decoder.b_G
 
-        Args:
-            seed: equal seeds give equal weights.
-            deviation: of the matrices that are not recurrent, and ten times that of W_a and U_a.
-        """
-        random = torch.Generator().manual_seed(seed)
-        for name, tensor in self.named_parameters():
-            if tensor.dim() == 1:
-                tensor.zero_()
-                continue
-            gaussian = torch.randn(tensor.shape, generator=random)
-            if name.startswith("align."):
-                tensor.copy_(gaussian * deviation * ALIGNMENT_SHARE)
-            elif ".U" in name:
-                tensor.copy_(torch.linalg.svd(gaussian)[0])
-            else:
-                tensor.copy_(gaussian * deviation)
-
-    def word_log_probs(
-        self,
-        sources: Batch,
-        targets: Batch,
-        source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
-        sample: Estimate | None = None,
-        drop: Drop = keep,
+    def predict(
+        self, sources: Batch, targets: Batch, source_of: Tensor, product_dtype: torch.dtype, drop: Drop
     ) -> Tensor:
-        """Score every target word by log p(y_i | y_<i, x); `drop` is for embeddings and maxout."""
-        dtype = product_dtype or self.decoder.U.dtype
-        terms = take_rows(self.read(sources, dtype, drop), source_of)
-        nodes = self.decoder.nodes(terms, targets, self.align, dtype, drop)
-        projected = self.decoder.read_out(nodes, dtype, drop)
-        output = self.decoder.output, self.decoder.b_G
-        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
+        """t_i, or G_r t_i; `drop` is for embeddings and maxout."""
+        terms = take_rows(self.read(sources, product_dtype, drop), source_of)
+        nodes = self.decoder.nodes(terms, targets, self.align, product_dtype, drop)
+        return self.decoder.read_out(nodes, product_dtype, drop)
 
     def read(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> SearchTerms:
         """What depends on the sources alone."""
@@ -275,23 +229,13 @@ class Decoder(Gru):
         self.embedding = unset(K, E)
         self.C, self.C_z, self.C_r = unset(H, 2 * H), unset(H, 2 * H), unset(H, 2 * H)
         self.V, self.b_V = unset(H, H), unset(H)
-        self.O_h, self.O_y, self.O_c, self.b_O = (
-            unset(2 * M, H),
-            unset(2 * M, E),
-            unset(2 * M, 2 * H),
-            unset(2 * M),
-        )
+        self.O_h, self.O_y, self.O_c, self.b_O = unset(2 * M, H), unset(2 * M, E), unset(2 * M, 2 * H), unset(2 * M)
         if R:
             self.G_r, self.G_l = unset(R, M), unset(K, R)
         else:
             self.G = unset(K, M)
         self.b_G = unset(K)
         self.updates_first = config.phases == "paper"
-
-    @property
-    def output(self) -> Tensor:
-        """G_l, or G: what gives the words' logits; K × R or K × M."""
-        return self.G_l if hasattr(self, "G_l") else self.G
 
     def first_state(self, h_1: Tensor, product_dtype: torch.dtype) -> Tensor:
         """s_0 from ←h_1; rows × H."""
@@ -300,15 +244,7 @@ class Decoder(Gru):
     def nodes(
         self, terms: SearchTerms, targets: Batch, align: Alignment, product_dtype: torch.dtype, drop: Drop = keep
     ) -> SearchNodes:
-        """What the read-out needs to predict each of ``targets.packed()``.
-
-        Args:
-            terms: of each target's source; T rows.
-            targets: T targets.
-            align: the weights of the alignment.
-            product_dtype: the type that matrix products are computed in.
-            drop: leaves units out of embeddings.
-        """
+        """What the read-out needs to predict each of ``targets.packed()``; `terms` are of each target's source."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         inputs = torch.split(self.inputs(e, product_dtype), targets.active)
         steps = list(self._steps(terms, inputs, align, product_dtype))
@@ -328,7 +264,7 @@ class Decoder(Gru):
         for i, x in enumerate(inputs):
             s = s[: len(x)]
             W_as, U_s = torch.split(_product(s, weights[0]), [len(align.v), 2 * s.shape[1]], 1)
-            c = look(W_as, align.v, terms.annotations.first(len(x)))
+            c, _ = look(W_as, align.v, terms.annotations.first(len(x)))
             if self.updates_first:
                 s = self._update(x, s, U_s, c, weights)
                 yield s, c
@@ -392,13 +328,12 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     def _prepare(self) -> None:
         decoder, align = self._model.decoder, self._model.align
-        self._W_e = self._weight(torch.cat([decoder.W_z, decoder.W_r, decoder.W]))
+        self._W_e = self._weight(decoder.W_z, decoder.W_r, decoder.W)
         self._b = torch.cat([decoder.b_z, decoder.b_r, decoder.b])
-        self._W_a, self._U_gates = self._weight(align.W_a), self._weight(torch.cat([decoder.U_z, decoder.U_r]))
-        self._C = self._weight(torch.cat([decoder.C_z, decoder.C_r, decoder.C]))
+        self._W_a, self._U_gates = self._weight(align.W_a), self._weight(decoder.U_z, decoder.U_r)
+        self._C = self._weight(decoder.C_z, decoder.C_r, decoder.C)
         self._U = self._weight(decoder.U)
         self._updates_first = decoder.updates_first
-        self._make_output(decoder.output, decoder.b_G)
 
     @torch.inference_mode()
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
@@ -422,7 +357,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     @torch.inference_mode()
     def step(self, terms: SearchTerms, prefixes: SearchPrefixes, rows: Tensor, words: Tensor) -> SearchPrefixes:
-        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        """See `Stepper`."""
         sources, s = prefixes.sources.index_select(0, rows), prefixes.s.index_select(0, rows)
         e = self._model.decoder.embedding.index_select(0, words)
         if self._updates_first:
@@ -461,9 +396,8 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
             annotations.Uh[:, :width].index_select(0, sources),
             present[:, :width],
         )
-        alpha = weigh(Ws, self._model.align.v, these)
-        c = torch.bmm(alpha[:, None, :], these.h).squeeze(1)
-        return c, torch.nn.functional.pad(alpha, (0, N - width))
+        c, alpha = look(Ws, self._model.align.v, these)
+        return c, pad(alpha, (0, N - width))
 
     def _pieces(self, terms: SearchTerms, rows: int) -> Iterator[slice]:
         at_once = max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)

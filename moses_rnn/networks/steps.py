@@ -52,8 +52,8 @@ SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     """A network arranged for scoring and search: ids in, natural log-probabilities out. K words can be written.
 
-    A network has its own `encode`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may be
-    done better by one that knows how.
+    A network has its own `encode`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may
+    be done better by one that knows how.
     """
 
     device: torch.device

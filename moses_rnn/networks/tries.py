@@ -6,7 +6,7 @@ copied to its device in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Lengths, Parts, join_rows, take_rows
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 Ints = npt.NDArray[np.int64]
@@ -68,13 +68,7 @@ class Trie:
 
 
 def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
-    """The trie of phrases, each below its root.
-
-    Args:
-        flat: ids of all phrases laid end to end, without end symbols; sum of `lengths`.
-        lengths: words of each phrase; rows.
-        roots: for each phrase the root it stands below, from 0; rows. None: one root for all.
-    """
+    """The trie of phrases, laid end to end without end symbols, each below its root; None: one root for all."""
     ids = _padded(flat, lengths)  # rows × (longest + 1)
     roots = np.zeros(len(lengths), np.int64) if roots is None else roots
     order = _sorted_order(ids, roots)
@@ -124,6 +118,21 @@ def copy_levels(levels: Sequence[Level], device: torch.device) -> list[DeviceLev
     np.concatenate(arrays, out=packed.numpy())
     views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
     return [DeviceLevel(*four) for four in zip(views, views, views, views, strict=True)]
+
+
+def last_states(
+    sources: Trie, device: torch.device, state: Parts, step: Callable[[Tensor, Parts, Tensor], Parts]
+) -> Parts:
+    """The states after the last word of each distinct phrase, in the order of leaves; each distinct prefix steps once.
+
+    `state` has a row for each root; a step takes the nodes' words, the states above, and each node's row among these.
+    """
+    last = []
+    for words, parents, alive, leaves in copy_levels(sources.levels, device):
+        state = step(words, state, parents)
+        last.append(take_rows(state, leaves))
+        state = take_rows(state, alive)
+    return join_rows(last)
 
 
 def _padded(flat: Ids, lengths: Lengths) -> Ints:

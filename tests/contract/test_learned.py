@@ -9,7 +9,6 @@ import torch
 from moses_rnn.native import native_core
 from moses_rnn.networks.hardware import COMPILED, EAGER
 from moses_rnn.networks.native_learning import NativeKernel
-from moses_rnn.networks.network import NetworkOfPairs
 from moses_rnn.networks.softmax import WordPartition, WordSample
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
 from tests.networks.id_pairs import random_pairs
@@ -65,8 +64,7 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
 def gradients(case, scale=0.3, kernel=EAGER, **how):
     """The scores, and the gradient of a sum in which each counts otherwise, as one vector each."""
     model = case.make(torch.float32, scale=scale).requires_grad_(True)
-    if isinstance(model, NetworkOfPairs):
-        model.use_kernel(kernel)
+    model.use_kernel(kernel)
     values = case.row.learned(model, PAIRS, **how)
     (values * torch.linspace(0.5, 2, len(PAIRS))).sum().backward()
     return values.detach(), torch.cat([tensor.grad.flatten() for tensor in model.parameters()])

@@ -14,5 +14,6 @@ def test_log_z_is_that_of_summary_and_output(network):
     n_grams = torch.from_numpy(some_n_grams(30))
     contexts, words = n_grams[:, :-1], n_grams[:, -1]
     _, log_Z = model.log_probs(contexts, words)
-    logits = model.summary(contexts) @ model.output.T + model.b_G
+    G, b_G = model.output
+    logits = model.summary(contexts) @ G.T + b_G
     torch.testing.assert_close(log_Z, logits.logsumexp(1))
