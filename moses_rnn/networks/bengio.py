@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from moses_rnn.networks.config import Architecture, Config, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
@@ -67,13 +67,12 @@ class Bengio(NGramNetwork):
         matrices = [getattr(self, name) for name in "GW" if hasattr(self, name)]
         return torch.cat(matrices, 1) if len(matrices) > 1 else matrices[0], self.b_G
 
-    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+    def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
         """[tanh(b_1 + W_1 x); x]; `drop` is for x and the hidden layer."""
-        dtype = product_dtype or self.b_G.dtype
         x = drop(embedding(contexts, self.embedding).flatten(1))  # n × (order - 1)E
         if not self.config.hidden_size:
             return x
-        h = drop(torch.tanh(linear(x.to(dtype), self.W_1.to(dtype)).to(x.dtype) + self.b_1))
+        h = drop(torch.tanh(self.kernel.times(x, self.W_1) + self.b_1))
         return torch.cat([h, x], 1) if self.config.direct else h
 
 

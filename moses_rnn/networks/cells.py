@@ -32,7 +32,6 @@ from moses_rnn.networks.encdec import (
     Terms,
 )
 from moses_rnn.networks.layers import LSTM, LSTM_PEEPHOLE, Cell, Layer, State, SteppedLayer
-from moses_rnn.networks.native_learning import times
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
 
@@ -94,12 +93,10 @@ class PlainCell(Layer):
         assert isinstance(self.config, CellConfig)
         return PLAIN[self.config.cell]
 
-    def states(
-        self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int], product_dtype: torch.dtype
-    ) -> Tensor:
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
         """All states h_t, packed; see `Recurrence.states`."""
         h_0 = x.new_zeros(active[0], self.config.hidden_size) if h_0 is None else h_0
-        return self.run(x, c, self.cell.begin(h_0), active, product_dtype)[0]
+        return self.run(x, c, self.cell.begin(h_0), active)[0]
 
 
 class CellEncoder(PlainCell, Encoder):
@@ -112,19 +109,19 @@ class CellDecoder(PlainCell, Decoder):
     def _add_context(self, H: int) -> None:
         self._add_sums("C", H, H)
 
-    def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
+    def terms(self, c: Tensor) -> Terms:
         """What depends on the source alone; `Cc` is what c and b add inside the sums (SH), and `gates` is empty."""
-        how = product_dtype, self.kernel
+        times = self.kernel.times
         return Terms(
-            h_0=torch.tanh(times(c, self.V, *how) + self.b_V),
+            h_0=torch.tanh(times(c, self.V) + self.b_V),
             gates=c.new_empty(len(c), 0),
-            Cc=times(c, self.stacked("C"), *how) + self.stacked("b"),
-            O_cc=times(c, self.O_c, *how) + self.b_O,
+            Cc=times(c, self.stacked("C")) + self.stacked("b"),
+            O_cc=times(c, self.O_c) + self.b_O,
         )
 
-    def inputs(self, a: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def inputs(self, a: Tensor) -> Tensor:
         """What a word adds inside the sums, whose biases are in the terms; nodes × SH."""
-        return times(a, self.stacked("W"), product_dtype, self.kernel)
+        return self.kernel.times(a, self.stacked("W"))
 
 
 class CellEncDec(EncDec):
@@ -176,7 +173,7 @@ class CellStepper(EncDecStepper):
         assert isinstance(decoder, CellDecoder)
         self._x_e, self._y_e, self._x_b = encoder.embedding, decoder.embedding, encoder.stacked("b")
         self._cell = encoder.cell
-        self._reading, self._writing = (SteppedLayer(part, self._product_dtype) for part in (encoder, decoder))
+        self._reading, self._writing = map(SteppedLayer, (encoder, decoder))
 
     def _begin(self, h_0: Tensor) -> Tensor:
         return torch.cat(self._cell.begin(h_0), 1)
@@ -185,7 +182,7 @@ class CellStepper(EncDecStepper):
         return state.chunk(self._cell.carried, 1)[0]
 
     def _terms(self, c: Tensor) -> Terms:
-        return self._model.decoder.terms(c, self._product_dtype)
+        return self._model.decoder.terms(c)
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
         return self._step(self._reading, self._x_e.index_select(0, words), states.index_select(0, above), self._x_b)
@@ -200,7 +197,7 @@ class CellStepper(EncDecStepper):
         """G_r s_t of each prefix; prefixes × R."""
         O_cc = terms.O_cc.index_select(0, prefixes.sources)
         e = prefixes.e.to(self._dtype)
-        return self._model.decoder.read_out(self._shown(prefixes.state), e, O_cc, self._product_dtype)
+        return self._model.decoder.read_out(self._shown(prefixes.state), e, O_cc)
 
 
 ENCDEC_OF_CELLS = Architecture(

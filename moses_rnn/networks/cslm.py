@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
@@ -63,12 +63,11 @@ class Cslm(NGramNetwork):
         """G and b_G."""
         return self.G, self.b_G
 
-    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+    def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
         """h_2; `drop` is for both layers."""
-        dtype = product_dtype or self.G.dtype
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            x = drop(torch.relu(linear(x.to(dtype), W.to(dtype)).to(b.dtype) + b))
+            x = drop(torch.relu(self.kernel.times(x, W) + b))
         return x
 
 

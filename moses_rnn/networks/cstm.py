@@ -17,7 +17,6 @@ from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch, distinct_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, unset
-from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, in_slots
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
@@ -84,11 +83,11 @@ class Cstm(TranslationNetwork):
         """G_k and b_Gk; k from 1."""
         return self.get_parameter(f"G_{k}"), self.get_parameter(f"b_G{k}")
 
-    def hidden(self, words: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def hidden(self, words: Tensor, drop: Drop = keep) -> Tensor:
         """h_2 of words in their slots, ``<null>`` among them (sources × S); sources × B. `drop` is for both layers."""
         h = embedding(words, self.embedding).flatten(1)
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            h = drop(torch.tanh(times(h, W, product_dtype, self.kernel) + b))
+            h = drop(torch.tanh(self.kernel.times(h, W) + b))
         return h
 
     def word_log_probs(
@@ -96,19 +95,18 @@ class Cstm(TranslationNetwork):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
         sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """See `TranslationNetwork`; of the target words that have a slot, ``</s>`` among them."""
-        S, dtype = self.config.slots, product_dtype or self.W_1.dtype
+        S = self.config.slots
         check_length(max(len(sources.active), len(targets.active)) - 1, S)
         words = self._slotted(sources)
-        h = self.hidden(words, dtype, drop).index_select(0, source_of)  # T × B
+        h = self.hidden(words, drop).index_select(0, source_of)  # T × B
         parts = []
         for k, rows in enumerate(targets.active[:S]):
             of_slot = targets.ids[:rows, k]
-            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, dtype, self.kernel, sample))
+            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, self.kernel, sample))
         return torch.cat(parts)
 
     def _slotted(self, sources: Batch) -> Tensor:
@@ -136,7 +134,7 @@ class CstmPairs(SlottedPairs):
     def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         S = self._slots
         distinct, source_of = distinct_rows(in_slots(*sources, S, self._model.config.source_vocabulary_size))
-        h = self._model.hidden(torch.from_numpy(distinct).to(self.device), self._product_dtype)
+        h = self._model.hidden(torch.from_numpy(distinct).to(self.device))
         words, order = in_slots(*targets, S, END_ID), np.argsort(source_of, kind="stable")
         ends, totals = np.minimum(targets[1] + 1, S)[order], np.zeros(len(order))
         for k in range(S):

@@ -22,7 +22,6 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size, unset
-from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import (
     Drop,
     NetworkStepper,
@@ -100,13 +99,11 @@ class EncDec(TranslationNetwork):
         """G_l and b_G."""
         return self.decoder.G_l, self.decoder.b_G
 
-    def predict(
-        self, sources: Batch, targets: Batch, source_of: Tensor, product_dtype: torch.dtype, drop: Drop
-    ) -> Tensor:
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """G_r s_t; `drop` is for embeddings and maxout."""
-        c = self.encoder(sources, product_dtype, drop)  # S × H
-        terms = take_rows(self.decoder.terms(c, product_dtype), source_of)  # T rows
-        return self.decoder.read_out(*self.decoder.nodes(terms, targets, product_dtype, drop), product_dtype, drop)
+        c = self.encoder(sources, drop)  # S × H
+        terms = take_rows(self.decoder.terms(c), source_of)  # T rows
+        return self.decoder.read_out(*self.decoder.nodes(terms, targets, drop), drop)
 
 
 class Encoder(GatedStep):
@@ -128,23 +125,19 @@ class Encoder(GatedStep):
         if config.summary == "tanh":
             self.V, self.b_V = unset(H, H), unset(H)
 
-    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def forward(self, sources: Batch, drop: Drop = keep) -> Tensor:
         """The summary c of each source phrase; S × H."""
-        states = self.states(*self.operands(sources, product_dtype, drop), product_dtype)  # nodes × H
-        return self.summary(states.index_select(0, sources.last()), product_dtype)
+        states = self.states(*self.operands(sources, drop))  # nodes × H
+        return self.summary(states.index_select(0, sources.last()))
 
-    def operands(
-        self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep
-    ) -> tuple[Tensor, None, None, list[int]]:
+    def operands(self, sources: Batch, drop: Drop = keep) -> tuple[Tensor, None, None, list[int]]:
         """What the recurrence is of: words alone."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        return self.inputs(e, product_dtype), None, None, sources.active
+        return self.inputs(e), None, None, sources.active
 
-    def summary(self, h_N: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def summary(self, h_N: Tensor) -> Tensor:
         """c of each last state; S × H."""
-        if self.config.summary == "last":
-            return h_N
-        return torch.tanh(times(h_N, self.V, product_dtype, self.kernel) + self.b_V)
+        return h_N if self.config.summary == "last" else torch.tanh(self.kernel.times(h_N, self.V) + self.b_V)
 
 
 class Terms(NamedTuple):
@@ -189,48 +182,43 @@ class Decoder(GatedStep):
         """The weights of c in a step."""
         self.C, self.C_z, self.C_r = unset(H, H), unset(H, H), unset(H, H)
 
-    def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
+    def terms(self, c: Tensor) -> Terms:
         """What depends on the source alone; c is S × H."""
-        how = product_dtype, self.kernel
-        c = c if isinstance(self.kernel, NativeKernel) else c.to(product_dtype)
-        C_zc, C_rc, Cc = (times(c, C, *how).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
+        c, times = self.kernel.prepared(c), self.kernel.times
+        C_zc, C_rc, Cc = (times(c, C).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
         return Terms(
-            h_0=torch.tanh(times(c, self.V, *how) + self.b_V),
+            h_0=torch.tanh(times(c, self.V) + self.b_V),
             gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r], 1),
             Cc=Cc,
-            O_cc=times(c, self.O_c, *how) + self.b_O,
+            O_cc=times(c, self.O_c) + self.b_O,
         )
 
-    def inputs(self, e: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def inputs(self, e: Tensor) -> Tensor:
         """What a word adds inside z', r' and h~', of whose biases that of h~' alone is not in the terms; nodes × 3H."""
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
+        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
         no_b = torch.zeros_like(self.b)
         return We + torch.cat([no_b, no_b, self.b])
 
-    def nodes(
-        self, terms: Terms, targets: Batch, product_dtype: torch.dtype, drop: Drop = keep
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def nodes(self, terms: Terms, targets: Batch, drop: Drop = keep) -> tuple[Tensor, Tensor, Tensor]:
         """What predicts each of ``targets.packed()``: h'_t (nodes × H), e(y_{t-1}) (E) and O_c c + b_O (2M)."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
-        h = self.states(*self.operands(terms, e, targets, product_dtype), product_dtype)
+        h = self.states(*self.operands(terms, e, targets))
         if self.config.first_step == "initial-state":
             h = torch.cat([terms.h_0, h])
         return h, e, terms.O_cc.index_select(0, targets.rows())
 
-    def operands(
-        self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+    def operands(self, terms: Terms, e: Tensor, targets: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """What the recurrence is of: words, c and h'_0; without e(y_0) where `first_step` is "initial-state"."""
         skipped = 0 if self.config.first_step == "zero-embedding" else 1
-        x = self.inputs(e[targets.active[0] * skipped :], product_dtype)
+        x = self.inputs(e[targets.active[0] * skipped :])
         return x, torch.cat([terms.gates, terms.Cc], 1), terms.h_0, targets.active[skipped:]
 
-    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, drop: Drop = keep) -> Tensor:
         """G_r s_t: what each node predicts, before the words; nodes × R."""
-        how = product_dtype, self.kernel
-        s = times(h, self.O_h, *how) + times(e, self.O_y, *how) + O_cc  # s'_t; nodes × 2M
+        times = self.kernel.times
+        s = times(h, self.O_h) + times(e, self.O_y) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
-        return times(drop(s), self.G_r, *how)
+        return times(drop(s), self.G_r)
 
 
 # -- scoring and search: the same equations over tries of phrases
@@ -287,7 +275,7 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         """c of every distinct source, likewise."""
         nothing = torch.zeros(sources.roots, self._model.config.hidden_size, dtype=self._dtype, device=self.device)
         last = last_states(sources, self.device, self._begin(nothing), self._encoder_step)
-        return self._model.encoder.summary(self._shown(last).contiguous(), self._product_dtype)
+        return self._model.encoder.summary(self._shown(last).contiguous())
 
     @torch.inference_mode()
     def start(self, terms: Terms) -> EncDecPrefixes:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import torch
+from torch import Tensor
+from torch.nn.functional import linear
 
 from moses_rnn.errors import ArgumentError, MosesRnnError
 from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
@@ -69,24 +71,32 @@ def fused(function: Function) -> Function:
 
 @dataclass(frozen=True)
 class Kernel:
-    """How the element-wise work between products is done: one operation after the other, or compiled and so fused.
+    """How a network computes: in which type matrix products, and whether the work between them is compiled, so fused.
 
     ``kernel(function)(…)`` calls a function of tensors that way.
     """
 
+    product_dtype: torch.dtype | None = None  # None: that of their operands
     compiled: bool = False
 
-    def __call__(self, function: Function, eager: Function | None = None) -> Function:
-        """The function as it is to be called.
+    def __call__(self, function: Function) -> Function:
+        """The function as it is called."""
+        return fused(function) if self.compiled else function
 
-        Args:
-            function: what is computed.
-            eager: the same in fewer passes over memory, for when they are not fused.
-        """
-        return fused(function) if self.compiled else eager or function
+    def rounded(self, x: Tensor) -> Tensor:
+        """An operand in the type of products."""
+        return x.to(self.product_dtype or x.dtype)
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """An operand of several `times`, rounded once for all of them."""
+        return self.rounded(x)
+
+    def times(self, x: Tensor, W: Tensor) -> Tensor:
+        """Rows times a matrix, given back in the type of the rows."""
+        return linear(self.rounded(x), self.rounded(W)).to(x.dtype)
 
 
-EAGER, COMPILED = Kernel(), Kernel(compiled=True)
+EAGER = Kernel()
 
 
 def choose_device(wanted: str, argument: str) -> str:

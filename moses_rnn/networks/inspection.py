@@ -63,8 +63,7 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
 def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
     """z and r of the encoder at every word of source phrases, the closing ``</s>`` included (section 2.3)."""
     order, batch = _batch(model, phrases)
-    dtype = model.encoder.embedding.dtype
-    z, r = model.encoder.recurrence(dtype).gates(*model.encoder.operands(batch, dtype))
+    z, r = model.encoder.recurrence().gates(*model.encoder.operands(batch))
     return Gates(_array(z), _array(r), order[_array(batch.rows())], _array(batch.packed()))
 
 
@@ -82,10 +81,9 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     """
     read, source_batch = _batch(model, sources)
     order, batch = _batch(model, targets)
-    dtype, decoder = model.encoder.embedding.dtype, model.decoder
-    c = model.encoder(source_batch, dtype)[np.argsort(read)[order]]
+    decoder, c = model.decoder, model.encoder(source_batch)[np.argsort(read)[order]]
     e = previous_embeddings(decoder.embedding, batch)
-    z, r = decoder.recurrence(dtype).gates(*decoder.operands(decoder.terms(c, dtype), e, batch, dtype))
+    z, r = decoder.recurrence().gates(*decoder.operands(decoder.terms(c), e, batch))
     before = [np.full(len(targets), NOTHING), *(_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:]))]
     skipped = 0 if model.config.first_step == "zero-embedding" else len(targets)
     rows, words = _array(batch.rows())[skipped:], np.concatenate(before)[skipped:]

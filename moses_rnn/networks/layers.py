@@ -16,7 +16,6 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.batches import join_rows, take_rows
 from moses_rnn.networks.config import unset
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.network import Drop, keep
 
 State = tuple[Tensor, ...]  # carried from step to step: h_t, and the memory m_t of an LSTM; rows × H each
@@ -88,25 +87,22 @@ class Layer(nn.Module):
             return self.get_buffer(*self.cell.fixed)
         return torch.stack([self.get_parameter(name) for name in self.cell.learned]) if self.cell.learned else None
 
-    def inputs(self, a: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def inputs(self, a: Tensor) -> Tensor:
         """What inputs and b add inside the sums; nodes × SH."""
-        return times(a, self.stacked("W"), product_dtype, self.kernel) + self.stacked("b")
+        return self.kernel.times(a, self.stacked("W")) + self.stacked("b")
 
-    def run(
-        self, x: Tensor, c: Tensor | None, state: State, active: Sequence[int], product_dtype: torch.dtype
-    ) -> tuple[Tensor, State]:
+    def run(self, x: Tensor, c: Tensor | None, state: State, active: Sequence[int]) -> tuple[Tensor, State]:
         """All h_t, packed (nodes × H), and the last state of each phrase, from that before the first step.
 
         `x` is added inside the sums (nodes × SH), `c` at every step of a phrase, if anything (phrases × SH); `active`
         is how many phrases have a step. The native core may do the products; to compile what is between them is no
         faster.
         """
-        U, own = self.stacked("U"), self.own()
-        U = U if isinstance(self.kernel, NativeKernel) else U.to(product_dtype)
+        U, own = self.kernel.prepared(self.stacked("U")), self.own()
         outputs, ended = [x.new_empty(0, state[0].shape[1])], []
         for x_t, going_on in zip(torch.split(x, list(active)), [*active[1:], 0], strict=False):
             above = take_rows(state, slice(len(x_t)))
-            Uh = times(above[0], U, product_dtype, self.kernel)
+            Uh = self.kernel.times(above[0], U)
             state = self.cell.step(x_t if c is None else x_t + c[: len(x_t)], Uh, own, above)
             outputs.append(state[0])
             ended.append(take_rows(state, slice(going_on, None)))
@@ -125,6 +121,8 @@ class LstmLayer(Layer):
 class LstmStack(nn.Module):
     """Layers upon an embedding of K words: the first reads e(x_t), each further one the h_t below it."""
 
+    kernel: Kernel = EAGER
+
     def __init__(self, K: int, E: int, H: int, layers: int, *, peepholes: bool) -> None:
         super().__init__()
         self.embedding = unset(K, E)
@@ -141,12 +139,7 @@ class LstmStack(nn.Module):
             yield layer
 
     def states(
-        self,
-        words: Tensor,
-        start: Sequence[State],
-        active: Sequence[int],
-        product_dtype: torch.dtype,
-        drop: Drop = keep,
+        self, words: Tensor, start: Sequence[State], active: Sequence[int], drop: Drop = keep
     ) -> tuple[Tensor, tuple[State, ...]]:
         """All h_t of the highest layer, packed (nodes × H), and the last state of each phrase in each layer.
 
@@ -154,7 +147,7 @@ class LstmStack(nn.Module):
         """
         a, last = embedding(words, self.embedding), []
         for layer, before in zip(self.layers, start, strict=True):
-            a, state = layer.run(layer.inputs(drop(a), product_dtype), None, before, active, product_dtype)
+            a, state = layer.run(layer.inputs(drop(a)), None, before, active)
             last.append(state)
         return a, tuple(last)
 
@@ -167,9 +160,9 @@ class LstmStack(nn.Module):
 class SteppedLayer:
     """A layer arranged to be stepped over rows of a trie's level or of a beam: one product a step."""
 
-    def __init__(self, layer: Layer, product_dtype: torch.dtype) -> None:
+    def __init__(self, layer: Layer) -> None:
         self._cell, self._own = layer.cell, layer.own()
-        self._WU = torch.cat([layer.stacked("W"), layer.stacked("U")], 1).to(product_dtype)  # SH × (A + H)
+        self._WU = layer.kernel.rounded(torch.cat([layer.stacked("W"), layer.stacked("U")], 1))  # SH × (A + H)
 
     def step(self, a: Tensor, state: State, more: Tensor) -> State:
         """The next state of each row; `more` is what c and b add inside the sums (rows × SH, or SH)."""

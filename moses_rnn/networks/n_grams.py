@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from typing import Annotated, Any, cast
 
@@ -13,7 +14,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Lengths, distinct_rows
 from moses_rnn.networks.config import Limits
-from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.network import Drop, LanguageNetwork, Unread, WordPrefixes, WordStepper, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.vocabulary import END_ID, Ids
@@ -28,19 +29,16 @@ class NGramNetwork(LanguageNetwork):
     deviation = 0.01  # that of the CSLM of Cho et al. 2014, section 4.1.2
 
     @abstractmethod
-    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+    def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
         """What the words before come to, oldest first (n × (order - 1)); n × R."""
 
-    def log_probs(
-        self, contexts: Tensor, words: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
-    ) -> tuple[Tensor, Tensor]:
+    def log_probs(self, contexts: Tensor, words: Tensor, drop: Drop = keep) -> tuple[Tensor, Tensor]:
         """log p(w | context) and log Z of some n-grams; n each."""
         G, b_G = self.output
-        dtype = product_dtype or b_G.dtype
-        summary = self.summary(contexts, dtype, drop)
-        log_p = chosen_log_probs(summary, G, b_G, words, dtype, EAGER)
-        rows = G.index_select(0, words).to(dtype)
-        chosen = (summary.to(dtype) * rows).to(b_G.dtype).sum(1) + b_G.index_select(0, words)
+        rounded, summary = self.kernel.rounded, self.summary(contexts, drop)
+        log_p = chosen_log_probs(summary, G, b_G, words, self.kernel)
+        rows = rounded(G.index_select(0, words))
+        chosen = (rounded(summary) * rows).to(b_G.dtype).sum(1) + b_G.index_select(0, words)
         return log_p, chosen - log_p
 
 
@@ -55,8 +53,8 @@ class NGramScores:
     def __init__(
         self, model: NGramNetwork, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> None:
-        self.model = model.to(device)
-        self._precision = dtype
+        self.model = copy.deepcopy(model).to(device)
+        self.model.use_kernel(Kernel(dtype))
         self._G, self._b_G = (tensor.detach() for tensor in self.model.output)
         self._device = self._b_G.device
 
@@ -105,8 +103,8 @@ class NGramScores:
     def _score_contexts(self, contexts: Ids, context_of: Ids, words: Ids) -> Values:
         whole = np.zeros((ROWS, contexts.shape[1]), np.int64)
         whole[: len(contexts)] = contexts
-        summary = self.model.summary(torch.from_numpy(whole).to(self._device), self._precision)
-        logits = linear(summary.to(self._precision), self._G.to(self._precision)).float() + self._b_G
+        rounded, summary = self.model.kernel.rounded, self.model.summary(torch.from_numpy(whole).to(self._device))
+        logits = linear(rounded(summary), rounded(self._G)).float() + self._b_G
         log_Z = torch.logsumexp(logits, 1)
         rows, chosen = (torch.from_numpy(part).to(self._device) for part in (context_of, words))
         return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())
@@ -133,4 +131,4 @@ class NGramStepper(WordStepper):
         return torch.cat([states[:, 1:], words[:, None]], 1)
 
     def _read_out(self, terms: Unread, prefixes: WordPrefixes) -> Tensor:
-        return self._model.summary(prefixes.state, self._product_dtype)
+        return self._model.summary(prefixes.state)

@@ -83,7 +83,7 @@ class Network(nn.Module):
         return {side: self.get_parameter(f"{part}.embedding") for side, part in PARTS.items()}
 
     def use_kernel(self, kernel: Kernel) -> None:
-        """Choose how the work between products is done: compiled or natively, for a long training."""
+        """Choose how all parts compute."""
         for part in self.modules():
             vars(part)["kernel"] = kernel
 
@@ -108,9 +108,7 @@ class TranslationNetwork(Network):
         """G and b_G, which give the words' logits; K × R and K."""
 
     @abstractmethod
-    def predict(
-        self, sources: Batch, targets: Batch, source_of: Tensor, product_dtype: torch.dtype, drop: Drop
-    ) -> Tensor:
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """r, from which each of ``targets.packed()`` is predicted; nodes × R. Arguments as of `word_log_probs`."""
 
     def word_log_probs(
@@ -118,14 +116,12 @@ class TranslationNetwork(Network):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,  # for each target its source's row
-        product_dtype: torch.dtype | None = None,  # of matrix products; by default that of the weights
         sample: Estimate | None = None,  # normalises by words drawn or by a partition, to learn large shortlists
         drop: Drop = keep,
     ) -> Tensor:
         """log p of every target word and its ``</s>``, given the words before and the source; ``targets.packed()``."""
-        dtype = product_dtype or self.output[1].dtype
-        r = self.predict(sources, targets, source_of, dtype, drop)
-        return learned_log_probs(r, self.output, targets.packed(), dtype, self.kernel, sample)
+        r = self.predict(sources, targets, source_of, drop)
+        return learned_log_probs(r, self.output, targets.packed(), self.kernel, sample)
 
 
 def previous_words(targets: Batch, first: int = END_ID) -> Tensor:
@@ -165,7 +161,7 @@ class LanguageNetwork(Network):
 
 # -- scoring and search
 
-SomeNetwork = TypeVar("SomeNetwork", bound=nn.Module)
+SomeNetwork = TypeVar("SomeNetwork", bound=Network)
 
 
 def for_scoring(
@@ -176,7 +172,9 @@ def for_scoring(
     That is float32, or float64 as the products are; products alone may be rounded further.
     """
     dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
-    return copy.deepcopy(model).requires_grad_(False).to(device, dtype), dtype
+    model = copy.deepcopy(model).requires_grad_(False).to(device, dtype)
+    model.use_kernel(Kernel(product_dtype))
+    return model, dtype
 
 
 class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):

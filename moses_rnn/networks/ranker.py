@@ -17,7 +17,6 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.batches import distinct_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, unset
 from moses_rnn.networks.learning_curves import RANKED_WRONG
-from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import Drop, Network, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, in_slots
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
@@ -66,12 +65,10 @@ class Ranker(Network):
         """See `Network`."""
         return {"source": self.source.embedding, "target": self.target.embedding}
 
-    def scores(
-        self, sources: Tensor, targets: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
-    ) -> Tensor:
+    def scores(self, sources: Tensor, targets: Tensor, drop: Drop = keep) -> Tensor:
         """s of pairs whose words are in their slots, ``<null>`` among them (pairs × S); `drop` is for hidden units."""
         u = torch.cat([self.source(sources), self.target(targets)], 1)
-        return self.read_out(times(u, self.W_1, product_dtype or self.W_1.dtype, self.kernel), drop)
+        return self.read_out(self.kernel.times(u, self.W_1), drop)
 
     def read_out(self, projected: Tensor, drop: Drop = keep) -> Tensor:
         """s of each pair, of W_1 u; pairs × A to pairs."""

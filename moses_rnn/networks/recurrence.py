@@ -16,7 +16,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.config import unset
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.native_learning import NativeKernel, States, times
+from moses_rnn.networks.native_learning import NativeKernel, States
 
 
 class GatedStep(nn.Module):
@@ -30,20 +30,18 @@ class GatedStep(nn.Module):
         self.U, self.U_z, self.U_r = unset(H, H), unset(H, H), unset(H, H)
         self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
 
-    def inputs(self, e: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def inputs(self, e: Tensor) -> Tensor:
         """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
+        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
         return We + torch.cat([self.b_z, self.b_r, self.b])
 
-    def recurrence(self, product_dtype: torch.dtype) -> Recurrence:
+    def recurrence(self) -> Recurrence:
         """The step by its weights."""
-        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, product_dtype, self.kernel)
+        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, self.kernel)
 
-    def states(
-        self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int], product_dtype: torch.dtype
-    ) -> Tensor:
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
         """All states h_t, packed; see `Recurrence.states`."""
-        return self.recurrence(product_dtype).states(x, c, h_0, active)
+        return self.recurrence().states(x, c, h_0, active)
 
 
 def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -111,7 +109,6 @@ class Recurrence(NamedTuple):
     U_r: Tensor
     U: Tensor
     reset_after: bool
-    product_dtype: torch.dtype  # of matrix products
     kernel: Kernel = EAGER
 
     def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
@@ -123,8 +120,7 @@ class Recurrence(NamedTuple):
         operands = *self._whole(x, c, h_0, active), self.U_z, self.U_r, self.U
         states: Tensor
         if isinstance(self.kernel, NativeKernel):
-            how = self.kernel, self.product_dtype, self.reset_after
-            states = States.apply(*operands, how, active)  # type: ignore[no-untyped-call]
+            states = States.apply(*operands, self.kernel, self.reset_after, active)  # type: ignore[no-untyped-call]
         else:
             states = _Function.apply(*operands, self, active)  # type: ignore[no-untyped-call]
         return states
@@ -148,7 +144,7 @@ class Recurrence(NamedTuple):
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """What h is multiplied by in one product, and U, in the type of products."""
-        U_zr, U = torch.cat([self.U_z, self.U_r]).to(self.product_dtype), self.U.to(self.product_dtype)
+        U_zr, U = (self.kernel.rounded(matrix) for matrix in (torch.cat([self.U_z, self.U_r]), self.U))
         return (torch.cat([U_zr, U]) if self.reset_after else U_zr), U
 
     def steps(
@@ -159,12 +155,12 @@ class Recurrence(NamedTuple):
         for x_t in torch.split(x, list(active)):
             rows = len(x_t)
             x_t, c_t, above = x_t.clone(), c[:rows].clone(), _first(h, rows)  # noqa: PLW2901, no views, see `_first`
-            Uh = linear(above.to(self.product_dtype), U_all)
+            Uh = linear(self.kernel.rounded(above), U_all)
             if self.reset_after:
                 h, gates, h_tilde, inside = self.kernel(step_after)(x_t, Uh, c_t, above)
             else:
                 gates, inside = self.kernel(gates_before)(x_t, Uh, c_t, above)
-                Urh = linear(inside.to(self.product_dtype), U)
+                Urh = linear(self.kernel.rounded(inside), U)
                 h, h_tilde = self.kernel(state_before)(x_t, Urh, c_t, gates, above)
             yield Step(h, above, gates, h_tilde, inside)
 
@@ -179,7 +175,7 @@ class Recurrence(NamedTuple):
             grad_x, grad_Uh, direct = self.kernel(back_after)(grad_h, gates, h_tilde, inside, above)
             return grad_x, grad_Uh, grad_Uh, direct
         grad_tilde = self.kernel(back_tilde)(grad_h, gates, h_tilde)
-        grad_rh = grad_tilde.to(self.product_dtype) @ U
+        grad_rh = self.kernel.rounded(grad_tilde) @ U
         grad_gates, direct = self.kernel(back_before)(grad_h, grad_rh, gates, h_tilde, above)
         grad_x = torch.cat([grad_gates, grad_tilde], 1)
         return grad_x, grad_x, grad_gates, direct
@@ -221,7 +217,7 @@ class _Function(torch.autograd.Function):
             rows = len(step.above)
             grad_step = grad_h[:rows] + grad_states[last - rows : last]
             grad_x, grad_Uh, through, direct = recurrence.back(grad_step, step, U)
-            grad_h[:rows] = direct + through.to(recurrence.product_dtype) @ U_all
+            grad_h[:rows] = direct + recurrence.kernel.rounded(through) @ U_all
             grad_c[:rows] += grad_Uh
             grad_xs.append(grad_x)
             grad_Uhs.append(grad_Uh)
@@ -232,9 +228,9 @@ class _Function(torch.autograd.Function):
 
 def _grad_matrices(recurrence: Recurrence, steps: Sequence[Step], grad_Uh: Tensor) -> Iterator[Tensor]:
     """The gradients of U_z, U_r and U, from those of their products with each step's operands."""
-    H, dtype = recurrence.U.shape[0], recurrence.product_dtype
-    above, inside = (torch.cat([step[i] for step in steps]).to(dtype) for i in (1, 4))
-    grad_products = grad_Uh.to(dtype)
+    H, rounded = recurrence.U.shape[0], recurrence.kernel.rounded
+    above, inside = (rounded(torch.cat([step[i] for step in steps])) for i in (1, 4))
+    grad_products = rounded(grad_Uh)
     grad_zr = grad_products[:, : 2 * H].T @ above
     grad_U = grad_products[:, 2 * H :].T @ (above if recurrence.reset_after else inside)
     return (matrix.to(grad_Uh.dtype, copy=True) for matrix in (grad_zr[:H], grad_zr[H:], grad_U))

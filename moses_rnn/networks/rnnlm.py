@@ -23,7 +23,7 @@ from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
-from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.network import (
     Drop,
     LanguageNetwork,
@@ -79,16 +79,13 @@ class Rnnlm(LanguageNetwork):
     def word_log_probs(
         self,
         sentences: Batch,
-        product_dtype: torch.dtype | None = None,
         drop: Drop = keep,  # of e(w) and of the states, but not on their way to the next state
         reach: int = 0,  # how many steps back the error of a word is followed: 1 is the paper, 0 the whole sentence
     ) -> Tensor:
         """log p of every word, the closing ``</s>`` included; one for each of ``sentences.packed()``."""
-        dtype = product_dtype or self.U.dtype
         e = drop(embedding(previous_words(sentences, self.vocabulary_size), self.embedding))  # nodes × H
-        how = sentences.active, dtype, reach
-        s: Tensor = _States.apply(e, self.U, *how)  # type: ignore[no-untyped-call]
-        return chosen_log_probs(drop(s), *self.output, sentences.packed(), dtype, EAGER)
+        s: Tensor = _States.apply(e, self.U, sentences.active, self.kernel, reach)  # type: ignore[no-untyped-call]
+        return chosen_log_probs(drop(s), *self.output, sentences.packed(), self.kernel)
 
 
 class _States(torch.autograd.Function):
@@ -98,15 +95,13 @@ class _States(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, e: Tensor, U: Tensor, active: Sequence[int], product_dtype: torch.dtype, reach: int
-    ) -> Tensor:
-        matrix = U.to(product_dtype)
+    def forward(ctx: Any, e: Tensor, U: Tensor, active: Sequence[int], kernel: Kernel, reach: int) -> Tensor:
+        matrix = kernel.rounded(U)
         s = torch.full_like(e[: active[0]], FIRST_STATE)
         states, above = [], []
         for e_t in torch.split(e, list(active)):
             above.append(s[: len(e_t)])
-            s = torch.sigmoid(e_t + linear(above[-1].to(product_dtype), matrix).to(e.dtype))
+            s = torch.sigmoid(e_t + linear(kernel.rounded(above[-1]), matrix).to(e.dtype))
             states.append(s)
         every = torch.cat(states)
         ctx.save_for_backward(every, torch.cat(above), matrix)
@@ -161,6 +156,7 @@ class SentenceScores:
 
     def __init__(self, model: Rnnlm, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.model, _ = for_scoring(model, device, dtype)
+        self.model.use_kernel(EAGER)  # what learns while it reads rounds nothing
         self._precision = dtype
         self._device = self.model.G.device
 

@@ -19,7 +19,6 @@ from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.network import (
     Drop,
     NetworkStepper,
@@ -58,12 +57,12 @@ class Annotator(nn.Module):
         # "forward" is the name in checkpoints, and a method of every module: there is no attribute of that name.
         self._modules |= {"forward": Gru(H, E), "backward": Gru(H, E)}
 
-    def annotations(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def annotations(self, sources: Batch, drop: Drop = keep) -> Tensor:
         """h_j of every word of each source; S × longest N × 2H, where a source is shorter its last words' again."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
         mirrored, places = sources.mirrored(), sources.places()
         to_right, to_left = (  # each packed in the order in which it reads; nodes × H
-            layer.states(layer.inputs(read, product_dtype), None, None, sources.active, product_dtype)
+            layer.states(layer.inputs(read), None, None, sources.active)
             for layer, read in zip(self.layers(), (e, e[mirrored]), strict=True)
         )
         h = torch.cat([to_right, to_left[mirrored]], 1)  # nodes × 2H
@@ -173,20 +172,17 @@ class RnnSearch(TranslationNetwork):
         """G_l, or G, and b_G."""
         return self.decoder.G_l if self.config.output_rank else self.decoder.G, self.decoder.b_G
 
-    def predict(
-        self, sources: Batch, targets: Batch, source_of: Tensor, product_dtype: torch.dtype, drop: Drop
-    ) -> Tensor:
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """t_i, or G_r t_i; `drop` is for embeddings and maxout."""
-        terms = take_rows(self.read(sources, product_dtype, drop), source_of)
-        nodes = self.decoder.nodes(terms, targets, self.align, product_dtype, drop)
-        return self.decoder.read_out(nodes, product_dtype, drop)
+        terms = take_rows(self.read(sources, drop), source_of)
+        return self.decoder.read_out(self.decoder.nodes(terms, targets, self.align, drop), drop)
 
-    def read(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> SearchTerms:
+    def read(self, sources: Batch, drop: Drop = keep) -> SearchTerms:
         """What depends on the sources alone."""
-        h = self.encoder.annotations(sources, product_dtype, drop)  # S × N × 2H
-        Uh = times(h.flatten(0, 1), self.align.U_a, product_dtype, self.kernel).view(*h.shape[:2], -1)
+        h = self.encoder.annotations(sources, drop)  # S × N × 2H
+        Uh = self.kernel.times(h.flatten(0, 1), self.align.U_a).view(*h.shape[:2], -1)
         present = torch.arange(h.shape[1])[None, :] < sources.lengths()[:, None]
-        s_0 = self.decoder.first_state(h[:, 0, self.config.hidden_size :], product_dtype)
+        s_0 = self.decoder.first_state(h[:, 0, self.config.hidden_size :])
         return SearchTerms(Annotations(h, Uh, present.to(h.device)), s_0)
 
 
@@ -237,29 +233,27 @@ class Decoder(Gru):
         self.b_G = unset(K)
         self.updates_first = config.phases == "paper"
 
-    def first_state(self, h_1: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def first_state(self, h_1: Tensor) -> Tensor:
         """s_0 from ←h_1; rows × H."""
-        return torch.tanh(times(h_1, self.V, product_dtype, self.kernel) + self.b_V)
+        return torch.tanh(self.kernel.times(h_1, self.V) + self.b_V)
 
-    def nodes(
-        self, terms: SearchTerms, targets: Batch, align: Alignment, product_dtype: torch.dtype, drop: Drop = keep
-    ) -> SearchNodes:
+    def nodes(self, terms: SearchTerms, targets: Batch, align: Alignment, drop: Drop = keep) -> SearchNodes:
         """What the read-out needs to predict each of ``targets.packed()``; `terms` are of each target's source."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
-        inputs = torch.split(self.inputs(e, product_dtype), targets.active)
-        steps = list(self._steps(terms, inputs, align, product_dtype))
-        s, c = (torch.cat(tensors) for tensors in zip(*steps, strict=True))
+        inputs = torch.split(self.inputs(e), targets.active)
+        s, c = (torch.cat(tensors) for tensors in zip(*self._steps(terms, inputs, align), strict=True))
         return SearchNodes(s, e, c)
 
     def _steps(
-        self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment, product_dtype: torch.dtype
+        self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """The state and the context that predict y_1, y_2, …; rows × H and rows × 2H.
 
         `inputs` are those of e'(y_0), e'(y_1), …, of the targets that have a word to predict after it.
         """
-        W_s = torch.cat([align.W_a, self.U_z, self.U_r]).to(product_dtype)  # that s_{i-1} is multiplied by
-        weights = W_s, torch.cat([self.C_z, self.C_r, self.C]).to(product_dtype), self.U.to(product_dtype)
+        W_s, C = torch.cat([align.W_a, self.U_z, self.U_r]), torch.cat([self.C_z, self.C_r, self.C])
+        rounded = self.kernel.rounded
+        weights = rounded(W_s), rounded(C), rounded(self.U)  # W_s: that s_{i-1} is multiplied by
         s = terms.s_0
         for i, x in enumerate(inputs):
             s = s[: len(x)]
@@ -280,12 +274,12 @@ class Decoder(Gru):
         z, rs = gates(x, U_s, Cc, s)
         return updated(x, _product(rs, weights[2]), Cc, z, s)
 
-    def read_out(self, nodes: SearchNodes, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def read_out(self, nodes: SearchNodes, drop: Drop = keep) -> Tensor:
         """t_i, or G_r t_i: what each node predicts, before the words; nodes × M or nodes × R."""
-        how = product_dtype, self.kernel
-        t = times(nodes.s, self.O_h, *how) + times(nodes.e, self.O_y, *how) + times(nodes.c, self.O_c, *how) + self.b_O
+        times = self.kernel.times
+        t = times(nodes.s, self.O_h) + times(nodes.e, self.O_y) + times(nodes.c, self.O_c) + self.b_O  # nodes × 2M
         t = drop(torch.maximum(*t.view(len(t), -1, 2).unbind(2)))  # nodes × M
-        return times(t, self.G_r, *how) if hasattr(self, "G_r") else t
+        return times(t, self.G_r) if hasattr(self, "G_r") else t
 
 
 def gates(x: Tensor, U_s: Tensor, Cc: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
@@ -344,7 +338,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         sources = Batch.from_flat(*take_phrases(ids, lengths, first[order]), self.device)
         row_of = np.empty_like(order)
         row_of[order] = np.arange(len(order))
-        return self._model.read(sources, self._product_dtype), row_of[leaf_of]
+        return self._model.read(sources), row_of[leaf_of]
 
     @torch.inference_mode()
     def start(self, terms: SearchTerms) -> SearchPrefixes:
@@ -413,7 +407,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
         """t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
-        return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c), self._product_dtype)
+        return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c))
 
 
 RNNSEARCH = Architecture(

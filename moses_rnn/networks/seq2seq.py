@@ -61,12 +61,10 @@ class Seq2Seq(TranslationNetwork):
         """G and b_G."""
         return self.decoder.G, self.decoder.b_G
 
-    def predict(
-        self, sources: Batch, targets: Batch, source_of: Tensor, product_dtype: torch.dtype, drop: Drop
-    ) -> Tensor:
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """h'^L_i; `drop` is for what each layer reads, and for h'^L_i."""
-        start = take_rows(self.encoder(sources, product_dtype, drop), source_of)
-        return drop(self.decoder(start, targets, product_dtype, drop))
+        start = take_rows(self.encoder(sources, drop), source_of)
+        return drop(self.decoder(start, targets, drop))
 
 
 class Encoder(LstmStack):
@@ -81,11 +79,11 @@ class Encoder(LstmStack):
         super().__init__(*sizes, peepholes=config.peepholes)
         self.reverses = config.source_order == "reversed"
 
-    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> tuple[State, ...]:
+    def forward(self, sources: Batch, drop: Drop = keep) -> tuple[State, ...]:
         """h^l_N and m^l_N of each layer l, a row for each source."""
         sources = reverse_words(sources) if self.reverses else sources
         start = self.nothing(sources.active[0])
-        return self.states(sources.packed(), start, sources.active, product_dtype, drop)[1]
+        return self.states(sources.packed(), start, sources.active, drop)[1]
 
 
 class Decoder(LstmStack):
@@ -102,9 +100,9 @@ class Decoder(LstmStack):
         super().__init__(words, config.embedding_size, config.hidden_size, config.layers, peepholes=config.peepholes)
         self.G, self.b_G = unset(words, config.hidden_size), unset(words)
 
-    def forward(self, start: Sequence[State], targets: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def forward(self, start: Sequence[State], targets: Batch, drop: Drop = keep) -> Tensor:
         """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H."""
-        return self.states(previous_words(targets), start, targets.active, product_dtype, drop)[0]
+        return self.states(previous_words(targets), start, targets.active, drop)[0]
 
 
 def reverse_words(batch: Batch) -> Batch:
@@ -141,7 +139,7 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
 
     def _prepare(self) -> None:
         encoder, decoder = self._model.encoder, self._model.decoder
-        self._encoder, self._decoder = (SteppedStack(stack, self._product_dtype) for stack in (encoder, decoder))
+        self._encoder, self._decoder = map(SteppedStack, (encoder, decoder))
 
     @torch.inference_mode()
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
@@ -178,9 +176,9 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
 class SteppedStack:
     """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam."""
 
-    def __init__(self, stack: LstmStack, product_dtype: torch.dtype) -> None:
-        self._embedding = stack.embedding.to(product_dtype)
-        self._layers = [(SteppedLayer(layer, product_dtype), layer.stacked("b")) for layer in stack.layers]
+    def __init__(self, stack: LstmStack) -> None:
+        self._embedding = stack.kernel.rounded(stack.embedding)
+        self._layers = [(SteppedLayer(layer), layer.stacked("b")) for layer in stack.layers]
 
     def step(self, words: Tensor, states: tuple[State, ...], rows: Tensor) -> tuple[State, ...]:
         """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
