@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -81,6 +81,12 @@ class Batch:
     def last(self) -> Tensor:
         """For each row the place of its last id among the packed ones; rows."""
         return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)
+
+
+def row_slices(rows: int, at_once: int) -> Iterator[slice]:
+    """All rows, some of them at once."""
+    for first in range(0, rows, at_once):
+        yield slice(first, min(first + at_once, rows))
 
 
 def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:

@@ -201,12 +201,5 @@ class CellStepper(EncDecStepper):
 
 
 ENCDEC_OF_CELLS = Architecture(
-    FIRST_NETWORK,
-    "RNN Encoder-Decoder",
-    "RNN",
-    ("source", "target"),
-    CellConfig,
-    CellEncDec,
-    stepper=cell_stepper,
-    format=2,
+    FIRST_NETWORK, "RNN Encoder-Decoder", "RNN", CellConfig, CellEncDec, stepper=cell_stepper, format=2
 )

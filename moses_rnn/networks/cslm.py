@@ -71,7 +71,9 @@ class Cslm(NGramNetwork):
         return x
 
 
-CSLM = Architecture("cslm", "CSLM", "CSLM", ("target",), CslmConfig, Cslm, stepper=NGramStepper, words=NGramScores)
+CSLM = Architecture(
+    "cslm", "CSLM", "CSLM", CslmConfig, Cslm, sides=("target",), stepper=NGramStepper, words=NGramScores
+)
 
 
 # -- for Moses's NeuralLM, which does not normalise: how far sums are from 1; the mean of that is taken off

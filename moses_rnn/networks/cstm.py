@@ -158,13 +158,5 @@ class CstmPairs(SlottedPairs):
 
 
 CSTM = Architecture(
-    "cstm",
-    "CSTM",
-    "CSTM",
-    ("source", "target"),
-    CstmConfig,
-    Cstm,
-    pairs=CstmPairs,
-    ends="its </s> included where it has a slot",
-    format=2,
+    "cstm", "CSTM", "CSTM", CstmConfig, Cstm, pairs=CstmPairs, ends="its </s> included where it has a slot", format=2
 )

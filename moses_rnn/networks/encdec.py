@@ -421,12 +421,5 @@ def _checked(ids: Ids, lengths: Lengths, most: int) -> IdPhrases:
 
 
 ENCDEC = Architecture(
-    FIRST_NETWORK,
-    "RNN Encoder-Decoder",
-    "RNN",
-    ("source", "target"),
-    EncDecConfig,
-    EncDec,
-    stepper=EncDecStepper,
-    native=NativeEncDec,
+    FIRST_NETWORK, "RNN Encoder-Decoder", "RNN", EncDecConfig, EncDec, stepper=EncDecStepper, native=NativeEncDec
 )

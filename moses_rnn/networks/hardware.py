@@ -29,11 +29,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how a network computes.
-
-    Raises:
-        ValueError: there is no such device here, or no such precision.
-    """
+    """Where and how a network computes; ValueError if there is no such device here, or no such precision."""
 
     device: str = "cpu"
     precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
@@ -116,11 +112,7 @@ def choose_device(wanted: str, argument: str) -> str:
 
 
 def require_fusing() -> None:
-    """Try it out.
-
-    Raises:
-        MosesRnnError: torch cannot compile here.
-    """
+    """Try whether torch can compile here."""
     try:
         fused(torch.sin)(torch.zeros(3))
     except Exception as error:  # whatever is missing of the tool chain has its own class
@@ -155,17 +147,9 @@ def _cpu_multiplies_bf16() -> bool:
 
 
 def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long: bool, large: int = LARGE) -> bool:
-    """Whether to let torch.compile fuse the work between products: by default, for long work with a large network.
+    """Whether torch.compile fuses the work between products: by default, in long work with a large network.
 
-    Args:
-        wanted: the user's choice, if any.
-        device: where it is done.
-        hidden_size: of the network.
-        long: whether the work is long enough to win back what compiling takes.
-        large: hidden units from which on a network is.
-
-    Raises:
-        MosesRnnError: it is wanted, and torch cannot compile here.
+    Long work wins back what compiling takes; a network is large from so many hidden units on.
     """
     if wanted is None:
         return long and hidden_size >= large and not device.startswith("cuda") and can_fuse()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.batches import Batch, row_slices
 from moses_rnn.networks.encdec import EncDec
 from moses_rnn.networks.network import previous_embeddings
 from moses_rnn.networks.steps import Stepper
@@ -49,8 +49,8 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
     There is at least one. None of a network that has no such vector; see `Stepper.summaries`.
     """
     blocks = []
-    for first in range(0, len(phrases), PHRASES):
-        block = phrases[first : first + PHRASES]
+    for rows in row_slices(len(phrases), PHRASES):
+        block = phrases[rows]
         ids = np.array([word for phrase in block for word in phrase], np.int64)
         vectors = stepper.summaries(ids, np.array([len(phrase) for phrase in block], np.int64))
         if vectors is None:
@@ -73,11 +73,6 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
 
     A step reads the word before the one that is predicted from it: the last word is read to predict ``</s>``, which
     itself is never read. With ``first_step`` "zero-embedding" there is one more step, before the first word.
-
-    Args:
-        model: the network.
-        sources: the source of each target.
-        targets: as many.
     """
     read, source_batch = _batch(model, sources)
     order, batch = _batch(model, targets)
@@ -104,11 +99,7 @@ def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase
 
 
 def finite(tensor: Tensor) -> Tensor:
-    """What a network holds inside, refused if a number is none.
-
-    Raises:
-        ScoreError: one is not finite.
-    """
+    """What a network holds inside; ScoreError if a number is none."""
     if not tensor.isfinite().all():
         raise ScoreError("expected finite numbers inside the network, found nan or infinity")
     return tensor

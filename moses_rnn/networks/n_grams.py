@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.networks.batches import Lengths, distinct_rows
+from moses_rnn.networks.batches import Lengths, distinct_rows, row_slices
 from moses_rnn.networks.config import Limits
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.network import Drop, LanguageNetwork, Unread, WordPrefixes, WordStepper, keep
@@ -82,11 +82,10 @@ class NGramScores:
         context_of = np.append(0, np.cumsum((distinct[1:, :-1] != distinct[:-1, :-1]).any(1)))
         first_of = np.append(np.flatnonzero(np.diff(context_of, prepend=-1)), len(distinct))  # n-grams are sorted
         log_p = np.empty(len(distinct))
-        for first in range(0, len(first_of) - 1, ROWS):
-            last = min(first + ROWS, len(first_of) - 1)
-            rows = slice(first_of[first], first_of[last])
-            contexts = distinct[first_of[first:last], :-1]
-            log_p[rows] = self._score_contexts(contexts, context_of[rows] - first, distinct[rows, -1])
+        for some in row_slices(len(first_of) - 1, ROWS):
+            rows = slice(first_of[some.start], first_of[some.stop])
+            contexts = distinct[first_of[some], :-1]
+            log_p[rows] = self._score_contexts(contexts, context_of[rows] - some.start, distinct[rows, -1])
         values: Values = log_p[place]
         return values
 
@@ -94,8 +93,8 @@ class NGramScores:
     def log_normalisers(self, n_grams: Ids) -> Values:
         """log Z of each n-gram's context; n."""
         parts = [np.zeros(0)]
-        for first in range(0, len(n_grams), ROWS):
-            contexts = torch.from_numpy(n_grams[first : first + ROWS, :-1]).to(self._device)
+        for rows in row_slices(len(n_grams), ROWS):
+            contexts = torch.from_numpy(n_grams[rows, :-1]).to(self._device)
             logits = linear(self.model.summary(contexts), self._G, self._b_G)
             parts.append(torch.logsumexp(logits, 1).double().cpu().numpy())
         return np.concatenate(parts)

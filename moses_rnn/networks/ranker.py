@@ -122,7 +122,6 @@ RANKER = Architecture(
     "ranker",
     "ranker",
     "RANK",
-    ("source", "target"),
     RankerConfig,
     Ranker,
     pairs=RankerPairs,

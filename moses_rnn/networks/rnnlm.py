@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear, pad
 
-from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.batches import Batch, Lengths, row_slices
 from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.network import (
@@ -175,7 +175,7 @@ class SentenceScores:
         """What states become that read a word each; n × H."""
         e, U = self.model.embedding[words], self._operand(self.model.U)
         following = torch.empty_like(states)
-        for rows in _blocks(len(states)):
+        for rows in row_slices(len(states), ROWS):
             e_t, s = _filled(e[rows]), _filled(states[rows])
             s = torch.sigmoid(e_t + linear(self._operand(s), U).to(s.dtype))
             following[rows] = s[: len(following[rows])]
@@ -185,7 +185,7 @@ class SentenceScores:
     def next_log_probs(self, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """log p of every word after some states, ROWS of them at once; the rows, and rows × K."""
         G = self._operand(self.model.G)
-        for rows in _blocks(len(states)):
+        for rows in row_slices(len(states), ROWS):
             logits = linear(self._operand(_filled(states[rows])), G).to(states.dtype)
             yield rows, torch.log_softmax(logits, 1)[: rows.stop - rows.start]
 
@@ -223,11 +223,6 @@ class SentenceScores:
         return values
 
 
-def _blocks(count: int) -> Iterator[slice]:
-    for first in range(0, count, ROWS):
-        yield slice(first, min(first + ROWS, count))
-
-
 def _filled(rows: Tensor) -> Tensor:
     """ROWS rows, of which the last may be zeros."""
     if len(rows) == ROWS:
@@ -263,9 +258,9 @@ RNNLM = Architecture(
     "rnnlm",
     "RNNLM",
     "RNNLM",
-    ("target",),
     RnnlmConfig,
     Rnnlm,
+    sides=("target",),
     stepper=RnnlmStepper,
     words=SentenceScores,
     format=2,

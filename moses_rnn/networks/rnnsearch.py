@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, pad
 
-from moses_rnn.networks.batches import Batch, Lengths, take_rows
+from moses_rnn.networks.batches import Batch, Lengths, row_slices, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.network import (
     Drop,
@@ -108,15 +108,10 @@ class Annotations(NamedTuple):
         return self if rows == len(self.h) else Annotations(*(tensor[:rows] for tensor in self))
 
 
-def weigh(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
-    """α of every position from W_a s_{i-1} (rows × A) and as many annotations; rows × N, 0 where there is no word."""
-    e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # rows × N
-    return torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
-
-
 def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> tuple[Tensor, Tensor]:
-    """c_i (rows × 2H), and the α that it is made by; see `weigh`."""
-    alpha = weigh(Ws, v, annotations)
+    """c_i and α of W_a s_{i-1} and as many annotations; rows × 2H and rows × N, 0 where there is no word."""
+    e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # e_ij; rows × N
+    alpha = torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
     return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1), alpha
 
 
@@ -251,28 +246,22 @@ class Decoder(Gru):
 
         `inputs` are those of e'(y_0), e'(y_1), …, of the targets that have a word to predict after it.
         """
-        W_s, C = torch.cat([align.W_a, self.U_z, self.U_r]), torch.cat([self.C_z, self.C_r, self.C])
         rounded = self.kernel.rounded
-        weights = rounded(W_s), rounded(C), rounded(self.U)  # W_s: that s_{i-1} is multiplied by
+        W_s = rounded(torch.cat([align.W_a, self.U_z, self.U_r]))  # that s_{i-1} is multiplied by
+        C, U = rounded(torch.cat([self.C_z, self.C_r, self.C])), rounded(self.U)
         s = terms.s_0
         for i, x in enumerate(inputs):
             s = s[: len(x)]
-            W_as, U_s = torch.split(_product(s, weights[0]), [len(align.v), 2 * s.shape[1]], 1)
+            W_as, U_s = torch.split(product(s, W_s), [len(align.v), 2 * s.shape[1]], 1)
             c, _ = look(W_as, align.v, terms.annotations.first(len(x)))
             if self.updates_first:
-                s = self._update(x, s, U_s, c, weights)
+                s = update(x, U_s, s, c, C, U)
                 yield s, c
             else:
                 yield s, c
                 if i + 1 < len(inputs):
                     rows = len(inputs[i + 1])
-                    s = self._update(inputs[i + 1], s[:rows], U_s[:rows], c[:rows], weights)
-
-    def _update(self, x: Tensor, s: Tensor, U_s: Tensor, c: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """GRU'(e, s, c), of which `x` is what e and the biases add, and `U_s` what U_z and U_r give of s; rows × H."""
-        Cc = _product(c, weights[1])
-        z, rs = gates(x, U_s, Cc, s)
-        return updated(x, _product(rs, weights[2]), Cc, z, s)
+                    s = update(inputs[i + 1], U_s[:rows], s[:rows], c[:rows], C, U)
 
     def read_out(self, nodes: SearchNodes, drop: Drop = keep) -> Tensor:
         """t_i, or G_r t_i: what each node predicts, before the words; nodes × M or nodes × R."""
@@ -282,20 +271,15 @@ class Decoder(Gru):
         return times(t, self.G_r) if hasattr(self, "G_r") else t
 
 
-def gates(x: Tensor, U_s: Tensor, Cc: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    """z and r ⊙ s of each row; rows × H each."""
-    H = s.shape[1]
+def update(x: Tensor, U_s: Tensor, s: Tensor, c: Tensor, C: Tensor, U: Tensor) -> Tensor:
+    """GRU'(e, s, c); rows × H. `x` is what e and the biases add, `U_s` what U_z and U_r give, C is C_z, C_r and C."""
+    H, Cc = s.shape[1], product(c, C)
     z, r = torch.sigmoid(x[:, : 2 * H] + U_s + Cc[:, : 2 * H]).chunk(2, 1)
-    return z, r * s
+    s_tilde = torch.tanh(x[:, 2 * H :] + product(r * s, U) + Cc[:, 2 * H :])
+    return torch.lerp(s_tilde, s, z)
 
 
-def updated(x: Tensor, U_rs: Tensor, Cc: Tensor, z: Tensor, s: Tensor) -> Tensor:
-    """z ⊙ s + (1 - z) ⊙ s~; rows × H."""
-    H = s.shape[1]
-    return torch.lerp(torch.tanh(x[:, 2 * H :] + U_rs + Cc[:, 2 * H :]), s, z)
-
-
-def _product(x: Tensor, matrix: Tensor) -> Tensor:
+def product(x: Tensor, matrix: Tensor) -> Tensor:
     """A product with a matrix that has the type of products already, given back in the type of x."""
     return linear(x.to(matrix.dtype), matrix).to(x.dtype)
 
@@ -375,8 +359,8 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         The only work that grows with the padding is done here, in pieces that do not, each as wide as its longest
         source where that is known without waiting for the device.
         """
-        Ws = self._times(s, self._W_a)
-        pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in self._pieces(terms, len(s))]
+        Ws, at_once = self._times(s, self._W_a), max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
+        pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in row_slices(len(s), at_once)]
         if not pieces:
             return s.new_zeros(0, terms.annotations.h.shape[2]), s.new_zeros(0, terms.annotations.h.shape[1])
         c, alpha = (torch.cat(tensors) for tensors in zip(*pieces, strict=True))
@@ -385,25 +369,14 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
     def _look_at(self, annotations: Annotations, sources: Tensor, Ws: Tensor) -> tuple[Tensor, Tensor]:
         present, N = annotations.present.index_select(0, sources), annotations.h.shape[1]
         width = int(present.sum(1).max()) if self.device.type == "cpu" else N
-        these = Annotations(
-            annotations.h[:, :width].index_select(0, sources),
-            annotations.Uh[:, :width].index_select(0, sources),
-            present[:, :width],
-        )
-        c, alpha = look(Ws, self._model.align.v, these)
+        h, Uh = (tensor[:, :width].index_select(0, sources) for tensor in (annotations.h, annotations.Uh))
+        c, alpha = look(Ws, self._model.align.v, Annotations(h, Uh, present[:, :width]))
         return c, pad(alpha, (0, N - width))
-
-    def _pieces(self, terms: SearchTerms, rows: int) -> Iterator[slice]:
-        at_once = max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
-        for first in range(0, rows, at_once):
-            yield slice(first, min(first + at_once, rows))
 
     def _update(self, e: Tensor, s: Tensor, c: Tensor) -> Tensor:
         """GRU'(e, s, c); rows × H."""
         x = self._times(e, self._W_e) + self._b
-        Cc = self._times(c, self._C)
-        z, rs = gates(x, self._times(s, self._U_gates), Cc, s)
-        return updated(x, self._times(rs, self._U), Cc, z, s)
+        return update(x, self._times(s, self._U_gates), s, c, self._C, self._U)
 
     def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
         """t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
@@ -411,12 +384,5 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
 
 RNNSEARCH = Architecture(
-    "rnnsearch",
-    "RNNsearch",
-    "SEARCH",
-    ("source", "target"),
-    RnnSearchConfig,
-    RnnSearch,
-    stepper=RnnSearchStepper,
-    format=2,
+    "rnnsearch", "RNNsearch", "SEARCH", RnnSearchConfig, RnnSearch, stepper=RnnSearchStepper, format=2
 )

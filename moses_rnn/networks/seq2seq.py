@@ -195,13 +195,4 @@ def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
     return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
 
 
-SEQ2SEQ = Architecture(
-    "seq2seq",
-    "deep LSTM",
-    "LSTM",
-    ("source", "target"),
-    Seq2SeqConfig,
-    Seq2Seq,
-    stepper=Seq2SeqStepper,
-    format=2,
-)
+SEQ2SEQ = Architecture("seq2seq", "deep LSTM", "LSTM", Seq2SeqConfig, Seq2Seq, stepper=Seq2SeqStepper, format=2)

@@ -25,12 +25,7 @@ class PairNetwork(Protocol):
     device: torch.device
 
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
-        """log p(target | source) of pairs, natural, both ``</s>`` included; pairs.
-
-        Args:
-            sources: at least one.
-            targets: as many.
-        """
+        """log p(target | source) of at least one pair, natural, both ``</s>`` included; pairs."""
 
 
 class SteppedPairs:
@@ -71,18 +66,10 @@ def without_repeats(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, npt.NDArray[
 
 @torch.inference_mode()
 def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie) -> npt.NDArray[np.float64]:
-    """log p of every distinct target given the source that is its root.
+    """log p of every distinct target given the source that is its root, in the order of leaves; natural.
 
     What the device has to do is decided without a look at its results, so that the processor waits for it only once, at
     the end.
-
-    Args:
-        stepper: the network.
-        terms: of the sources; a row for each root.
-        targets: tries below their sources.
-
-    Returns:
-        Natural logarithms, ``</s>`` included, in the order of the trie's leaves.
     """
     leaves: list[Tensor] = []
     prefixes = stepper.start(terms)

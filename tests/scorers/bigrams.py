@@ -74,16 +74,7 @@ class BigramStepper(Stepper[Lengths, LastWords]):
         return torch.log_softmax(logits, 1)
 
 
-BIGRAMS = Architecture(
-    "bigrams",
-    "bigram network",
-    "BIGRAM",
-    ("source", "target"),
-    BigramConfig,
-    Bigrams,
-    stepper=BigramStepper,
-    format=2,
-)
+BIGRAMS = Architecture("bigrams", "bigram network", "BIGRAM", BigramConfig, Bigrams, stepper=BigramStepper, format=2)
 
 # -- for tests
 
