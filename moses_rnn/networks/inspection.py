@@ -17,7 +17,7 @@ from torch import Tensor
 from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import Batch, row_slices
 from moses_rnn.networks.encdec import EncDec
-from moses_rnn.networks.network import previous_embeddings
+from moses_rnn.networks.network import previous_embeddings, previous_words
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID, Phrase
@@ -79,9 +79,8 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     decoder, c = model.decoder, model.encoder(source_batch)[np.argsort(read)[order]]
     e = previous_embeddings(decoder.embedding, batch)
     z, r = decoder.recurrence().gates(*decoder.operands(decoder.terms(c), e, batch))
-    before = [np.full(len(targets), NOTHING), *(_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:]))]
-    skipped = 0 if model.config.first_step == "zero-embedding" else len(targets)
-    rows, words = _array(batch.rows())[skipped:], np.concatenate(before)[skipped:]
+    steps = slice(0 if model.config.first_step == "zero-embedding" else len(targets), None)
+    rows, words = _array(batch.rows())[steps], _array(previous_words(batch, NOTHING))[steps]
     return Gates(_array(z), _array(r), order[rows], words)
 
 
@@ -90,11 +89,10 @@ def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase
     """log p(y_t | y_<t, e) of each target word, then of ``</s>``, by any network that writes; natural; words + 1."""
     terms, _ = stepper.encode(np.array(source, np.int64), np.array([len(source)], np.int64))
     prefixes, log_probs = stepper.start(terms), []
-    for word in target:
+    row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
+    for word in [*target, END_ID]:
         log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
-        row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
         prefixes = stepper.step(terms, prefixes, row, row + word)
-    log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, END_ID]))
     return finite(torch.tensor(log_probs, dtype=torch.float64)).tolist()
 
 

@@ -6,7 +6,7 @@ copied to its device in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -34,15 +34,6 @@ class Level(NamedTuple):
     parents: Ints
     alive: Ints
     leaves: Ints
-
-
-class DeviceLevel(NamedTuple):
-    """The arrays of a level where a network computes; see `Level`."""
-
-    words: Tensor
-    parents: Tensor
-    alive: Tensor
-    leaves: Tensor
 
 
 @dataclass(frozen=True)
@@ -105,19 +96,20 @@ def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
     return ids[np.repeat(begins[rows], taken) + within], taken
 
 
-def copy_levels(levels: Sequence[Level], device: torch.device) -> list[DeviceLevel]:
-    """The levels on a device; on the processor, the very arrays.
+def copy_levels(levels: Sequence[Level], device: torch.device) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """The arrays of levels on a device; on the processor, the very arrays.
 
     To another device all of them are one copy, from pinned memory: the processor does not wait until it is made.
     """
-    if device.type == "cpu":
-        return [DeviceLevel(*map(torch.from_numpy, level)) for level in levels]
     arrays = list(chain.from_iterable(levels))
-    lengths = [len(array) for array in arrays]
-    packed = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
-    np.concatenate(arrays, out=packed.numpy())
-    views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
-    return [DeviceLevel(*four) for four in zip(views, views, views, views, strict=True)]
+    if device.type == "cpu":
+        views: Iterator[Tensor] = map(torch.from_numpy, arrays)
+    else:
+        lengths = [len(array) for array in arrays]
+        packed = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
+        np.concatenate(arrays, out=packed.numpy())
+        views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
+    return list(zip(views, views, views, views, strict=True))
 
 
 def last_states(

@@ -73,17 +73,29 @@ def test_candidates_are_normalised_over_alone(case):
     torch.testing.assert_close(stepper.next_log_probs(terms, prefixes, columns), expected)
 
 
+def write(stepper):
+    """What search and sampling find for `SOURCES`."""
+    search = BeamSearch(stepper, BeamConfig(width=5, best=3, max_words=4))
+    sampler = Sampler(stepper, SamplingConfig(samples=9, max_words=6))
+    return search(SOURCES), sampler(SOURCES)
+
+
 @EACH
 def test_what_is_written_has_its_own_score(case):
     stepper = stepper_of(case)
-    for writer in (
-        BeamSearch(stepper, BeamConfig(width=5, best=3, max_words=4)),
-        Sampler(stepper, SamplingConfig(samples=9, max_words=6)),
-    ):
-        written = [(source, h) for source, each in zip(SOURCES, writer(SOURCES), strict=True) for h in each if h.ended]
+    for found in write(stepper):
+        written = [(source, h) for source, each in zip(SOURCES, found, strict=True) for h in each if h.ended]
         assert len(written) > 4
         scores = score(stepper, [(source, list(h.words)) for source, h in written])
         np.testing.assert_allclose([h.log_prob for _, h in written], scores, rtol=1e-10)
+
+
+@EACH
+def test_writing_keeps_its_operands_together(case):
+    """On a device it waits: what follows depends on the words so far."""
+    with pretended_device():
+        there = write(stepper_of(case, DEVICE))
+    assert there == write(stepper_of(case))
 
 
 @EACH
