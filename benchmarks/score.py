@@ -99,7 +99,7 @@ class Levers:
 
     def _score(self, pairs: Sequence[Pair]) -> None:
         read, written, source_of = self.tries(pairs)
-        terms = self._stepper.encode(read)
+        terms = self._stepper.encode_trie(read)
         if not self._targets:  # each pair's terms for itself
             terms = type(terms)(*(tensor[torch.from_numpy(source_of)] for tensor in terms))
         score_trie(self._stepper, terms, written)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -30,13 +30,7 @@ class Batch:
 
     @classmethod
     def from_flat(cls, flat: Ids, lengths: Lengths, device: torch.device | str = "cpu") -> Batch:
-        """Phrases laid end to end.
-
-        Args:
-            flat: ids of all phrases, without end symbols; sum of `lengths`.
-            lengths: words of each phrase; rows, descending.
-            device: where the ids go.
-        """
+        """Phrases laid end to end, without end symbols; `lengths`, the words of each, are descending."""
         steps = np.arange(int(lengths[0]) + 1)  # one more for </s>
         ids = np.full((len(lengths), len(steps)), END_ID, dtype=np.int64)
         ids[steps[None, :] < lengths[:, None]] = flat
@@ -89,6 +83,12 @@ class Batch:
         return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)
 
 
+def row_slices(rows: int, at_once: int) -> Iterator[slice]:
+    """All rows, some of them at once."""
+    for first in range(0, rows, at_once):
+        yield slice(first, min(first + at_once, rows))
+
+
 def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
     """The distinct rows in order, and which one each row is."""
     order = np.lexsort(rows.T[::-1])
@@ -108,3 +108,14 @@ def take_rows(parts: Parts, rows: Tensor | slice) -> Parts:
         each = [take_rows(part, rows) for part in given]
         taken = type(given)(*each) if hasattr(given, "_fields") else type(given)(each)
     return cast("Parts", taken)
+
+
+def join_rows(parts: Sequence[Parts]) -> Parts:
+    """The rows of several such parts, which are alike, in one."""
+    given: Any = parts[0]
+    if isinstance(given, Tensor):
+        joined: Any = torch.cat(cast("list[Tensor]", parts))
+    else:
+        each = [join_rows(part) for part in zip(*cast("Any", parts), strict=True)]
+        joined = type(given)(*each) if hasattr(given, "_fields") else type(given)(each)
+    return cast("Parts", joined)

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from moses_rnn.networks.config import Architecture, Config, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
 from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.softmax import Output
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,10 @@ class BengioConfig(Config):
 
 
 class Bengio(NGramNetwork):
-    """The network; `state_dict` has the tensor names of the checkpoint format.
+    """The network; all weights are uniform in ±0.01 at first, as those of a CSLM."""
 
-    Args:
-        config: sizes and switches.
-        seed: of the initial weights, all uniform in ±0.01 as those of a CSLM; None leaves them unset.
-    """
-
-    def __init__(self, config: BengioConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, config: BengioConfig) -> None:
+        """See `Network`."""
         K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
         read = (config.order - 1) * E
         self.embedding = unset(K + 1, E)  # the last one is that of <s>
@@ -65,31 +60,19 @@ class Bengio(NGramNetwork):
         if config.direct:
             self.W = unset(K, read)
         self.b_G = unset(K)
-        if seed is not None:
-            self.initialise(seed)
 
     @property
-    def bias(self) -> Tensor:
-        """b_G; K."""
-        return self.b_G
+    def output(self) -> Output:
+        """[G W], of which what the network does not have is left out (K × (A + (n - 1)E)), and b_G."""
+        matrices = [getattr(self, name) for name in "GW" if hasattr(self, name)]
+        return torch.cat(matrices, 1) if len(matrices) > 1 else matrices[0], self.b_G
 
-    @property
-    def output(self) -> Tensor:
-        """[G W], of which what the network does not have is left out; K × (A + (n - 1)E)."""
-        if not self.config.hidden_size:
-            return self.W
-        return torch.cat([self.G, self.W], 1) if self.config.direct else self.G
-
-    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
-        """[tanh(b_1 + W_1 x); x] of some contexts, see `NGramNetwork`; n × (A + (n - 1)E).
-
-        `drop` leaves units of x and of the hidden layer out.
-        """
-        dtype = product_dtype or self.b_G.dtype
+    def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
+        """[tanh(b_1 + W_1 x); x]; `drop` is for x and the hidden layer."""
         x = drop(embedding(contexts, self.embedding).flatten(1))  # n × (order - 1)E
         if not self.config.hidden_size:
             return x
-        h = drop(torch.tanh(linear(x.to(dtype), self.W_1.to(dtype)).to(x.dtype) + self.b_1))
+        h = drop(torch.tanh(self.kernel.times(x, self.W_1) + self.b_1))
         return torch.cat([h, x], 1) if self.config.direct else h
 
 
@@ -97,9 +80,9 @@ BENGIO = Architecture(
     "bengio",
     "NPLM of Bengio et al.",
     "NPLM",
-    ("target",),
     BengioConfig,
     Bengio,
+    sides=("target",),
     stepper=NGramStepper,
     words=NGramScores,
     format=2,

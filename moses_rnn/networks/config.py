@@ -40,11 +40,7 @@ Rare = Mapping[str, Any]  # kind and window of what stands for rare words
 
 @dataclass(frozen=True)
 class Config:
-    """Base of the networks' configs: every field is checked against its type whenever one is made.
-
-    Raises:
-        ValueError: a value is of another type, out of its limits, or none of its literals.
-    """
+    """Base of the networks' configs: every field is checked against its type whenever one is made; else ValueError."""
 
     def __post_init__(self) -> None:
         own: Any = type(self)
@@ -106,9 +102,9 @@ class Architecture:
     key: str  # in config.json
     title: str  # in messages
     name: str  # of its score
-    sides: tuple[str, ...]  # that have a vocabulary: "source" and "target", or one of them
     config: type[Config]
     module: Callable[..., nn.Module]  # of a config and the seed of its initial weights
+    sides: tuple[str, ...] = ("source", "target")  # that have a vocabulary
     stepper: Callable[..., Any] | None = None  # a `Stepper` of a module, a device and the type of products
     pairs: Callable[..., Any] | None = None  # a `PairNetwork` of the same, and of what too long pairs score
     words: Callable[..., Any] | None = None  # a `WordNetwork` of the same as a stepper
@@ -138,11 +134,3 @@ def vocabulary_file(side: str) -> str:
 def unset(*shape: int) -> nn.Parameter:
     """A tensor to be learned, of whatever numbers the memory holds."""
     return nn.Parameter(torch.empty(*shape))
-
-
-@torch.no_grad()
-def draw_uniformly(model: nn.Module, seed: int, deviation: float) -> None:
-    """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
-    random = torch.Generator().manual_seed(seed)
-    for tensor in model.parameters():
-        tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))

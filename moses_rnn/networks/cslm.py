@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
 from moses_rnn.networks.config import Architecture, Config, Size, unset
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
 from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.table.table_blocks import PhraseIds
 
@@ -47,44 +48,32 @@ class CslmConfig(Config):
 
 
 class Cslm(NGramNetwork):
-    """The network; `state_dict` has the tensor names of the checkpoint format.
+    """The network; all weights are uniform in ±0.01 at first."""
 
-    Args:
-        config: sizes.
-        seed: of the initial weights, uniform in ±0.01 as in the paper; None leaves them unset.
-    """
-
-    def __init__(self, config: CslmConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, config: CslmConfig) -> None:
+        """See `Network`."""
         K, E, H_1, H_2 = config.vocabulary_size, config.embedding_size, config.first_size, config.second_size
         self.embedding = unset(K + 1, E)  # the last one is that of <s>
         self.W_1, self.b_1 = unset(H_1, (config.order - 1) * E), unset(H_1)
         self.W_2, self.b_2 = unset(H_2, H_1), unset(H_2)
         self.G, self.b_G = unset(K, H_2), unset(K)
-        if seed is not None:
-            self.initialise(seed)
 
     @property
-    def bias(self) -> Tensor:
-        """b_G; K."""
-        return self.b_G
+    def output(self) -> Output:
+        """G and b_G."""
+        return self.G, self.b_G
 
-    @property
-    def output(self) -> Tensor:
-        """G; K × H_2."""
-        return self.G
-
-    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
-        """h_2 of some contexts, see `NGramNetwork`; n × H_2. `drop` leaves units of both layers out."""
-        dtype = product_dtype or self.G.dtype
+    def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
+        """h_2; `drop` is for both layers."""
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            x = drop(torch.relu(linear(x.to(dtype), W.to(dtype)).to(b.dtype) + b))
+            x = drop(torch.relu(self.kernel.times(x, W) + b))
         return x
 
 
-CSLM = Architecture("cslm", "CSLM", "CSLM", ("target",), CslmConfig, Cslm, stepper=NGramStepper, words=NGramScores)
+CSLM = Architecture(
+    "cslm", "CSLM", "CSLM", CslmConfig, Cslm, sides=("target",), stepper=NGramStepper, words=NGramScores
+)
 
 
 # -- for Moses's NeuralLM, which does not normalise: how far sums are from 1; the mean of that is taken off
@@ -101,11 +90,7 @@ class Normalisers:
 
 
 def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], name: str) -> Normalisers:
-    """How far a CSLM is from normalising itself.
-
-    Raises:
-        InputError: the text is empty.
-    """
+    """How far a CSLM is from normalising itself on a text."""
     sentences = [line.rstrip(b"\r\n") for line in lines if line.strip(b" \t\r\n")]
     if not sentences:
         raise InputError(f"{name}: expected sentences, found none")
@@ -116,18 +101,10 @@ def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], n
 
 
 def nplm_network(network: Cslm, vocabulary: Vocabulary, mean_log_z: float) -> NplmNetwork:
-    """The network as NPLM has it.
+    """The network as NPLM has it, the mean of log Z taken off the output biases.
 
     ``<s>`` and ``<null>``, a word missing before a phrase, are words that are never predicted; the embedding of
     ``<null>`` is the mean of all words'.
-
-    Args:
-        network: the CSLM.
-        vocabulary: its words.
-        mean_log_z: is taken off the output biases.
-
-    Raises:
-        ScoreError: a number would not be finite.
     """
     embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in network.parameters())
     with np.errstate(over="ignore"):

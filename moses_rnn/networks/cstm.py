@@ -16,16 +16,13 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch, distinct_rows
-from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.native_learning import times
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, unset
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, in_slots
-from moses_rnn.networks.softmax import Estimate, OutputLayer, learned_log_probs
+from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import node_blocks
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
 from moses_rnn.networks.vocabulary import END_ID
-
-INITIAL_RANGE = 0.01
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class CstmConfig(Config):
 
 
 class Cstm(TranslationNetwork):
-    """The network; `state_dict` has the tensor names of the checkpoint format.
+    """The network.
 
     x     = [e(x_1); …; e(x_S)]                             e(<null>) where the source has no word; </s> is not read
     h_1   = tanh(W_1 x + b_1)
@@ -62,14 +59,13 @@ class Cstm(TranslationNetwork):
     p_k   = softmax(G_k h_2 + b_Gk)                         of the k-th word of the target, </s> the last
     log p = Σ_k log p_k(y_k)                                k = 1 … min(T + 1, S)
 
-    Args:
-        config: sizes.
-        seed: of the initial weights, all uniform in ±0.01; None leaves them unset.
+    All weights are uniform in ±0.01 at first.
     """
 
-    def __init__(self, config: CstmConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    deviation = 0.01
+
+    def build(self, config: CstmConfig) -> None:
+        """See `Network`."""
         E, A, B = config.embedding_size, config.first_size, config.second_size
         self.embedding = unset(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
         self.W_1, self.b_1 = unset(A, config.slots * E), unset(A)
@@ -77,33 +73,21 @@ class Cstm(TranslationNetwork):
         for k in range(1, config.slots + 1):
             self.register_parameter(f"G_{k}", unset(config.target_vocabulary_size, B))
             self.register_parameter(f"b_G{k}", unset(config.target_vocabulary_size))
-        if seed is not None:
-            self.initialise(seed)
 
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
-        """See `NetworkOfPairs`; what is written has none."""
+        """See `Network`; what is written has none."""
         return {"source": self.embedding}
 
-    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
-        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
-        draw_uniformly(self, seed, deviation)
-
-    def output(self, k: int) -> tuple[Tensor, Tensor]:
+    def output_of(self, k: int) -> Output:
         """G_k and b_Gk; k from 1."""
         return self.get_parameter(f"G_{k}"), self.get_parameter(f"b_G{k}")
 
-    def hidden(self, words: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
-        """h_2 of sources; sources × B.
-
-        Args:
-            words: ids in their slots, the size of the source's vocabulary for ``<null>``; sources × S.
-            product_dtype: the type that matrix products are computed in.
-            drop: leaves units of both layers out.
-        """
+    def hidden(self, words: Tensor, drop: Drop = keep) -> Tensor:
+        """h_2 of words in their slots, ``<null>`` among them (sources × S); sources × B. `drop` is for both layers."""
         h = embedding(words, self.embedding).flatten(1)
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            h = drop(torch.tanh(times(h, W, product_dtype, self.kernel) + b))
+            h = drop(torch.tanh(self.kernel.times(h, W) + b))
         return h
 
     def word_log_probs(
@@ -111,23 +95,18 @@ class Cstm(TranslationNetwork):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
         sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
-        """Score the target words that have a slot, ``</s>`` among them; see `TranslationNetwork`.
-
-        Raises:
-            PairError: a phrase is longer than there are slots.
-        """
-        S, dtype = self.config.slots, product_dtype or self.W_1.dtype
+        """See `TranslationNetwork`; of the target words that have a slot, ``</s>`` among them."""
+        S = self.config.slots
         check_length(max(len(sources.active), len(targets.active)) - 1, S)
         words = self._slotted(sources)
-        h = self.hidden(words, dtype, drop).index_select(0, source_of)  # T × B
+        h = self.hidden(words, drop).index_select(0, source_of)  # T × B
         parts = []
         for k, rows in enumerate(targets.active[:S]):
             of_slot = targets.ids[:rows, k]
-            parts.append(learned_log_probs(h[:rows], self.output(k + 1), of_slot, dtype, self.kernel, sample))
+            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, self.kernel, sample))
         return torch.cat(parts)
 
     def _slotted(self, sources: Batch) -> Tensor:
@@ -150,12 +129,12 @@ class CstmPairs(SlottedPairs):
 
     def _prepare(self) -> None:
         how = self._product_dtype, self._dtype
-        self._outputs = [OutputLayer(*self._model.output(k + 1), *how) for k in range(self._slots)]
+        self._outputs = [OutputLayer(*self._model.output_of(k + 1), *how) for k in range(self._slots)]
 
     def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         S = self._slots
         distinct, source_of = distinct_rows(in_slots(*sources, S, self._model.config.source_vocabulary_size))
-        h = self._model.hidden(torch.from_numpy(distinct).to(self.device), self._product_dtype)
+        h = self._model.hidden(torch.from_numpy(distinct).to(self.device))
         words, order = in_slots(*targets, S, END_ID), np.argsort(source_of, kind="stable")
         ends, totals = np.minimum(targets[1] + 1, S)[order], np.zeros(len(order))
         for k in range(S):
@@ -179,13 +158,5 @@ class CstmPairs(SlottedPairs):
 
 
 CSTM = Architecture(
-    "cstm",
-    "CSTM",
-    "CSTM",
-    ("source", "target"),
-    CstmConfig,
-    Cstm,
-    pairs=CstmPairs,
-    ends="its </s> included where it has a slot",
-    format=2,
+    "cstm", "CSTM", "CSTM", CstmConfig, Cstm, pairs=CstmPairs, ends="its </s> included where it has a slot", format=2
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,20 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size, unset
-from moses_rnn.networks.native_learning import NativeKernel, times
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
-from moses_rnn.networks.recurrence import GatedStep, Recurrence
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.network import (
+    Drop,
+    NetworkStepper,
+    TranslationNetwork,
+    keep,
+    orthogonal_or_gaussian,
+    previous_embeddings,
+)
+from moses_rnn.networks.recurrence import GatedStep
+from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.trie_scoring import IdPhrases
-from moses_rnn.networks.tries import Trie, build_trie, copy_levels
+from moses_rnn.networks.tries import Trie, build_trie, last_states
 from moses_rnn.networks.vocabulary import Ids
 
-INITIAL_DEVIATION = 0.01
 SWITCHES = {
     "paper": {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
     "groundhog": {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
@@ -70,11 +75,7 @@ class EncDecConfig(Config):
 
 
 def variant_of(switches: Mapping[str, object]) -> str:
-    """The name of three switches, or of those that a network has of them: paper, groundhog, or custom.
-
-    Args:
-        switches: by name; None where one means nothing.
-    """
+    """The name of three switches, of which one that means nothing is None: paper, groundhog, or custom."""
     return next((name for name in SWITCHES if _is_named(name, switches)), "custom")
 
 
@@ -83,56 +84,26 @@ def _is_named(variant: str, switches: Mapping[str, object]) -> bool:
 
 
 class EncDec(TranslationNetwork):
-    """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
+    """Encoder and decoder; the first weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (appendix A.1)."""
 
-    Args:
-        config: sizes and switches.
-        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
-    """
+    deviation = 0.01
 
-    def __init__(self, config: EncDecConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder, self.decoder = self._parts()
-        if seed is not None:
-            self.initialise(seed)
+    def build(self, config: Any) -> None:
+        """See `Network`."""
+        self.encoder, self.decoder = Encoder(config), Decoder(config)
 
-    def _parts(self) -> tuple[Encoder, Decoder]:
-        return Encoder(self.config), Decoder(self.config)
+    draw = staticmethod(orthogonal_or_gaussian)
 
-    @torch.no_grad()
-    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
-        """Draw the weights as the paper does (appendix A.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0.
+    @property
+    def output(self) -> Output:
+        """G_l and b_G."""
+        return self.decoder.G_l, self.decoder.b_G
 
-        Args:
-            seed: equal seeds give equal weights.
-            deviation: of the matrices that are not recurrent; the paper's is 0.01.
-        """
-        random = torch.Generator().manual_seed(seed)
-        for name, tensor in self.named_parameters():
-            if tensor.dim() == 1:
-                tensor.zero_()
-            elif ".U" in name:
-                gaussian = torch.randn(tensor.shape, generator=random)
-                tensor.copy_(torch.linalg.svd(gaussian)[0])
-            else:
-                tensor.copy_(torch.randn(tensor.shape, generator=random) * deviation)
-
-    def word_log_probs(
-        self,
-        sources: Batch,
-        targets: Batch,
-        source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
-        sample: Estimate | None = None,
-        drop: Drop = keep,
-    ) -> Tensor:
-        """Score every target word by log p(y_t | y_<t, e); `drop` is for embeddings and maxout."""
-        dtype = product_dtype or self.decoder.V.dtype
-        terms = take_rows(self.decoder.terms(self.encoder(sources, dtype, drop), dtype), source_of)
-        projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)
-        output = self.decoder.G_l, self.decoder.b_G
-        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
+        """G_r s_t; `drop` is for embeddings and maxout."""
+        c = self.encoder(sources, drop)  # S × H
+        terms = take_rows(self.decoder.terms(c), source_of)  # T rows
+        return self.decoder.read_out(*self.decoder.nodes(terms, targets, drop), drop)
 
 
 class Encoder(GatedStep):
@@ -145,47 +116,28 @@ class Encoder(GatedStep):
     c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
     """
 
-    resets_after = False  # True: h~_t = tanh(W e(x_t) + r_t ⊙ (U h_{t-1}) + b)
-
     def __init__(self, config: EncDecConfig) -> None:
         super().__init__()
         self.config = config
         H, E = config.hidden_size, config.embedding_size
         self.embedding = unset(config.source_vocabulary_size, E)
         self._add_cell(H, E)
-        self.has_summary = config.summary == "tanh"
-        if self.has_summary:
+        if config.summary == "tanh":
             self.V, self.b_V = unset(H, H), unset(H)
 
-    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def forward(self, sources: Batch, drop: Drop = keep) -> Tensor:
         """The summary c of each source phrase; S × H."""
-        states = self._states(sources, product_dtype, drop)  # nodes × H
-        return self.summary(states.index_select(0, sources.last()), product_dtype)
+        states = self.states(*self.operands(sources, drop))  # nodes × H
+        return self.summary(states.index_select(0, sources.last()))
 
-    def summary(self, h_N: Tensor, product_dtype: torch.dtype) -> Tensor:
-        """c of each last state; S × H."""
-        return torch.tanh(times(h_N, self.V, product_dtype, self.kernel) + self.b_V) if self.has_summary else h_N
-
-    def gates(self, sources: Batch) -> tuple[Tensor, Tensor]:
-        """z_t and r_t at each of ``sources.packed()``; nodes × H each."""
-        dtype = self.b.dtype
-        return self._recurrence(dtype).gates(*self._operands(sources, dtype, keep))
-
-    def _states(self, sources: Batch, product_dtype: torch.dtype, drop: Drop) -> Tensor:
-        return self._recurrence(product_dtype).states(*self._operands(sources, product_dtype, drop))
-
-    def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
-        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, product_dtype, self.kernel)
-
-    def _operands(
-        self, sources: Batch, product_dtype: torch.dtype, drop: Drop
-    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-        """What the words, what c and what h_0 add; see `Recurrence.states`."""
+    def operands(self, sources: Batch, drop: Drop = keep) -> tuple[Tensor, None, None, list[int]]:
+        """What the recurrence is of: words alone."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        x = self.inputs(e, product_dtype)  # nodes × 3H
-        h_0 = x.new_zeros(sources.active[0], self.U.shape[0])  # S × H
-        nothing = x.new_zeros(1, 1).expand(sources.active[0], x.shape[1])  # S × 3H
-        return x, nothing, h_0, sources.active
+        return self.inputs(e), None, None, sources.active
+
+    def summary(self, h_N: Tensor) -> Tensor:
+        """c of each last state; S × H."""
+        return h_N if self.config.summary == "last" else torch.tanh(self.kernel.times(h_N, self.V) + self.b_V)
 
 
 class Terms(NamedTuple):
@@ -218,6 +170,7 @@ class Decoder(GatedStep):
         self.config = config
         H, E, M = config.hidden_size, config.embedding_size, config.maxout_size
         K, R = config.target_vocabulary_size, config.output_rank
+        self.resets_after = config.decoder_reset == "after"
         self.embedding = unset(K, E)
         self._add_cell(H, E)
         self.V, self.b_V = unset(H, H), unset(H)
@@ -229,79 +182,43 @@ class Decoder(GatedStep):
         """The weights of c in a step."""
         self.C, self.C_z, self.C_r = unset(H, H), unset(H, H), unset(H, H)
 
-    def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
+    def terms(self, c: Tensor) -> Terms:
         """What depends on the source alone; c is S × H."""
-        how = product_dtype, self.kernel
-        c = c if isinstance(self.kernel, NativeKernel) else c.to(product_dtype)
-        C_zc, C_rc, Cc = (times(c, C, *how).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
+        c, times = self.kernel.prepared(c), self.kernel.times
+        C_zc, C_rc, Cc = (times(c, C).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
         return Terms(
-            h_0=torch.tanh(times(c, self.V, *how) + self.b_V),
+            h_0=torch.tanh(times(c, self.V) + self.b_V),
             gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r], 1),
             Cc=Cc,
-            O_cc=times(c, self.O_c, *how) + self.b_O,
+            O_cc=times(c, self.O_c) + self.b_O,
         )
 
-    def nodes(
-        self, terms: Terms, targets: Batch, product_dtype: torch.dtype, drop: Drop = keep
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """What the read-out needs to predict each of ``targets.packed()``.
+    def inputs(self, e: Tensor) -> Tensor:
+        """What a word adds inside z', r' and h~', of whose biases that of h~' alone is not in the terms; nodes × 3H."""
+        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
+        no_b = torch.zeros_like(self.b)
+        return We + torch.cat([no_b, no_b, self.b])
 
-        Args:
-            terms: of each target's source; T rows.
-            targets: T target phrases.
-            product_dtype: the type that matrix products are computed in.
-            drop: leaves units out of embeddings.
-
-        Returns:
-            h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
-        """
+    def nodes(self, terms: Terms, targets: Batch, drop: Drop = keep) -> tuple[Tensor, Tensor, Tensor]:
+        """What predicts each of ``targets.packed()``: h'_t (nodes × H), e(y_{t-1}) (E) and O_c c + b_O (2M)."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
-        h = self._states(terms, e, targets, product_dtype)
-        if not self._steps_first:
+        h = self.states(*self.operands(terms, e, targets))
+        if self.config.first_step == "initial-state":
             h = torch.cat([terms.h_0, h])
         return h, e, terms.O_cc.index_select(0, targets.rows())
 
-    def gates(self, terms: Terms, targets: Batch) -> tuple[Tensor, Tensor]:
-        """z'_t and r'_t of every step, packed; steps × H each.
+    def operands(self, terms: Terms, e: Tensor, targets: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """What the recurrence is of: words, c and h'_0; without e(y_0) where `first_step` is "initial-state"."""
+        skipped = 0 if self.config.first_step == "zero-embedding" else 1
+        x = self.inputs(e[targets.active[0] * skipped :])
+        return x, torch.cat([terms.gates, terms.Cc], 1), terms.h_0, targets.active[skipped:]
 
-        There is a step for each of ``targets.packed()``; where `first_step` is "initial-state", none for first words.
-        """
-        dtype = self.b.dtype
-        operands = self._operands(terms, previous_embeddings(self.embedding, targets), targets, dtype)
-        return self._recurrence(dtype).gates(*operands)
-
-    def _states(self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype) -> Tensor:
-        return self._recurrence(product_dtype).states(*self._operands(terms, e, targets, product_dtype))
-
-    @property
-    def _steps_first(self) -> bool:
-        return self.config.first_step == "zero-embedding"
-
-    def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
-        reset_after = self.config.decoder_reset == "after"
-        return Recurrence(self.U_z, self.U_r, self.U, reset_after, product_dtype, self.kernel)
-
-    def _operands(
-        self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-        """What the words, what c and what h'_0 add; see `Recurrence.states`."""
-        skipped = 0 if self._steps_first else 1
-        no_b = torch.zeros_like(self.b)
-        stepped = e[targets.active[0] * skipped :]
-        We = times(stepped, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
-        return (
-            We + torch.cat([no_b, no_b, self.b]),
-            torch.cat([terms.gates, terms.Cc], 1),
-            terms.h_0,
-            targets.active[skipped:],
-        )
-
-    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, drop: Drop = keep) -> Tensor:
         """G_r s_t: what each node predicts, before the words; nodes × R."""
-        how = product_dtype, self.kernel
-        s = times(h, self.O_h, *how) + times(e, self.O_y, *how) + O_cc  # s'_t; nodes × 2M
+        times = self.kernel.times
+        s = times(h, self.O_h) + times(e, self.O_y) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
-        return times(drop(s), self.G_r, *how)
+        return times(drop(s), self.G_r)
 
 
 # -- scoring and search: the same equations over tries of phrases
@@ -314,8 +231,8 @@ class EncDecPrefixes(NamedTuple):
     """Beginnings of target phrases, with what the decoder needs to predict the word after each; a row each."""
 
     sources: Tensor  # row of each one's source among the terms
-    eh: Tensor  # e(y_{t-1}), zeros before the first word, beside h'_t, in the type of products; E + H
-    h: Tensor  # h'_t; H
+    e: Tensor  # e(y_{t-1}), zeros before the first word, in the type of products; E
+    state: Tensor  # h'_t; H. Of other cells all that they carry, beside each other
 
 
 class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
@@ -326,23 +243,22 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
     def _prepare(self) -> None:
         encoder, decoder = self._model.encoder, self._model.decoder
         self._x_e, self._x_W, self._x_U = map(self._weight, (encoder.embedding, encoder.W, encoder.U))
-        self._x_gates = self._weight(_beside([encoder.W_z, encoder.U_z], [encoder.W_r, encoder.U_r]))
+        self._x_gates = self._weight(_beside(encoder.W_z, encoder.U_z), _beside(encoder.W_r, encoder.U_r))
         self._x_gates_b = torch.cat([encoder.b_z, encoder.b_r])
         self._x_candidate = torch.cat([self._x_W, self._x_U], 1)
         # maxout takes the larger of the units (0, 1), (2, 3), …: with the even ones first, of two halves
         units = torch.arange(len(decoder.b_O), device=self.device).view(-1, 2).T.flatten()
-        self._terms_W = self._weight(torch.cat([decoder.V, decoder.C_z, decoder.C_r, decoder.C, decoder.O_c[units]]))
+        self._terms_W = self._weight(decoder.V, decoder.C_z, decoder.C_r, decoder.C, decoder.O_c[units])
         no_b = torch.zeros_like(decoder.b)
         self._terms_b = torch.cat([decoder.b_V, decoder.b_z, decoder.b_r, no_b, decoder.b_O[units]])
         self._y_e, self._W, self._U = map(self._weight, (decoder.embedding, decoder.W, decoder.U))
-        self._y_gates = self._weight(_beside([decoder.W_z, decoder.U_z], [decoder.W_r, decoder.U_r]))
-        self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
-        self._make_output(decoder.G_l, decoder.b_G)
+        self._y_gates = self._weight(_beside(decoder.W_z, decoder.U_z), _beside(decoder.W_r, decoder.U_r))
+        self._O = self._weight(_beside(decoder.O_y, decoder.O_h)[units])
 
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
         sources = build_trie(ids, lengths)
-        return self.encode(sources), sources.leaf_of
+        return self.encode_trie(sources), sources.leaf_of
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """c of each source; sources × H."""
@@ -350,104 +266,95 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         return self._summaries(sources)[sources.leaf_of]
 
     @torch.inference_mode()
-    def encode(self, sources: Trie) -> Terms:
+    def encode_trie(self, sources: Trie) -> Terms:
         """The terms of every distinct source, in the order of the trie's leaves."""
-        H = self._model.config.hidden_size
-        Wc = self._times(self._summaries(sources), self._terms_W) + self._terms_b
-        h_0, gates, Cc, O_cc = torch.split(Wc, [H, 2 * H, H, Wc.shape[1] - 4 * H], 1)
-        return Terms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
+        return self._terms(self._summaries(sources))
 
     @torch.inference_mode()
     def _summaries(self, sources: Trie) -> Tensor:
         """c of every distinct source, likewise."""
-        h = torch.zeros(sources.roots, self._model.config.hidden_size, dtype=self._dtype, device=self.device)
-        last: list[Tensor] = []
-        for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
-            h = self._encoder_step(words, h, parents)
-            last.append(h.index_select(0, leaves))
-            h = h.index_select(0, alive)
-        return self._model.encoder.summary(torch.cat(last), self._product_dtype)
-
-    def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
-        """One step of the encoder for each node, from its word and the row of the state above it."""
-        eh, h = self._gathered(self._x_e, words, states, above)
-        e = eh[:, : -h.shape[1]]
-        z, r = self._times(eh, self._x_gates).add_(self._x_gates_b).sigmoid_().chunk(2, 1)
-        if self._model.encoder.resets_after:
-            h_tilde = self._times(h, self._x_U).mul_(r).add_(self._times(e, self._x_W))
-        else:
-            h_tilde = self._times(torch.cat([e, (r * h).to(e.dtype)], 1), self._x_candidate)
-        return torch.lerp(h_tilde.add_(self._model.encoder.b).tanh_(), h, z)
-
-    def _gathered(self, embeddings: Tensor, words: Tensor, states: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """[e h] of each node, e of its word and h the state above it, in the type of products; and h."""
-        h = states.index_select(0, rows)
-        return torch.cat([embeddings.index_select(0, words), h.to(embeddings.dtype)], 1), h
+        nothing = torch.zeros(sources.roots, self._model.config.hidden_size, dtype=self._dtype, device=self.device)
+        last = last_states(sources, self.device, self._begin(nothing), self._encoder_step)
+        return self._model.encoder.summary(self._shown(last).contiguous())
 
     @torch.inference_mode()
     def start(self, terms: Terms) -> EncDecPrefixes:
         """The empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
         sources = torch.arange(len(terms.h_0), device=self.device)
         e = torch.zeros(len(sources), self._model.config.embedding_size, dtype=self._product_dtype, device=self.device)
-        eh = torch.cat([e, terms.h_0.to(self._product_dtype)], 1)
+        state = self._begin(terms.h_0)
         if self._model.config.first_step == "zero-embedding":
-            return EncDecPrefixes(sources, *self._decoder_step(eh, terms.h_0, sources, terms))
-        return EncDecPrefixes(sources, eh, terms.h_0)
+            state = self._decoder_step(e, state, sources, terms)
+        return EncDecPrefixes(sources, e, state)
 
     @torch.inference_mode()
     def step(self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor) -> EncDecPrefixes:
-        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
-        sources = prefixes.sources[rows]
-        eh, h = self._gathered(self._y_e, words, prefixes.h, rows)
-        return EncDecPrefixes(sources, *self._decoder_step(eh, h, sources, terms))
+        """See `Stepper`."""
+        sources, e = prefixes.sources[rows], self._y_e.index_select(0, words)
+        state = self._decoder_step(e, prefixes.state.index_select(0, rows), sources, terms)
+        return EncDecPrefixes(sources, e, state)
 
-    def _decoder_step(self, eh: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:
-        """One step of the decoder for each node: [e h] with the next h, and that h.
+    # -- what is another cell's own; each row is a node of a trie or of a beam
 
-        Args:
-            eh: e of the node's word beside h, in the type of products.
-            h: the state above it.
-            sources: the node's row of `terms`.
-            terms: of the sources.
-        """
+    def _begin(self, h_0: Tensor) -> Tensor:
+        """The state before the first step."""
+        return h_0
+
+    def _shown(self, state: Tensor) -> Tensor:
+        """h of a state."""
+        return state
+
+    def _terms(self, c: Tensor) -> Terms:
+        H = self._model.config.hidden_size
+        Wc = self._times(c, self._terms_W) + self._terms_b
+        h_0, gates, Cc, O_cc = torch.split(Wc, [H, 2 * H, H, Wc.shape[1] - 4 * H], 1)
+        return Terms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
+
+    def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
+        """The encoder's state after each node's word, from the row `above` of the states."""
+        e, h = self._x_e.index_select(0, words), states.index_select(0, above)
+        z, r = self._times(_beside(e, h.to(e.dtype)), self._x_gates).add_(self._x_gates_b).sigmoid_().chunk(2, 1)
+        if self._model.encoder.resets_after:
+            h_tilde = self._times(h, self._x_U).mul_(r).add_(self._times(e, self._x_W))
+        else:
+            h_tilde = self._times(_beside(e, (r * h).to(e.dtype)), self._x_candidate)
+        return torch.lerp(h_tilde.add_(self._model.encoder.b).tanh_(), h, z)
+
+    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> Tensor:
+        """The decoder's state after a word, e; `sources` are rows of the terms."""
+        eh = _beside(e, h.to(e.dtype))
         z, r = self._times(eh, self._y_gates).add_(terms.gates.index_select(0, sources)).sigmoid_().chunk(2, 1)
-        e, Cc = eh[:, : -h.shape[1]], terms.Cc.index_select(0, sources)
-        if self._model.config.decoder_reset == "after":
+        Cc = terms.Cc.index_select(0, sources)
+        if self._model.decoder.resets_after:
             h_tilde = self._times(eh[:, e.shape[1] :], self._U).add_(Cc).mul_(r)
         else:
             h_tilde = self._times(r * h, self._U).add_(Cc)
-        state = torch.lerp(h_tilde.add_(linear(e, self._W)).add_(self._model.decoder.b).tanh_(), h, z)
-        return torch.cat([e, state.to(e.dtype)], 1), state
+        return torch.lerp(h_tilde.add_(linear(e, self._W)).add_(self._model.decoder.b).tanh_(), h, z)
 
     def _read_out(self, terms: Terms, prefixes: EncDecPrefixes) -> Tensor:
         """G_r s_t of each prefix; prefixes × R."""
-        s = self._times(prefixes.eh, self._O).add_(terms.O_cc.index_select(0, prefixes.sources))  # s'_t
+        eh = _beside(prefixes.e, prefixes.state.to(prefixes.e.dtype))
+        s = self._times(eh, self._O).add_(terms.O_cc.index_select(0, prefixes.sources))  # s'_t
         return linear(torch.maximum(*s.chunk(2, 1)), self._model.decoder.G_r)
 
 
-def _beside(*rows: list[Tensor]) -> Tensor:
-    """Matrices beside each other, and such rows of matrices above each other."""
-    return torch.cat([torch.cat(row, 1) for row in rows])
+def _beside(*parts: Tensor) -> Tensor:
+    """Matrices or rows beside each other."""
+    return torch.cat(parts, 1)
 
 
 # -- scoring by the native core: whole chunks of pairs in one call, without the interpreter's lock
 
 # The same equations and the same sharing, in one thread: several threads score several chunks.
 
-CELL = ("embedding", "W", "W_z", "W_r", "U", "U_z", "U_r", "b", "b_z", "b_r")
-READ_OUT = ("V", "b_V", "C", "C_z", "C_r", "O_h", "O_c", "O_y", "b_O", "G_r", "G_l", "b_G")
+CELL = ("embedding", "W", "W_z", "W_r", "U", "U_z", "U_r", "b", "b_z", "b_r", "V", "b_V")
+READ_OUT = ("C", "C_z", "C_r", "O_h", "O_c", "O_y", "b_O", "G_r", "G_l", "b_G")
 
 
 class NativeEncDec:
-    """A network with its weights packed for products.
+    """A trained network with its weights packed for products, in a precision that the core `multiplies` in.
 
-    Args:
-        model: the trained network.
-        core: the library.
-        precision: of products, one that the core `multiplies` in; states, gates and sums are float32.
-
-    Raises:
-        MemoryError: there is no room for it.
+    States, gates and sums are float32.
     """
 
     def __init__(self, model: EncDec, core: NativeCore, precision: str = "fp32") -> None:
@@ -476,12 +383,7 @@ class NativeEncDec:
             self._functions.moses_rnn_network_free(ctypes.c_void_p(self._network))
 
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> npt.NDArray[np.float64]:
-        """See `PairNetwork`.
-
-        Raises:
-            ValueError: there are not as many targets as sources, or ids that the network does not know.
-            MemoryError: there is no room for the states of so many.
-        """
+        """See `PairNetwork`."""
         count = len(sources[1])
         if len(targets[1]) != count:
             raise ValueError(f"expected as many targets as sources, found {len(targets[1]):,} and {count:,}")
@@ -503,10 +405,8 @@ class NativeEncDec:
 
 def _weights(model: EncDec) -> Sequence[Tensor | None]:
     """All matrices in the order of native/network.h; contiguous float32 on the CPU, those that there are not None."""
-    encoder, decoder = model.encoder, model.decoder
-    tensors = [getattr(encoder, name) for name in CELL]
-    tensors += (encoder.V, encoder.b_V) if encoder.has_summary else (None, None)
-    tensors += [getattr(decoder, name) for name in (*CELL, *READ_OUT)]
+    tensors = [getattr(model.encoder, name, None) for name in CELL]
+    tensors += [getattr(model.decoder, name) for name in (*CELL, *READ_OUT)]
     return [None if tensor is None else tensor.detach().to("cpu", torch.float32).contiguous() for tensor in tensors]
 
 
@@ -521,12 +421,5 @@ def _checked(ids: Ids, lengths: Lengths, most: int) -> IdPhrases:
 
 
 ENCDEC = Architecture(
-    FIRST_NETWORK,
-    "RNN Encoder-Decoder",
-    "RNN",
-    ("source", "target"),
-    EncDecConfig,
-    EncDec,
-    stepper=EncDecStepper,
-    native=NativeEncDec,
+    FIRST_NETWORK, "RNN Encoder-Decoder", "RNN", EncDecConfig, EncDec, stepper=EncDecStepper, native=NativeEncDec
 )

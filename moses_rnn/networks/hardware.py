@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import torch
+from torch import Tensor
+from torch.nn.functional import linear
 
 from moses_rnn.errors import ArgumentError, MosesRnnError
 from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
@@ -27,11 +29,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how a network computes.
-
-    Raises:
-        ValueError: there is no such device here, or no such precision.
-    """
+    """Where and how a network computes; ValueError if there is no such device here, or no such precision."""
 
     device: str = "cpu"
     precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
@@ -69,24 +67,32 @@ def fused(function: Function) -> Function:
 
 @dataclass(frozen=True)
 class Kernel:
-    """How the element-wise work between products is done: one operation after the other, or compiled and so fused.
+    """How a network computes: in which type matrix products, and whether the work between them is compiled, so fused.
 
     ``kernel(function)(…)`` calls a function of tensors that way.
     """
 
+    product_dtype: torch.dtype | None = None  # None: that of their operands
     compiled: bool = False
 
-    def __call__(self, function: Function, eager: Function | None = None) -> Function:
-        """The function as it is to be called.
+    def __call__(self, function: Function) -> Function:
+        """The function as it is called."""
+        return fused(function) if self.compiled else function
 
-        Args:
-            function: what is computed.
-            eager: the same in fewer passes over memory, for when they are not fused.
-        """
-        return fused(function) if self.compiled else eager or function
+    def rounded(self, x: Tensor) -> Tensor:
+        """An operand in the type of products."""
+        return x.to(self.product_dtype or x.dtype)
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """An operand of several `times`, rounded once for all of them."""
+        return self.rounded(x)
+
+    def times(self, x: Tensor, W: Tensor) -> Tensor:
+        """Rows times a matrix, given back in the type of the rows."""
+        return linear(self.rounded(x), self.rounded(W)).to(x.dtype)
 
 
-EAGER, COMPILED = Kernel(), Kernel(compiled=True)
+EAGER = Kernel()
 
 
 def choose_device(wanted: str, argument: str) -> str:
@@ -106,11 +112,7 @@ def choose_device(wanted: str, argument: str) -> str:
 
 
 def require_fusing() -> None:
-    """Try it out.
-
-    Raises:
-        MosesRnnError: torch cannot compile here.
-    """
+    """Try whether torch can compile here."""
     try:
         fused(torch.sin)(torch.zeros(3))
     except Exception as error:  # whatever is missing of the tool chain has its own class
@@ -145,17 +147,9 @@ def _cpu_multiplies_bf16() -> bool:
 
 
 def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long: bool, large: int = LARGE) -> bool:
-    """Whether to let torch.compile fuse the work between products: by default, for long work with a large network.
+    """Whether torch.compile fuses the work between products: by default, in long work with a large network.
 
-    Args:
-        wanted: the user's choice, if any.
-        device: where it is done.
-        hidden_size: of the network.
-        long: whether the work is long enough to win back what compiling takes.
-        large: hidden units from which on a network is.
-
-    Raises:
-        MosesRnnError: it is wanted, and torch cannot compile here.
+    Long work wins back what compiling takes; a network is large from so many hidden units on.
     """
     if wanted is None:
         return long and hidden_size >= large and not device.startswith("cuda") and can_fuse()

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.batches import Batch, row_slices
 from moses_rnn.networks.encdec import EncDec
+from moses_rnn.networks.network import previous_embeddings, previous_words
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID, Phrase
@@ -48,8 +49,8 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
     There is at least one. None of a network that has no such vector; see `Stepper.summaries`.
     """
     blocks = []
-    for first in range(0, len(phrases), PHRASES):
-        block = phrases[first : first + PHRASES]
+    for rows in row_slices(len(phrases), PHRASES):
+        block = phrases[rows]
         ids = np.array([word for phrase in block for word in phrase], np.int64)
         vectors = stepper.summaries(ids, np.array([len(phrase) for phrase in block], np.int64))
         if vectors is None:
@@ -62,7 +63,7 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
 def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
     """z and r of the encoder at every word of source phrases, the closing ``</s>`` included (section 2.3)."""
     order, batch = _batch(model, phrases)
-    z, r = model.encoder.gates(batch)
+    z, r = model.encoder.recurrence().gates(*model.encoder.operands(batch))
     return Gates(_array(z), _array(r), order[_array(batch.rows())], _array(batch.packed()))
 
 
@@ -72,41 +73,31 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
 
     A step reads the word before the one that is predicted from it: the last word is read to predict ``</s>``, which
     itself is never read. With ``first_step`` "zero-embedding" there is one more step, before the first word.
-
-    Args:
-        model: the network.
-        sources: the source of each target.
-        targets: as many.
     """
     read, source_batch = _batch(model, sources)
     order, batch = _batch(model, targets)
-    c = model.encoder(source_batch, model.encoder.embedding.dtype)[np.argsort(read)[order]]
-    z, r = model.decoder.gates(model.decoder.terms(c, c.dtype), batch)
-    before = [np.full(len(targets), NOTHING), *(_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:]))]
-    skipped = 0 if model.config.first_step == "zero-embedding" else len(targets)
-    rows, words = _array(batch.rows())[skipped:], np.concatenate(before)[skipped:]
+    decoder, c = model.decoder, model.encoder(source_batch)[np.argsort(read)[order]]
+    e = previous_embeddings(decoder.embedding, batch)
+    z, r = decoder.recurrence().gates(*decoder.operands(decoder.terms(c), e, batch))
+    steps = slice(0 if model.config.first_step == "zero-embedding" else len(targets), None)
+    rows, words = _array(batch.rows())[steps], _array(previous_words(batch, NOTHING))[steps]
     return Gates(_array(z), _array(r), order[rows], words)
 
 
 @torch.inference_mode()
 def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
     """log p(y_t | y_<t, e) of each target word, then of ``</s>``, by any network that writes; natural; words + 1."""
-    terms, _ = stepper.read(np.array(source, np.int64), np.array([len(source)], np.int64))
+    terms, _ = stepper.encode(np.array(source, np.int64), np.array([len(source)], np.int64))
     prefixes, log_probs = stepper.start(terms), []
-    for word in target:
+    row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
+    for word in [*target, END_ID]:
         log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
-        row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
         prefixes = stepper.step(terms, prefixes, row, row + word)
-    log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, END_ID]))
     return finite(torch.tensor(log_probs, dtype=torch.float64)).tolist()
 
 
 def finite(tensor: Tensor) -> Tensor:
-    """What a network holds inside, refused if a number is none.
-
-    Raises:
-        ScoreError: one is not finite.
-    """
+    """What a network holds inside; ScoreError if a number is none."""
     if not tensor.isfinite().all():
         raise ScoreError("expected finite numbers inside the network, found nan or infinity")
     return tensor

@@ -63,13 +63,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, measure: Measure = NATS) -> Verdict:
-    """Judge a training by its evaluations.
-
-    Args:
-        history: of each evaluation "seconds" of training and the held-out cost, in order.
-        rival: what the measure's rival costs; None: not known.
-        measure: says which of the figures is the cost.
-    """
+    """Judge a training by its evaluations, in order, and by what the measure's rival costs, where that is known."""
     steps = [(h.get("seconds"), h.get(measure.key)) for h in history]
     curve = [(s, cost) for s, cost in steps if isinstance(s, int | float) and isinstance(cost, int | float)]
     best = min((cost for _, cost in curve), default=float("nan"))

@@ -14,13 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.native import INSTRUCTION_SETS, PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.hardware import Kernel
-
-PLACES = {torch.float32: PRECISIONS.index("fp32"), torch.bfloat16: PRECISIONS.index("bf16")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,24 +26,25 @@ class NativeKernel(Kernel):
 
     core: NativeCore
 
-    def run(self, function: str, product_dtype: torch.dtype, *arguments: object) -> None:
-        """Call a function of the library that works in a precision.
-
-        Raises:
-            MemoryError: there is no room for its result.
-        """
+    def run(self, function: str, *arguments: object) -> None:
+        """Call a function of the library that works in a precision."""
+        precision = PRECISIONS.index("bf16" if self.product_dtype == torch.bfloat16 else "fp32")
         call = getattr(self.core.functions, f"moses_rnn_train_{function}")
-        if call(*map(_argument, (self.core.instructions, PLACES[product_dtype], *arguments))):
+        if call(*map(_argument, (self.core.instructions, precision, *arguments))):
             raise MemoryError("cannot allocate memory for a step of training")
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """As it is: the core rounds by itself."""
+        return x
+
+    def times(self, x: Tensor, W: Tensor) -> Tensor:
+        """See `Kernel`."""
+        rows: Tensor = Linear.apply(x, W, self)  # type: ignore[no-untyped-call]
+        return rows
 
 
 def instructions_to_learn(device: str, precision: str) -> str:
-    """The instruction set that the native core learns with; "" where it does not, and torch is to.
-
-    Args:
-        device: where the network is.
-        precision: of products, "fp32" or "bf16".
-    """
+    """The instruction set that the native core learns with in a precision, fp32 or bf16; "" where torch learns."""
     core = native_core() if device == "cpu" else None
     if core is None or not hasattr(core.functions, "moses_rnn_train_product"):  # or built before there was this
         return ""
@@ -54,11 +52,7 @@ def instructions_to_learn(device: str, precision: str) -> str:
 
 
 def core_named(instructions: str) -> NativeCore:
-    """The native core, held to an instruction set by its name, so that a training is continued with the same sums.
-
-    Raises:
-        MosesRnnError: it is not there, or this machine lacks those instructions.
-    """
+    """The native core, held to an instruction set by its name, so that a training is continued with the same sums."""
     core = native_core()
     place = INSTRUCTION_SETS.index(instructions)
     if core is None or core.instructions < place:
@@ -84,31 +78,30 @@ class Linear(torch.autograd.Function):
     """Rows times a matrix: ``linear(x, W)``."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, W: Tensor, kernel: NativeKernel, dtype: torch.dtype) -> Tensor:
+    def forward(ctx: Any, x: Tensor, W: Tensor, kernel: NativeKernel) -> Tensor:
         """x is rows × inner, W columns × inner."""
         x, W = x.detach().contiguous(), W.detach().contiguous()
         ctx.save_for_backward(x, W)
-        ctx.how = kernel, dtype
-        return _product(kernel, dtype, (x, False), (W, True))
+        ctx.kernel = kernel
+        return _product(kernel, (x, False), (W, True))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Those of x and W."""
         x, W = ctx.saved_tensors
         grad = gradients[0].contiguous()
-        kernel, dtype = ctx.how
-        grad_x = _product(kernel, dtype, (grad, False), (W, False)) if ctx.needs_input_grad[0] else None
-        grad_W = _product(kernel, dtype, (grad, True), (x, False)) if ctx.needs_input_grad[1] else None
-        return grad_x, grad_W, None, None
+        grad_x = _product(ctx.kernel, (grad, False), (W, False)) if ctx.needs_input_grad[0] else None
+        grad_W = _product(ctx.kernel, (grad, True), (x, False)) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_W, None
 
 
-def _product(kernel: NativeKernel, dtype: torch.dtype, A: tuple[Tensor, bool], B: tuple[Tensor, bool]) -> Tensor:
+def _product(kernel: NativeKernel, A: tuple[Tensor, bool], B: tuple[Tensor, bool]) -> Tensor:
     """A B, of which each may be given transposed."""
     (a, a_transposed), (b, b_transposed) = A, B
     rows, inner = reversed(a.shape) if a_transposed else a.shape
     out = a.new_empty(rows, b.shape[0] if b_transposed else b.shape[1])
     operands = a, a.shape[1], int(a_transposed), b, b.shape[1], int(b_transposed)
-    kernel.run("product", dtype, *operands, out, rows, inner, out.shape[1])
+    kernel.run("product", *operands, out, rows, inner, out.shape[1])
     return out
 
 
@@ -124,18 +117,18 @@ class States(torch.autograd.Function):
         U_z: Tensor,
         U_r: Tensor,
         U: Tensor,
-        how: tuple[NativeKernel, torch.dtype, bool],
+        kernel: NativeKernel,
+        reset_after: bool,
         active: Sequence[int],
     ) -> Tensor:
-        """`how` ends with whether the reset gate acts after the product."""
+        """See `Recurrence.states`."""
         H = h_0.shape[1]
         given = [tensor.detach().contiguous() for tensor in (x, c, h_0, U_z, U_r, U)]
         kept = [x.new_empty(len(x), size) for size in (H, 2 * H, H, H)]  # states, gates, h~, inside
-        kernel, dtype, reset_after = how
         ctx.sizes = _numbers((H, len(h_0), len(active), int(reset_after))), _numbers(active)
-        kernel.run("states", dtype, *ctx.sizes, _addresses([*given, *kept]))
+        kernel.run("states", *ctx.sizes, _addresses([*given, *kept]))
         ctx.save_for_backward(*given, *kept)
-        ctx.how = how
+        ctx.kernel = kernel
         return kept[0]
 
     @staticmethod
@@ -144,32 +137,23 @@ class States(torch.autograd.Function):
         saved = ctx.saved_tensors
         x, c, h_0, *matrices = saved[:6]
         made = [torch.empty_like(x), torch.zeros_like(c), torch.zeros_like(h_0), *map(torch.empty_like, matrices)]
-        kernel, dtype, _ = ctx.how
         grad = gradients[0].contiguous()
-        kernel.run("states_back", dtype, *ctx.sizes, _addresses(saved), _addresses([grad, *made]))
-        return *made, None, None
+        ctx.kernel.run("states_back", *ctx.sizes, _addresses(saved), _addresses([grad, *made]))
+        return *made, None, None, None
 
 
 class ChosenLogProbs(torch.autograd.Function):
     """log softmax at one word of each row; see `chosen_log_probs`. Logits are not kept, but computed again."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        projected: Tensor,
-        G_l: Tensor,
-        b_G: Tensor,
-        words: Tensor,
-        kernel: NativeKernel,
-        dtype: torch.dtype,
-    ) -> Tensor:
+    def forward(ctx: Any, projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: NativeKernel) -> Tensor:
         """See `chosen_log_probs`."""
         given = [tensor.detach().contiguous() for tensor in (projected, G_l, b_G, words)]
         log_probs, log_total = (projected.new_empty(len(words)) for _ in range(2))
         ctx.sizes = *projected.shape, len(G_l)
-        kernel.run("log_probs", dtype, *ctx.sizes, *given, log_probs, log_total)
+        kernel.run("log_probs", *ctx.sizes, *given, log_probs, log_total)
         ctx.save_for_backward(*given, log_total)
-        ctx.how = kernel, dtype
+        ctx.kernel = kernel
         return log_probs
 
     @staticmethod
@@ -178,14 +162,5 @@ class ChosenLogProbs(torch.autograd.Function):
         saved = ctx.saved_tensors
         projected, G_l, b_G, *_ = saved
         made = [torch.zeros_like(projected), torch.empty_like(G_l), torch.empty_like(b_G)]
-        kernel, dtype = ctx.how
-        kernel.run("log_probs_back", dtype, *ctx.sizes, *saved, gradients[0].contiguous(), *made)
-        return *made, None, None, None
-
-
-def times(x: Tensor, matrix: Tensor, product_dtype: torch.dtype, kernel: Kernel) -> Tensor:
-    """Rows times a matrix, computed in a type of its own and given back in theirs."""
-    if not isinstance(kernel, NativeKernel):
-        return linear(x.to(product_dtype), matrix.to(product_dtype)).to(x.dtype)
-    rows: Tensor = Linear.apply(x, matrix, kernel, product_dtype)  # type: ignore[no-untyped-call]
-    return rows
+        ctx.kernel.run("log_probs_back", *ctx.sizes, *saved, gradients[0].contiguous(), *made)
+        return *made, None, None

@@ -1,4 +1,4 @@
-"""What networks have in common: dropout (Srivastava et al. 2014), and what all networks of pairs have."""
+"""What networks have in common: their weights, dropout (Srivastava et al. 2014), what learns, and what is stepped."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.softmax import Estimate, OutputLayer
-from moses_rnn.networks.steps import Columns, NodeBlock, SomePrefixes, SomeTerms, Stepper
+from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
+from moses_rnn.networks.steps import Candidates, NodeBlock, SomePrefixes, SomeTerms, Stepper
 from moses_rnn.networks.tries import build_trie
-from moses_rnn.networks.vocabulary import Ids
+from moses_rnn.networks.vocabulary import END_ID, Ids
 
 Drop = Callable[[Tensor], Tensor]
 
@@ -29,14 +29,9 @@ def keep(x: Tensor) -> Tensor:
 
 
 def drop_units(share: float, seed: int, device: torch.device) -> Drop:
-    """A function that sets a share of the units to zero and scales the others up; of any shape.
+    """A function that sets a share of the units (0 to below 1) to zero and scales the others up.
 
-    A number decides which, so that a resumed training leaves out the same units.
-
-    Args:
-        share: of the units, from 0 to below 1.
-        seed: decides which.
-        device: of the units.
+    The seed decides which, so that a resumed training leaves out the same units.
     """
     if not share:
         return keep
@@ -49,124 +44,168 @@ def drop_units(share: float, seed: int, device: torch.device) -> Drop:
     return drop
 
 
-class NetworkOfPairs(nn.Module):
-    """A network of pairs, whatever its equations; `state_dict` has the tensor names of the checkpoint format.
+class Network(nn.Module):
+    """A network, whatever its equations; `state_dict` has the tensor names of the checkpoint format.
 
-    Its `config` is a dataclass of what config.json has of it, with a `width` in hidden units and a `description`.
+    Its `config` is a dataclass of what config.json has of it, with a `width` in hidden units and a `description`. The
+    seed is that of the initial weights: equal seeds give equal weights, None leaves them unset.
     """
 
     config: Any
     kernel: Kernel = EAGER
+    deviation: float  # of the initial weights, as the paper has it
+
+    def __init__(self, config: Any, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.build(config)
+        if seed is not None:
+            self.initialise(seed)
+
+    @abstractmethod
+    def build(self, config: Any) -> None:
+        """Make the weights, unset."""
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float | None = None) -> None:
+        """Draw the weights, with the paper's deviation or another one."""
+        random = torch.Generator().manual_seed(seed)
+        for name, tensor in self.named_parameters():
+            tensor.copy_(self.draw(name, tensor, self.deviation if deviation is None else deviation, random))
+
+    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
+        """Initial weights for a tensor; here all are uniform in ±`deviation`."""
+        return deviation * (2 * torch.rand(tensor.shape, generator=random) - 1)
 
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
         """Of the sides that have them: "source", which is read, and "target"; a row for each id at least."""
-        return {
-            "source": self.get_parameter("encoder.embedding"),
-            "target": self.get_parameter("decoder.embedding"),
-        }
-
-    @abstractmethod
-    def initialise(self, seed: int, deviation: float) -> None:
-        """Draw the weights.
-
-        Args:
-            seed: equal seeds give equal weights.
-            deviation: of those that their paper gives one figure for.
-        """
+        return {side: self.get_parameter(f"{part}.embedding") for side, part in PARTS.items()}
 
     def use_kernel(self, kernel: Kernel) -> None:
-        """Choose how the work between products is done: compiled or natively, for a long training."""
+        """Choose how all parts compute."""
         for part in self.modules():
             vars(part)["kernel"] = kernel
 
 
-class TranslationNetwork(NetworkOfPairs):
-    """A network that gives p(target | source)."""
+PARTS = {"source": "encoder", "target": "decoder"}
+
+
+def orthogonal_or_gaussian(name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
+    """As gated networks begin: biases 0, recurrent matrices orthogonal, the others N(0, `deviation`²)."""
+    if tensor.dim() == 1:
+        return torch.zeros_like(tensor)
+    gaussian = torch.randn(tensor.shape, generator=random)
+    return torch.linalg.svd(gaussian)[0] if ".U" in name else gaussian * deviation
+
+
+class TranslationNetwork(Network):
+    """A network that gives p(target | source) = softmax(G r + b_G) word by word."""
+
+    @property
+    @abstractmethod
+    def output(self) -> Output:
+        """G and b_G, which give the words' logits; K × R and K."""
 
     @abstractmethod
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
+        """r, from which each of ``targets.packed()`` is predicted; nodes × R. Arguments as of `word_log_probs`."""
+
     def word_log_probs(
         self,
         sources: Batch,
         targets: Batch,
-        source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
-        sample: Estimate | None = None,
+        source_of: Tensor,  # for each target its source's row
+        sample: Estimate | None = None,  # normalises by words drawn or by a partition, to learn large shortlists
         drop: Drop = keep,
     ) -> Tensor:
-        """Score every target word, the closing ``</s>`` included, by its log p given the words before and the source.
+        """log p of every target word and its ``</s>``, given the words before and the source; ``targets.packed()``."""
+        r = self.predict(sources, targets, source_of, drop)
+        return learned_log_probs(r, self.output, targets.packed(), self.kernel, sample)
 
-        Args:
-            sources: S sources.
-            targets: T targets.
-            source_of: for each target its source's row; T.
-            product_dtype: the type that matrix products are computed in; by default that of the weights.
-            sample: normalise by words drawn or by a partition, for training with a large shortlist.
-            drop: leaves units out, for training.
 
-        Returns:
-            One value for each of ``targets.packed()``; nodes.
-        """
+def previous_words(targets: Batch, first: int = END_ID) -> Tensor:
+    """y_{t-1} of each of ``targets.packed()``, where y_0 is `first`; nodes."""
+    begins = torch.full_like(targets.ids[:, 0], first)
+    return torch.cat([begins, *(targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:]))])
 
 
 def previous_embeddings(embeddings: Tensor, targets: Batch) -> Tensor:
     """e(y_{t-1}) of each of ``targets.packed()``, where e(y_0) = 0; nodes × E."""
-    nothing = embeddings.new_zeros(targets.active[0], embeddings.shape[1])
-    previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
-    return torch.cat([nothing, embedding(torch.cat([targets.ids[:0, 0], *previous]), embeddings)])
+    first = targets.active[0]
+    nothing = embeddings.new_zeros(first, embeddings.shape[1])
+    return torch.cat([nothing, embedding(previous_words(targets)[first:], embeddings)])
+
+
+class LanguageNetwork(Network):
+    """A network of targets alone.
+
+    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted.
+    """
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `Network`; the last row is that of ``<s>``."""
+        return {"target": self.get_parameter("embedding")}
+
+    @property
+    def vocabulary_size(self) -> int:
+        """K, how many words can be predicted, ``<unk>`` and ``</s>`` among them."""
+        return len(self.get_parameter("embedding")) - 1
+
+    @property
+    @abstractmethod
+    def output(self) -> Output:
+        """See `TranslationNetwork`."""
 
 
 # -- scoring and search
 
-SomeNetwork = TypeVar("SomeNetwork", bound=nn.Module)
+SomeNetwork = TypeVar("SomeNetwork", bound=Network)
 
 
 def for_scoring(
     model: SomeNetwork, device: torch.device | str, product_dtype: torch.dtype
 ) -> tuple[SomeNetwork, torch.dtype]:
-    """A copy of a trained network that learns nothing, and the type of all its numbers: float32, or float64.
+    """A copy of a trained network that learns nothing, and the type of all its numbers but those of products.
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        product_dtype: of matrix products, which alone may be rounded further.
+    That is float32, or float64 as the products are; products alone may be rounded further.
     """
     dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
-    return copy.deepcopy(model).requires_grad_(False).to(device, dtype), dtype
+    model = copy.deepcopy(model).requires_grad_(False).to(device, dtype)
+    model.use_kernel(Kernel(product_dtype))
+    return model, dtype
 
 
 class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
     """A network that predicts words by one softmax, stepped over packed rows.
 
-    States, gates and normalisation are float32, or float64 as products are.
-
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+    Matrix products are float32, bfloat16, or float64 to measure the others' error. States, gates and normalisation are
+    float32, or float64 as products are.
     """
 
     _model: Any  # a copy, where it computes
-    _output: OutputLayer
 
     def __init__(self, model: Any, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.device = torch.device(device)
         self._product_dtype = dtype
         self._model, self._dtype = for_scoring(model, self.device, dtype)
+        G, b_G = self._model.output
+        self.vocabulary_size = len(b_G)
+        self._output = OutputLayer(G, b_G, dtype, self._dtype)
         self._prepare()
 
-    @abstractmethod
     def _prepare(self) -> None:
-        """Arrange the weights, and call `_make_output`."""
+        """Arrange the weights."""
 
     @abstractmethod
     def _read_out(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
-        """What each prefix predicts, before the words; prefixes × R."""
+        """r, from which the word after each prefix is predicted; prefixes × R."""
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, columns: Columns | None = None) -> Tensor:
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
         """See `Stepper`; as exact as the products are: bfloat16 ones show in its second decimal."""
-        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, columns)
+        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, candidates)
 
     @torch.inference_mode()
     def word_log_probs(
@@ -175,13 +214,9 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
         return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
 
-    def _make_output(self, G: Tensor, b_G: Tensor) -> None:
-        self.vocabulary_size = len(b_G)
-        self._output = OutputLayer(G, b_G, self._product_dtype, self._dtype)
-
-    def _weight(self, matrix: Tensor) -> Tensor:
-        """In the type of products."""
-        return matrix.to(self._product_dtype).contiguous()
+    def _weight(self, *matrices: Tensor) -> Tensor:
+        """Matrices above each other, in the type of products."""
+        return torch.cat(matrices).to(self._product_dtype).contiguous()
 
     def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
         """A product, given back in the type of states."""
@@ -204,7 +239,7 @@ class WordPrefixes(NamedTuple):
 class WordStepper(NetworkStepper[Unread, WordPrefixes]):
     """A language model, which writes targets whatever the source."""
 
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
         """See `Stepper`."""
         sources = build_trie(ids, lengths)
         return Unread(torch.empty(sources.leaves, 0, device=self.device)), sources.leaf_of

@@ -15,14 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import distinct_rows
-from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, draw_uniformly, unset
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, unset
 from moses_rnn.networks.learning_curves import RANKED_WRONG
-from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.network import Drop, NetworkOfPairs, keep
+from moses_rnn.networks.network import Drop, Network, keep
 from moses_rnn.networks.slots import Slots, SlottedPairs, in_slots
 from moses_rnn.networks.trie_scoring import IdPhrases, Values
-
-INITIAL_RANGE = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,51 +42,33 @@ class RankerConfig(Config):
         return f"ranker, {self.slots} slots a side, {' → '.join(map(str, sizes))}, {self.corrupt} word replaced"
 
 
-class Ranker(NetworkOfPairs):
-    """The network; `state_dict` has the tensor names of the checkpoint format.
+class Ranker(Network):
+    """The network; all weights are uniform in ±0.1 at first.
 
     u    = [e(x_1); …; e(x_S); e'(y_1); …; e'(y_S)]         those of <null> where there is no word; no </s> is read
     s    = w · tanh(W_1 u + b_1) + b_2
     loss = max(0, 1 - s(x, y) + s(x, y'))                   y': the target y with one word replaced
-
-    Args:
-        config: sizes.
-        seed: of the initial weights, all uniform in ±0.1; None leaves them unset.
     """
 
-    def __init__(self, config: RankerConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    deviation = 0.1
+
+    def build(self, config: RankerConfig) -> None:
+        """See `Network`."""
         E, A = config.embedding_size, config.hidden_size
         self.source = Side(config.source_vocabulary_size, E)
         self.target = Side(config.target_vocabulary_size, E)
         self.W_1, self.b_1 = unset(A, 2 * config.slots * E), unset(A)
         self.w, self.b_2 = unset(A), unset(1)
-        if seed is not None:
-            self.initialise(seed)
 
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
-        """See `NetworkOfPairs`."""
+        """See `Network`."""
         return {"source": self.source.embedding, "target": self.target.embedding}
 
-    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
-        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
-        draw_uniformly(self, seed, deviation)
-
-    def scores(
-        self, sources: Tensor, targets: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
-    ) -> Tensor:
-        """s of each pair; pairs.
-
-        Args:
-            sources: ids in their slots, the size of the vocabulary for ``<null>``; pairs × S.
-            targets: likewise.
-            product_dtype: the type that matrix products are computed in; by default that of the weights.
-            drop: leaves hidden units out, for learning.
-        """
+    def scores(self, sources: Tensor, targets: Tensor, drop: Drop = keep) -> Tensor:
+        """s of pairs whose words are in their slots, ``<null>`` among them (pairs × S); `drop` is for hidden units."""
         u = torch.cat([self.source(sources), self.target(targets)], 1)
-        return self.read_out(times(u, self.W_1, product_dtype or self.W_1.dtype, self.kernel), drop)
+        return self.read_out(self.kernel.times(u, self.W_1), drop)
 
     def read_out(self, projected: Tensor, drop: Drop = keep) -> Tensor:
         """s of each pair, of W_1 u; pairs × A to pairs."""
@@ -97,16 +76,11 @@ class Ranker(NetworkOfPairs):
 
 
 class Side(nn.Module):
-    """The words of a side.
+    """The words of a side."""
 
-    Args:
-        words: of its vocabulary.
-        size: E.
-    """
-
-    def __init__(self, words: int, size: int) -> None:
+    def __init__(self, K: int, E: int) -> None:
         super().__init__()
-        self.embedding = unset(words + 1, size)  # the last one is that of <null>
+        self.embedding = unset(K + 1, E)  # the last one is that of <null>
 
     def forward(self, words: Tensor) -> Tensor:
         """The embeddings of words in their slots, end to end; phrases × S to phrases × SE."""
@@ -148,7 +122,6 @@ RANKER = Architecture(
     "ranker",
     "ranker",
     "RANK",
-    ("source", "target"),
     RankerConfig,
     Ranker,
     pairs=RankerPairs,

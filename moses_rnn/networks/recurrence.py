@@ -16,23 +16,32 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.config import unset
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.native_learning import NativeKernel, States, times
+from moses_rnn.networks.native_learning import NativeKernel, States
 
 
 class GatedStep(nn.Module):
     """The weights of a gated step of H units that reads E numbers, but for those of a context."""
 
     kernel: Kernel = EAGER
+    resets_after = False  # whether r acts on U h_{t-1}, not on h_{t-1}
 
     def _add_cell(self, H: int, E: int) -> None:
         self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
         self.U, self.U_z, self.U_r = unset(H, H), unset(H, H), unset(H, H)
         self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
 
-    def inputs(self, e: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def inputs(self, e: Tensor) -> Tensor:
         """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
+        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
         return We + torch.cat([self.b_z, self.b_r, self.b])
+
+    def recurrence(self) -> Recurrence:
+        """The step by its weights."""
+        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, self.kernel)
+
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
+        """All states h_t, packed; see `Recurrence.states`."""
+        return self.recurrence().states(x, c, h_0, active)
 
 
 def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -100,69 +109,73 @@ class Recurrence(NamedTuple):
     U_r: Tensor
     U: Tensor
     reset_after: bool
-    product_dtype: torch.dtype  # of matrix products
     kernel: Kernel = EAGER
 
-    def states(self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int]) -> Tensor:
-        """All states h_t, packed; nodes × H.
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
+        """All states h_t, packed (nodes × H), of phrases of which `active` have a step, fewer and fewer.
 
-        Args:
-            x: what is added inside z, r and h~, in this order; nodes × 3H.
-            c: what is added at every step of a phrase, likewise; phrases × 3H.
-            h_0: phrases × H.
-            active: how many phrases have a step; descending.
+        `x` is added inside z, r and h~, in this order (nodes × 3H), and so is `c` at every step of a phrase (phrases ×
+        3H); h_0 is phrases × H. Without c and h_0 they are 0.
         """
-        operands = x, c, h_0, self.U_z, self.U_r, self.U
+        operands = *self._whole(x, c, h_0, active), self.U_z, self.U_r, self.U
         states: Tensor
         if isinstance(self.kernel, NativeKernel):
-            how = self.kernel, self.product_dtype, self.reset_after
-            states = States.apply(*operands, how, active)  # type: ignore[no-untyped-call]
+            states = States.apply(*operands, self.kernel, self.reset_after, active)  # type: ignore[no-untyped-call]
         else:
             states = _Function.apply(*operands, self, active)  # type: ignore[no-untyped-call]
         return states
 
     @torch.no_grad()
-    def gates(self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def gates(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> tuple[Tensor, Tensor]:
         """z and r of every step, packed; nodes × H each. Arguments as of `states`."""
-        steps = [step.gates for step in self.steps(x, c, h_0, active, *self.matrices())]
-        z, r = torch.cat([x.new_empty(0, 2 * h_0.shape[1]), *steps]).chunk(2, 1)
+        steps = [step.gates for step in self.steps(*self._whole(x, c, h_0, active), active, *self.matrices())]
+        z, r = torch.cat([x.new_empty(0, 2 * len(self.U)), *steps]).chunk(2, 1)
         return z, r
+
+    def _whole(
+        self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        rows, H = (active[0] if h_0 is None else len(h_0)), len(self.U)
+        return (
+            x,
+            x.new_zeros(1, 1).expand(rows, 3 * H) if c is None else c,
+            x.new_zeros(rows, H) if h_0 is None else h_0,
+        )
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """What h is multiplied by in one product, and U, in the type of products."""
-        U_zr, U = torch.cat([self.U_z, self.U_r]).to(self.product_dtype), self.U.to(self.product_dtype)
+        U_zr, U = (self.kernel.rounded(matrix) for matrix in (torch.cat([self.U_z, self.U_r]), self.U))
         return (torch.cat([U_zr, U]) if self.reset_after else U_zr), U
 
     def steps(
         self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int], U_all: Tensor, U: Tensor
     ) -> Iterator[Step]:
-        """Step after step. Arguments as of `states`; `U_all` and `U` are `matrices`."""
+        """Step after step; `U_all` and `U` are `matrices`."""
         h = h_0
         for x_t in torch.split(x, list(active)):
             rows = len(x_t)
             x_t, c_t, above = x_t.clone(), c[:rows].clone(), _first(h, rows)  # noqa: PLW2901, no views, see `_first`
-            Uh = linear(above.to(self.product_dtype), U_all)
+            Uh = linear(self.kernel.rounded(above), U_all)
             if self.reset_after:
                 h, gates, h_tilde, inside = self.kernel(step_after)(x_t, Uh, c_t, above)
             else:
                 gates, inside = self.kernel(gates_before)(x_t, Uh, c_t, above)
-                Urh = linear(inside.to(self.product_dtype), U)
+                Urh = linear(self.kernel.rounded(inside), U)
                 h, h_tilde = self.kernel(state_before)(x_t, Urh, c_t, gates, above)
             yield Step(h, above, gates, h_tilde, inside)
 
     def back(self, grad_h: Tensor, step: Step, U: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """From the gradient of a step's h_t back through the step, but for the product with `U_all`.
 
-        Returns:
-            The gradients of the sums inside z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H); of
-            what `U_all` gave; of h_{t-1} where it does not go through a product (rows × H).
+        Gives the gradients of the sums inside z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H);
+        of what `U_all` gave; of h_{t-1} where it does not go through a product (rows × H).
         """
         _, above, gates, h_tilde, inside = step
         if self.reset_after:
             grad_x, grad_Uh, direct = self.kernel(back_after)(grad_h, gates, h_tilde, inside, above)
             return grad_x, grad_Uh, grad_Uh, direct
         grad_tilde = self.kernel(back_tilde)(grad_h, gates, h_tilde)
-        grad_rh = grad_tilde.to(self.product_dtype) @ U
+        grad_rh = self.kernel.rounded(grad_tilde) @ U
         grad_gates, direct = self.kernel(back_before)(grad_h, grad_rh, gates, h_tilde, above)
         grad_x = torch.cat([grad_gates, grad_tilde], 1)
         return grad_x, grad_x, grad_gates, direct
@@ -204,7 +217,7 @@ class _Function(torch.autograd.Function):
             rows = len(step.above)
             grad_step = grad_h[:rows] + grad_states[last - rows : last]
             grad_x, grad_Uh, through, direct = recurrence.back(grad_step, step, U)
-            grad_h[:rows] = direct + through.to(recurrence.product_dtype) @ U_all
+            grad_h[:rows] = direct + recurrence.kernel.rounded(through) @ U_all
             grad_c[:rows] += grad_Uh
             grad_xs.append(grad_x)
             grad_Uhs.append(grad_Uh)
@@ -215,9 +228,9 @@ class _Function(torch.autograd.Function):
 
 def _grad_matrices(recurrence: Recurrence, steps: Sequence[Step], grad_Uh: Tensor) -> Iterator[Tensor]:
     """The gradients of U_z, U_r and U, from those of their products with each step's operands."""
-    H, dtype = recurrence.U.shape[0], recurrence.product_dtype
-    above, inside = (torch.cat([step[i] for step in steps]).to(dtype) for i in (1, 4))
-    grad_products = grad_Uh.to(dtype)
+    H, rounded = recurrence.U.shape[0], recurrence.kernel.rounded
+    above, inside = (rounded(torch.cat([step[i] for step in steps])) for i in (1, 4))
+    grad_products = rounded(grad_Uh)
     grad_zr = grad_products[:, : 2 * H].T @ above
     grad_U = grad_products[:, 2 * H :].T @ (above if recurrence.reset_after else inside)
     return (matrix.to(grad_Uh.dtype, copy=True) for matrix in (grad_zr[:H], grad_zr[H:], grad_U))

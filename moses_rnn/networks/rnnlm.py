@@ -11,26 +11,34 @@ sentence's state to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import embedding, linear, pad
 
-from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.batches import Batch, Lengths, row_slices
 from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
-from moses_rnn.networks.hardware import EAGER
-from moses_rnn.networks.network import Drop, Unread, WordPrefixes, WordStepper, for_scoring, keep
-from moses_rnn.networks.softmax import chosen_log_probs
+from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.network import (
+    Drop,
+    LanguageNetwork,
+    Unread,
+    WordPrefixes,
+    WordStepper,
+    for_scoring,
+    keep,
+    previous_words,
+)
+from moses_rnn.networks.softmax import Output, chosen_log_probs
 from moses_rnn.networks.tries import take_phrases
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 FIRST_STATE = 0.1  # of every unit
-INITIAL_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -48,60 +56,36 @@ class RnnlmConfig(Config):
         return f"RNNLM, H {self.hidden_size}"
 
 
-class Rnnlm(nn.Module):
-    """The network; `state_dict` has the tensor names of the checkpoint format.
+class Rnnlm(LanguageNetwork):
+    """The network; all weights are N(0, 0.1²) at first."""
 
-    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted.
+    deviation = 0.1
 
-    Args:
-        config: sizes.
-        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
-    """
-
-    def __init__(self, config: RnnlmConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, config: RnnlmConfig) -> None:
+        """See `Network`."""
         K, H = config.target_vocabulary_size, config.hidden_size
         self.embedding = unset(K + 1, H)  # the last one is that of <s>
         self.U, self.G = unset(H, H), unset(K, H)
-        if seed is not None:
-            self.initialise(seed)
 
-    @torch.no_grad()
-    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
-        """Draw all weights from N(0, `deviation`²)."""
-        random = torch.Generator().manual_seed(seed)
-        for tensor in self.parameters():
-            tensor.copy_(deviation * torch.randn(tensor.shape, generator=random))
+    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
+        """See `Network`."""
+        return deviation * torch.randn(tensor.shape, generator=random)
 
     @property
-    def embeddings(self) -> Mapping[str, nn.Parameter]:
-        """See `NetworkOfPairs`; the last row is that of ``<s>``."""
-        return {"target": self.embedding}
-
-    @property
-    def vocabulary_size(self) -> int:
-        """K, how many words can be predicted, ``<unk>`` and ``</s>`` among them."""
-        return len(self.G)
+    def output(self) -> Output:
+        """G, and biases of 0."""
+        return self.G, self.G.new_zeros(len(self.G))
 
     def word_log_probs(
-        self, sentences: Batch, product_dtype: torch.dtype | None = None, drop: Drop = keep, reach: int = 0
+        self,
+        sentences: Batch,
+        drop: Drop = keep,  # of e(w) and of the states, but not on their way to the next state
+        reach: int = 0,  # how many steps back the error of a word is followed: 1 is the paper, 0 the whole sentence
     ) -> Tensor:
-        """log p of every word, the closing ``</s>`` included; one for each of ``sentences.packed()``.
-
-        Args:
-            sentences: at least one.
-            product_dtype: the type that matrix products are computed in; by default that of the weights.
-            drop: leaves units of e(w) and of the states out, for training, but not on their way to the next state.
-            reach: how many steps back the error of a word is followed: 1 is the paper, 0 the whole sentence.
-        """
-        dtype = product_dtype or self.U.dtype
-        begins = torch.full_like(sentences.ids[:, 0], self.vocabulary_size)
-        before = torch.cat([begins, *(sentences.ids[:rows, t] for t, rows in enumerate(sentences.active[1:]))])
-        e = drop(embedding(before, self.embedding))  # nodes × H
-        how = sentences.active, dtype, reach
-        s: Tensor = _States.apply(e, self.U, *how)  # type: ignore[no-untyped-call]
-        return chosen_log_probs(drop(s), self.G, s.new_zeros(self.vocabulary_size), sentences.packed(), dtype, EAGER)
+        """log p of every word, the closing ``</s>`` included; one for each of ``sentences.packed()``."""
+        e = drop(embedding(previous_words(sentences, self.vocabulary_size), self.embedding))  # nodes × H
+        s: Tensor = _States.apply(e, self.U, sentences.active, self.kernel, reach)  # type: ignore[no-untyped-call]
+        return chosen_log_probs(drop(s), *self.output, sentences.packed(), self.kernel)
 
 
 class _States(torch.autograd.Function):
@@ -111,15 +95,13 @@ class _States(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, e: Tensor, U: Tensor, active: Sequence[int], product_dtype: torch.dtype, reach: int
-    ) -> Tensor:
-        matrix = U.to(product_dtype)
+    def forward(ctx: Any, e: Tensor, U: Tensor, active: Sequence[int], kernel: Kernel, reach: int) -> Tensor:
+        matrix = kernel.rounded(U)
         s = torch.full_like(e[: active[0]], FIRST_STATE)
         states, above = [], []
         for e_t in torch.split(e, list(active)):
             above.append(s[: len(e_t)])
-            s = torch.sigmoid(e_t + linear(above[-1].to(product_dtype), matrix).to(e.dtype))
+            s = torch.sigmoid(e_t + linear(kernel.rounded(above[-1]), matrix).to(e.dtype))
             states.append(s)
         every = torch.cat(states)
         ctx.save_for_backward(every, torch.cat(above), matrix)
@@ -137,12 +119,7 @@ class _States(torch.autograd.Function):
 def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[int], reach: int) -> Tensor:
     """From the gradients of packed states, each by its own word's error, to those of the sums inside σ; nodes × H.
 
-    Args:
-        grad_states: nodes × H.
-        states: nodes × H.
-        U: H × H, in the type of products.
-        active: how many sentences have a step; descending.
-        reach: how many steps back an error is followed; 0: to the sentence's first.
+    U is in the type of products; an error is followed `reach` steps back, 0: to the sentence's first.
     """
     kept = max(reach - 1, 0) if reach else 1  # errors by their age; without a limit, all of them together
     carried = grad_states.new_zeros(kept, active[0], grad_states.shape[1])
@@ -175,16 +152,11 @@ Places = npt.NDArray[np.int64]
 
 
 class SentenceScores:
-    """Scores sentences of ids, by the weights that the model has at the time.
-
-    Args:
-        model: a network, of which a copy is made.
-        device: where to compute.
-        dtype: of matrix products.
-    """
+    """Scores sentences of ids, by the weights that its copy of a network has at the time."""
 
     def __init__(self, model: Rnnlm, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.model, _ = for_scoring(model, device, dtype)
+        self.model.use_kernel(EAGER)  # what learns while it reads rounds nothing
         self._precision = dtype
         self._device = self.model.G.device
 
@@ -203,7 +175,7 @@ class SentenceScores:
         """What states become that read a word each; n × H."""
         e, U = self.model.embedding[words], self._operand(self.model.U)
         following = torch.empty_like(states)
-        for rows in _blocks(len(states)):
+        for rows in row_slices(len(states), ROWS):
             e_t, s = _filled(e[rows]), _filled(states[rows])
             s = torch.sigmoid(e_t + linear(self._operand(s), U).to(s.dtype))
             following[rows] = s[: len(following[rows])]
@@ -213,7 +185,7 @@ class SentenceScores:
     def next_log_probs(self, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """log p of every word after some states, ROWS of them at once; the rows, and rows × K."""
         G = self._operand(self.model.G)
-        for rows in _blocks(len(states)):
+        for rows in row_slices(len(states), ROWS):
             logits = linear(self._operand(_filled(states[rows])), G).to(states.dtype)
             yield rows, torch.log_softmax(logits, 1)[: rows.stop - rows.start]
 
@@ -251,11 +223,6 @@ class SentenceScores:
         return values
 
 
-def _blocks(count: int) -> Iterator[slice]:
-    for first in range(0, count, ROWS):
-        yield slice(first, min(first + ROWS, count))
-
-
 def _filled(rows: Tensor) -> Tensor:
     """ROWS rows, of which the last may be zeros."""
     if len(rows) == ROWS:
@@ -275,7 +242,6 @@ class RnnlmStepper(WordStepper):
 
     def _prepare(self) -> None:
         self._U = self._weight(self._model.U)
-        self._make_output(self._model.G, self._model.G.new_zeros(len(self._model.G)))
 
     def _begin(self) -> Tensor:
         s_0 = self._model.U.new_full((1, len(self._model.U)), FIRST_STATE)
@@ -292,9 +258,9 @@ RNNLM = Architecture(
     "rnnlm",
     "RNNLM",
     "RNNLM",
-    ("target",),
     RnnlmConfig,
     Rnnlm,
+    sides=("target",),
     stepper=RnnlmStepper,
     words=SentenceScores,
     format=2,

@@ -15,15 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding, linear, pad
 
-from moses_rnn.networks.batches import Batch, Lengths, take_rows
+from moses_rnn.networks.batches import Batch, Lengths, row_slices, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
-from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.native_learning import times
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_embeddings
-from moses_rnn.networks.recurrence import GatedStep, Recurrence
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.network import (
+    Drop,
+    NetworkStepper,
+    TranslationNetwork,
+    keep,
+    orthogonal_or_gaussian,
+    previous_embeddings,
+)
+from moses_rnn.networks.recurrence import GatedStep
+from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
@@ -33,9 +38,9 @@ from moses_rnn.networks.vocabulary import Ids
 class Gru(GatedStep):
     """A gated recurrent layer, as of an RNN Encoder-Decoder."""
 
-    def __init__(self, hidden_size: int, embedding_size: int) -> None:
+    def __init__(self, H: int, E: int) -> None:
         super().__init__()
-        self._add_cell(hidden_size, embedding_size)
+        self._add_cell(H, E)
 
 
 class Annotator(nn.Module):
@@ -44,31 +49,23 @@ class Annotator(nn.Module):
     →h_j = GRU→(e(x_j), →h_{j-1})      →h_0 = 0          z_j, r_j, h~_j as of an RNN Encoder-Decoder's encoder
     ←h_j = GRU←(e(x_j), ←h_{j+1})      ←h_{N+1} = 0
     h_j  = [→h_j ; ←h_j]
-
-    Args:
-        words: of the source, with ``<unk>`` and ``</s>``.
-        embedding_size: E.
-        hidden_size: H.
     """
 
-    kernel: Kernel = EAGER
-
-    def __init__(self, words: int, embedding_size: int, hidden_size: int) -> None:
+    def __init__(self, K: int, E: int, H: int) -> None:
         super().__init__()
-        self.embedding = unset(words, embedding_size)
-        sizes = hidden_size, embedding_size
+        self.embedding = unset(K, E)
         # "forward" is the name in checkpoints, and a method of every module: there is no attribute of that name.
-        self._modules |= {"forward": Gru(*sizes), "backward": Gru(*sizes)}
+        self._modules |= {"forward": Gru(H, E), "backward": Gru(H, E)}
 
-    def annotations(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def annotations(self, sources: Batch, drop: Drop = keep) -> Tensor:
         """h_j of every word of each source; S × longest N × 2H, where a source is shorter its last words' again."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        mirrored = sources.mirrored()
-        forward, backward = self.layers()
-        to_right = self._states(forward, e, sources, product_dtype)
-        to_left = self._states(backward, e[mirrored], sources, product_dtype)
+        mirrored, places = sources.mirrored(), sources.places()
+        to_right, to_left = (  # each packed in the order in which it reads; nodes × H
+            layer.states(layer.inputs(read), None, None, sources.active)
+            for layer, read in zip(self.layers(), (e, e[mirrored]), strict=True)
+        )
         h = torch.cat([to_right, to_left[mirrored]], 1)  # nodes × 2H
-        places = sources.places()
         annotations: Tensor = h.index_select(0, places.flatten()).view(*places.shape, h.shape[1])
         return annotations
 
@@ -78,13 +75,6 @@ class Annotator(nn.Module):
         assert isinstance(forward, Gru)
         assert isinstance(backward, Gru)
         return forward, backward
-
-    def _states(self, layer: Gru, e: Tensor, sources: Batch, product_dtype: torch.dtype) -> Tensor:
-        """All states of a direction, packed in the order in which it reads; nodes × H."""
-        x = layer.inputs(e, product_dtype)
-        rows, H = sources.active[0], layer.U.shape[0]
-        recurrence = Recurrence(layer.U_z, layer.U_r, layer.U, False, product_dtype, self.kernel)
-        return recurrence.states(x, x.new_zeros(1, 1).expand(rows, 3 * H), x.new_zeros(rows, H), sources.active)
 
 
 # -- soft alignment: where in the source the next target word comes from (section 3.1)
@@ -96,17 +86,11 @@ class Alignment(nn.Module):
     e_ij = v · tanh(W_a s_{i-1} + U_a h_j)                  j = 1 … N
     α_ij = exp(e_ij) / Σ_k exp(e_ik)                        over this source's positions only
     c_i  = Σ_j α_ij h_j
-
-    Args:
-        hidden_size: H; annotations are twice as wide.
-        alignment_size: A.
     """
 
-    def __init__(self, hidden_size: int, alignment_size: int) -> None:
+    def __init__(self, H: int, A: int) -> None:
         super().__init__()
-        self.W_a = unset(alignment_size, hidden_size)
-        self.U_a = unset(alignment_size, 2 * hidden_size)
-        self.v = unset(alignment_size)
+        self.W_a, self.U_a, self.v = unset(A, H), unset(A, 2 * H), unset(A)
 
 
 class Annotations(NamedTuple):
@@ -124,27 +108,15 @@ class Annotations(NamedTuple):
         return self if rows == len(self.h) else Annotations(*(tensor[:rows] for tensor in self))
 
 
-def weigh(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
-    """α of every position; rows × N, zeros where a source has no word.
-
-    Args:
-        Ws: W_a s_{i-1}; rows × A.
-        v: A.
-        annotations: as many rows.
-    """
-    e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # rows × N
-    return torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
-
-
-def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> Tensor:
-    """The context c_i; rows × 2H. Arguments as of `weigh`."""
-    alpha = weigh(Ws, v, annotations)
-    return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1)
+def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> tuple[Tensor, Tensor]:
+    """c_i and α of W_a s_{i-1} and as many annotations; rows × 2H and rows × N, 0 where there is no word."""
+    e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # e_ij; rows × N
+    alpha = torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
+    return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1), alpha
 
 
 # -- the network
 
-INITIAL_DEVIATION = 0.01
 ALIGNMENT_SHARE = 0.1  # of the other matrices' deviation that W_a and U_a have
 
 
@@ -170,69 +142,42 @@ class RnnSearchConfig(Config):
 
 
 class RnnSearch(TranslationNetwork):
-    """Encoder, alignment and decoder; `state_dict` has the tensor names of the checkpoint format.
+    """Encoder, alignment and decoder; the first weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (B.1).
 
-    Args:
-        config: sizes and switches.
-        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    W_a and U_a are N(0, 0.001²), and v is 0 too: every alignment is uniform at first, and the gradient reaches v before
+    W_a and U_a.
     """
 
-    def __init__(self, config: RnnSearchConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    deviation = 0.01
+
+    def build(self, config: RnnSearchConfig) -> None:
+        """See `Network`."""
         self.encoder = Annotator(config.source_vocabulary_size, config.embedding_size, config.hidden_size)
         self.align = Alignment(config.hidden_size, config.alignment_size)
         self.decoder = Decoder(config)
-        if seed is not None:
-            self.initialise(seed)
 
-    @torch.no_grad()
-    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
-        """Draw the weights as the paper does (appendix B.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0.
+    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
+        """See `Network`."""
+        if name in {"align.W_a", "align.U_a"}:
+            return torch.randn(tensor.shape, generator=random) * deviation * ALIGNMENT_SHARE
+        return orthogonal_or_gaussian(name, tensor, deviation, random)
 
-        W_a and U_a are N(0, 0.001²), and v is 0 too: every alignment is uniform at first, and the gradient reaches v
-        before W_a and U_a.
+    @property
+    def output(self) -> Output:
+        """G_l, or G, and b_G."""
+        return self.decoder.G_l if self.config.output_rank else self.decoder.G, self.decoder.b_G
 
-        Args:
-            seed: equal seeds give equal weights.
-            deviation: of the matrices that are not recurrent, and ten times that of W_a and U_a.
-        """
-        random = torch.Generator().manual_seed(seed)
-        for name, tensor in self.named_parameters():
-            if tensor.dim() == 1:
-                tensor.zero_()
-                continue
-            gaussian = torch.randn(tensor.shape, generator=random)
-            if name.startswith("align."):
-                tensor.copy_(gaussian * deviation * ALIGNMENT_SHARE)
-            elif ".U" in name:
-                tensor.copy_(torch.linalg.svd(gaussian)[0])
-            else:
-                tensor.copy_(gaussian * deviation)
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
+        """t_i, or G_r t_i; `drop` is for embeddings and maxout."""
+        terms = take_rows(self.read(sources, drop), source_of)
+        return self.decoder.read_out(self.decoder.nodes(terms, targets, self.align, drop), drop)
 
-    def word_log_probs(
-        self,
-        sources: Batch,
-        targets: Batch,
-        source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
-        sample: Estimate | None = None,
-        drop: Drop = keep,
-    ) -> Tensor:
-        """Score every target word by log p(y_i | y_<i, x); `drop` is for embeddings and maxout."""
-        dtype = product_dtype or self.decoder.U.dtype
-        terms = take_rows(self.read(sources, dtype, drop), source_of)
-        nodes = self.decoder.nodes(terms, targets, self.align, dtype, drop)
-        projected = self.decoder.read_out(nodes, dtype, drop)
-        output = self.decoder.output, self.decoder.b_G
-        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
-
-    def read(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> SearchTerms:
+    def read(self, sources: Batch, drop: Drop = keep) -> SearchTerms:
         """What depends on the sources alone."""
-        h = self.encoder.annotations(sources, product_dtype, drop)  # S × N × 2H
-        Uh = times(h.flatten(0, 1), self.align.U_a, product_dtype, self.kernel).view(*h.shape[:2], -1)
+        h = self.encoder.annotations(sources, drop)  # S × N × 2H
+        Uh = self.kernel.times(h.flatten(0, 1), self.align.U_a).view(*h.shape[:2], -1)
         present = torch.arange(h.shape[1])[None, :] < sources.lengths()[:, None]
-        s_0 = self.decoder.first_state(h[:, 0, self.config.hidden_size :], product_dtype)
+        s_0 = self.decoder.first_state(h[:, 0, self.config.hidden_size :])
         return SearchTerms(Annotations(h, Uh, present.to(h.device)), s_0)
 
 
@@ -275,12 +220,7 @@ class Decoder(Gru):
         self.embedding = unset(K, E)
         self.C, self.C_z, self.C_r = unset(H, 2 * H), unset(H, 2 * H), unset(H, 2 * H)
         self.V, self.b_V = unset(H, H), unset(H)
-        self.O_h, self.O_y, self.O_c, self.b_O = (
-            unset(2 * M, H),
-            unset(2 * M, E),
-            unset(2 * M, 2 * H),
-            unset(2 * M),
-        )
+        self.O_h, self.O_y, self.O_c, self.b_O = unset(2 * M, H), unset(2 * M, E), unset(2 * M, 2 * H), unset(2 * M)
         if R:
             self.G_r, self.G_l = unset(R, M), unset(K, R)
         else:
@@ -288,84 +228,58 @@ class Decoder(Gru):
         self.b_G = unset(K)
         self.updates_first = config.phases == "paper"
 
-    @property
-    def output(self) -> Tensor:
-        """G_l, or G: what gives the words' logits; K × R or K × M."""
-        return self.G_l if hasattr(self, "G_l") else self.G
-
-    def first_state(self, h_1: Tensor, product_dtype: torch.dtype) -> Tensor:
+    def first_state(self, h_1: Tensor) -> Tensor:
         """s_0 from ←h_1; rows × H."""
-        return torch.tanh(times(h_1, self.V, product_dtype, self.kernel) + self.b_V)
+        return torch.tanh(self.kernel.times(h_1, self.V) + self.b_V)
 
-    def nodes(
-        self, terms: SearchTerms, targets: Batch, align: Alignment, product_dtype: torch.dtype, drop: Drop = keep
-    ) -> SearchNodes:
-        """What the read-out needs to predict each of ``targets.packed()``.
-
-        Args:
-            terms: of each target's source; T rows.
-            targets: T targets.
-            align: the weights of the alignment.
-            product_dtype: the type that matrix products are computed in.
-            drop: leaves units out of embeddings.
-        """
+    def nodes(self, terms: SearchTerms, targets: Batch, align: Alignment, drop: Drop = keep) -> SearchNodes:
+        """What the read-out needs to predict each of ``targets.packed()``; `terms` are of each target's source."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
-        inputs = torch.split(self.inputs(e, product_dtype), targets.active)
-        steps = list(self._steps(terms, inputs, align, product_dtype))
-        s, c = (torch.cat(tensors) for tensors in zip(*steps, strict=True))
+        inputs = torch.split(self.inputs(e), targets.active)
+        s, c = (torch.cat(tensors) for tensors in zip(*self._steps(terms, inputs, align), strict=True))
         return SearchNodes(s, e, c)
 
     def _steps(
-        self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment, product_dtype: torch.dtype
+        self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """The state and the context that predict y_1, y_2, …; rows × H and rows × 2H.
 
         `inputs` are those of e'(y_0), e'(y_1), …, of the targets that have a word to predict after it.
         """
-        W_s = torch.cat([align.W_a, self.U_z, self.U_r]).to(product_dtype)  # that s_{i-1} is multiplied by
-        weights = W_s, torch.cat([self.C_z, self.C_r, self.C]).to(product_dtype), self.U.to(product_dtype)
+        rounded = self.kernel.rounded
+        W_s = rounded(torch.cat([align.W_a, self.U_z, self.U_r]))  # that s_{i-1} is multiplied by
+        C, U = rounded(torch.cat([self.C_z, self.C_r, self.C])), rounded(self.U)
         s = terms.s_0
         for i, x in enumerate(inputs):
             s = s[: len(x)]
-            W_as, U_s = torch.split(_product(s, weights[0]), [len(align.v), 2 * s.shape[1]], 1)
-            c = look(W_as, align.v, terms.annotations.first(len(x)))
+            W_as, U_s = torch.split(product(s, W_s), [len(align.v), 2 * s.shape[1]], 1)
+            c, _ = look(W_as, align.v, terms.annotations.first(len(x)))
             if self.updates_first:
-                s = self._update(x, s, U_s, c, weights)
+                s = update(x, U_s, s, c, C, U)
                 yield s, c
             else:
                 yield s, c
                 if i + 1 < len(inputs):
                     rows = len(inputs[i + 1])
-                    s = self._update(inputs[i + 1], s[:rows], U_s[:rows], c[:rows], weights)
+                    s = update(inputs[i + 1], U_s[:rows], s[:rows], c[:rows], C, U)
 
-    def _update(self, x: Tensor, s: Tensor, U_s: Tensor, c: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """GRU'(e, s, c), of which `x` is what e and the biases add, and `U_s` what U_z and U_r give of s; rows × H."""
-        Cc = _product(c, weights[1])
-        z, rs = gates(x, U_s, Cc, s)
-        return updated(x, _product(rs, weights[2]), Cc, z, s)
-
-    def read_out(self, nodes: SearchNodes, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+    def read_out(self, nodes: SearchNodes, drop: Drop = keep) -> Tensor:
         """t_i, or G_r t_i: what each node predicts, before the words; nodes × M or nodes × R."""
-        how = product_dtype, self.kernel
-        t = times(nodes.s, self.O_h, *how) + times(nodes.e, self.O_y, *how) + times(nodes.c, self.O_c, *how) + self.b_O
+        times = self.kernel.times
+        t = times(nodes.s, self.O_h) + times(nodes.e, self.O_y) + times(nodes.c, self.O_c) + self.b_O  # nodes × 2M
         t = drop(torch.maximum(*t.view(len(t), -1, 2).unbind(2)))  # nodes × M
-        return times(t, self.G_r, *how) if hasattr(self, "G_r") else t
+        return times(t, self.G_r) if hasattr(self, "G_r") else t
 
 
-def gates(x: Tensor, U_s: Tensor, Cc: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    """z and r ⊙ s of each row; rows × H each."""
-    H = s.shape[1]
+def update(x: Tensor, U_s: Tensor, s: Tensor, c: Tensor, C: Tensor, U: Tensor) -> Tensor:
+    """GRU'(e, s, c); rows × H. `x` is what e and the biases add, `U_s` what U_z and U_r give, C is C_z, C_r and C."""
+    H, Cc = s.shape[1], product(c, C)
     z, r = torch.sigmoid(x[:, : 2 * H] + U_s + Cc[:, : 2 * H]).chunk(2, 1)
-    return z, r * s
+    s_tilde = torch.tanh(x[:, 2 * H :] + product(r * s, U) + Cc[:, 2 * H :])
+    return torch.lerp(s_tilde, s, z)
 
 
-def updated(x: Tensor, U_rs: Tensor, Cc: Tensor, z: Tensor, s: Tensor) -> Tensor:
-    """z ⊙ s + (1 - z) ⊙ s~; rows × H."""
-    H = s.shape[1]
-    return torch.lerp(torch.tanh(x[:, 2 * H :] + U_rs + Cc[:, 2 * H :]), s, z)
-
-
-def _product(x: Tensor, matrix: Tensor) -> Tensor:
+def product(x: Tensor, matrix: Tensor) -> Tensor:
     """A product with a matrix that has the type of products already, given back in the type of x."""
     return linear(x.to(matrix.dtype), matrix).to(x.dtype)
 
@@ -392,16 +306,15 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     def _prepare(self) -> None:
         decoder, align = self._model.decoder, self._model.align
-        self._W_e = self._weight(torch.cat([decoder.W_z, decoder.W_r, decoder.W]))
+        self._W_e = self._weight(decoder.W_z, decoder.W_r, decoder.W)
         self._b = torch.cat([decoder.b_z, decoder.b_r, decoder.b])
-        self._W_a, self._U_gates = self._weight(align.W_a), self._weight(torch.cat([decoder.U_z, decoder.U_r]))
-        self._C = self._weight(torch.cat([decoder.C_z, decoder.C_r, decoder.C]))
+        self._W_a, self._U_gates = self._weight(align.W_a), self._weight(decoder.U_z, decoder.U_r)
+        self._C = self._weight(decoder.C_z, decoder.C_r, decoder.C)
         self._U = self._weight(decoder.U)
         self._updates_first = decoder.updates_first
-        self._make_output(decoder.output, decoder.b_G)
 
     @torch.inference_mode()
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
         """See `Stepper`; equal sources are read once, and all are padded to the longest."""
         leaf_of = build_trie(ids, lengths).leaf_of
         first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source, by its leaf
@@ -409,7 +322,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         sources = Batch.from_flat(*take_phrases(ids, lengths, first[order]), self.device)
         row_of = np.empty_like(order)
         row_of[order] = np.arange(len(order))
-        return self._model.read(sources, self._product_dtype), row_of[leaf_of]
+        return self._model.read(sources), row_of[leaf_of]
 
     @torch.inference_mode()
     def start(self, terms: SearchTerms) -> SearchPrefixes:
@@ -422,7 +335,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     @torch.inference_mode()
     def step(self, terms: SearchTerms, prefixes: SearchPrefixes, rows: Tensor, words: Tensor) -> SearchPrefixes:
-        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        """See `Stepper`."""
         sources, s = prefixes.sources.index_select(0, rows), prefixes.s.index_select(0, rows)
         e = self._model.decoder.embedding.index_select(0, words)
         if self._updates_first:
@@ -437,7 +350,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """s_0 of each source: tanh(V ←h_1 + b_V), all that the decoder knows before it looks; sources × H."""
-        terms, row_of = self.read(ids, lengths)
+        terms, row_of = self.encode(ids, lengths)
         return terms.s_0[row_of]
 
     def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
@@ -446,8 +359,8 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         The only work that grows with the padding is done here, in pieces that do not, each as wide as its longest
         source where that is known without waiting for the device.
         """
-        Ws = self._times(s, self._W_a)
-        pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in self._pieces(terms, len(s))]
+        Ws, at_once = self._times(s, self._W_a), max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
+        pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in row_slices(len(s), at_once)]
         if not pieces:
             return s.new_zeros(0, terms.annotations.h.shape[2]), s.new_zeros(0, terms.annotations.h.shape[1])
         c, alpha = (torch.cat(tensors) for tensors in zip(*pieces, strict=True))
@@ -456,39 +369,20 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
     def _look_at(self, annotations: Annotations, sources: Tensor, Ws: Tensor) -> tuple[Tensor, Tensor]:
         present, N = annotations.present.index_select(0, sources), annotations.h.shape[1]
         width = int(present.sum(1).max()) if self.device.type == "cpu" else N
-        these = Annotations(
-            annotations.h[:, :width].index_select(0, sources),
-            annotations.Uh[:, :width].index_select(0, sources),
-            present[:, :width],
-        )
-        alpha = weigh(Ws, self._model.align.v, these)
-        c = torch.bmm(alpha[:, None, :], these.h).squeeze(1)
-        return c, torch.nn.functional.pad(alpha, (0, N - width))
-
-    def _pieces(self, terms: SearchTerms, rows: int) -> Iterator[slice]:
-        at_once = max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
-        for first in range(0, rows, at_once):
-            yield slice(first, min(first + at_once, rows))
+        h, Uh = (tensor[:, :width].index_select(0, sources) for tensor in (annotations.h, annotations.Uh))
+        c, alpha = look(Ws, self._model.align.v, Annotations(h, Uh, present[:, :width]))
+        return c, pad(alpha, (0, N - width))
 
     def _update(self, e: Tensor, s: Tensor, c: Tensor) -> Tensor:
         """GRU'(e, s, c); rows × H."""
         x = self._times(e, self._W_e) + self._b
-        Cc = self._times(c, self._C)
-        z, rs = gates(x, self._times(s, self._U_gates), Cc, s)
-        return updated(x, self._times(rs, self._U), Cc, z, s)
+        return update(x, self._times(s, self._U_gates), s, c, self._C, self._U)
 
     def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
         """t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
-        return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c), self._product_dtype)
+        return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c))
 
 
 RNNSEARCH = Architecture(
-    "rnnsearch",
-    "RNNsearch",
-    "SEARCH",
-    ("source", "target"),
-    RnnSearchConfig,
-    RnnSearch,
-    stepper=RnnSearchStepper,
-    format=2,
+    "rnnsearch", "RNNsearch", "SEARCH", RnnSearchConfig, RnnSearch, stepper=RnnSearchStepper, format=2
 )

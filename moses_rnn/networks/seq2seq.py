@@ -16,17 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
-from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, draw_uniformly, unset
-from moses_rnn.networks.lstm import LstmStack, State, lstm_step
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep
-from moses_rnn.networks.softmax import Estimate, learned_log_probs
-from moses_rnn.networks.tries import build_trie, copy_levels
+from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, unset
+from moses_rnn.networks.layers import LstmStack, State, SteppedLayer
+from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words
+from moses_rnn.networks.softmax import Output
+from moses_rnn.networks.tries import build_trie, last_states
 from moses_rnn.networks.vocabulary import END_ID, Ids
-
-INITIAL_RANGE = 0.08
 
 
 @dataclass(frozen=True)
@@ -50,40 +47,24 @@ class Seq2SeqConfig(Config):
 
 
 class Seq2Seq(TranslationNetwork):
-    """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
+    """Encoder and decoder; all weights are uniform in ±0.08 at first (section 3.4)."""
 
-    Args:
-        config: sizes and switches.
-        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
-    """
+    deviation = 0.08
 
-    def __init__(self, config: Seq2SeqConfig, *, seed: int | None) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, config: Seq2SeqConfig) -> None:
+        """See `Network`."""
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        if seed is not None:
-            self.initialise(seed)
 
-    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
-        """Draw all weights uniformly from ± `deviation`, the paper's 0.08 (section 3.4); equal seeds, equal weights."""
-        draw_uniformly(self, seed, deviation)
+    @property
+    def output(self) -> Output:
+        """G and b_G."""
+        return self.decoder.G, self.decoder.b_G
 
-    def word_log_probs(
-        self,
-        sources: Batch,
-        targets: Batch,
-        source_of: Tensor,
-        product_dtype: torch.dtype | None = None,
-        sample: Estimate | None = None,
-        drop: Drop = keep,
-    ) -> Tensor:
-        """Score every target word by log p(y_i | y_<i, x); `drop` is for what each layer reads and for h'^L_i."""
-        dtype = product_dtype or self.decoder.G.dtype
-        start = take_rows(self.encoder(sources, dtype, drop), source_of)
-        h = drop(self.decoder(start, targets, dtype, drop))
-        output = self.decoder.G, self.decoder.b_G
-        return learned_log_probs(h, output, targets.packed(), dtype, self.kernel, sample)
+    def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
+        """h'^L_i; `drop` is for what each layer reads, and for h'^L_i."""
+        start = take_rows(self.encoder(sources, drop), source_of)
+        return drop(self.decoder(start, targets, drop))
 
 
 class Encoder(LstmStack):
@@ -98,11 +79,11 @@ class Encoder(LstmStack):
         super().__init__(*sizes, peepholes=config.peepholes)
         self.reverses = config.source_order == "reversed"
 
-    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> list[State]:
+    def forward(self, sources: Batch, drop: Drop = keep) -> tuple[State, ...]:
         """h^l_N and m^l_N of each layer l, a row for each source."""
         sources = reverse_words(sources) if self.reverses else sources
         start = self.nothing(sources.active[0])
-        return self.states(sources.packed(), start, sources.active, product_dtype, drop)[1]
+        return self.states(sources.packed(), start, sources.active, drop)[1]
 
 
 class Decoder(LstmStack):
@@ -119,18 +100,9 @@ class Decoder(LstmStack):
         super().__init__(words, config.embedding_size, config.hidden_size, config.layers, peepholes=config.peepholes)
         self.G, self.b_G = unset(words, config.hidden_size), unset(words)
 
-    def forward(self, start: Sequence[State], targets: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
-        """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H.
-
-        Args:
-            start: of each layer; T rows.
-            targets: T targets.
-            product_dtype: the type that matrix products are computed in.
-            drop: leaves units out of what each layer reads.
-        """
-        first = torch.full_like(targets.ids[:, 0], END_ID)
-        words = torch.cat([first, *(targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:]))])
-        return self.states(words, start, targets.active, product_dtype, drop)[0]
+    def forward(self, start: Sequence[State], targets: Batch, drop: Drop = keep) -> Tensor:
+        """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H."""
+        return self.states(previous_words(targets), start, targets.active, drop)[0]
 
 
 def reverse_words(batch: Batch) -> Batch:
@@ -167,68 +139,53 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
 
     def _prepare(self) -> None:
         encoder, decoder = self._model.encoder, self._model.decoder
-        self._encoder, self._decoder = (SteppedStack(stack, self._product_dtype) for stack in (encoder, decoder))
-        self._make_output(decoder.G, decoder.b_G)
+        self._encoder, self._decoder = map(SteppedStack, (encoder, decoder))
 
     @torch.inference_mode()
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
         """See `Stepper`; each distinct beginning of the sources, in the order of reading, is stepped once."""
         sources = build_trie(reverse_each(ids, lengths) if self._model.encoder.reverses else ids, lengths)
-        states = tuple(self._model.encoder.nothing(sources.roots))
-        last = []
-        for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
-            states = self._encoder.step(words, states, parents)
-            last.append(take_rows(states, leaves))
-            states = take_rows(states, alive)
-        layers = tuple(State(*map(torch.cat, zip(*levels, strict=True))) for levels in zip(*last, strict=True))
-        return Seq2SeqTerms(layers), sources.leaf_of
+        start = self._model.encoder.nothing(sources.roots)
+        return Seq2SeqTerms(last_states(sources, self.device, start, self._encoder.step)), sources.leaf_of
 
     @torch.inference_mode()
     def start(self, terms: Seq2SeqTerms) -> Seq2SeqPrefixes:
         """The empty prefix of each source, after a step with ``</s>``."""
-        sources = torch.arange(len(terms.layers[0].h), device=self.device)
+        sources = torch.arange(len(terms.layers[0][0]), device=self.device)
         words = torch.full_like(sources, END_ID)
         return Seq2SeqPrefixes(sources, self._decoder.step(words, terms.layers, sources))
 
     @torch.inference_mode()
     def step(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes, rows: Tensor, words: Tensor) -> Seq2SeqPrefixes:
-        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        """See `Stepper`."""
         return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
 
     def _read_out(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes) -> Tensor:
         """h'^L of each prefix; prefixes × H."""
-        return prefixes.layers[-1].h
+        return prefixes.layers[-1][0]
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """h of all layers after each source's last word, the lowest layer's first; sources × LH.
 
         The memory m is left out: it has no bounds, and would outweigh h.
         """
-        terms, row_of = self.read(ids, lengths)
-        return torch.cat([state.h for state in terms.layers], 1)[row_of]
+        terms, row_of = self.encode(ids, lengths)
+        return torch.cat([h for h, _ in terms.layers], 1)[row_of]
 
 
 class SteppedStack:
-    """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam.
+    """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam."""
 
-    Args:
-        stack: in the type of states.
-        product_dtype: of matrix products.
-    """
+    def __init__(self, stack: LstmStack) -> None:
+        self._embedding = stack.kernel.rounded(stack.embedding)
+        self._layers = [(SteppedLayer(layer), layer.stacked("b")) for layer in stack.layers]
 
-    def __init__(self, stack: LstmStack, product_dtype: torch.dtype) -> None:
-        self._embedding = stack.embedding.to(product_dtype)
-        weights = [layer.weights() for layer in stack.layers]
-        self._layers = [(torch.cat([W, U], 1).to(product_dtype), b, p) for W, U, b, p in weights]
-
-    def step(self, words: Tensor, states: Sequence[State], rows: Tensor) -> tuple[State, ...]:
+    def step(self, words: Tensor, states: tuple[State, ...], rows: Tensor) -> tuple[State, ...]:
         """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
         a, stepped = self._embedding.index_select(0, words), []
-        for (WU, b, p), state in zip(self._layers, states, strict=True):
-            h, m = take_rows(state, rows)
-            sums = linear(torch.cat([a, h.to(a.dtype)], 1), WU).to(h.dtype)
-            stepped.append(State(*lstm_step(b, sums, p, m)))
-            a = stepped[-1].h.to(a.dtype)
+        for (layer, b), state in zip(self._layers, states, strict=True):
+            stepped.append(layer.step(a, take_rows(state, rows), b))
+            a = stepped[-1][0]
         return tuple(stepped)
 
 
@@ -238,13 +195,4 @@ def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
     return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
 
 
-SEQ2SEQ = Architecture(
-    "seq2seq",
-    "deep LSTM",
-    "LSTM",
-    ("source", "target"),
-    Seq2SeqConfig,
-    Seq2Seq,
-    stepper=Seq2SeqStepper,
-    format=2,
-)
+SEQ2SEQ = Architecture("seq2seq", "deep LSTM", "LSTM", Seq2SeqConfig, Seq2Seq, stepper=Seq2SeqStepper, format=2)

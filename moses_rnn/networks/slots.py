@@ -22,25 +22,14 @@ Slotted = npt.NDArray[np.int64]
 
 
 def check_length(longest: int, slots: int) -> None:
-    """Refuse phrases that do not fit.
-
-    Raises:
-        PairError: the longest has more words than there are slots.
-    """
+    """Refuse phrases of which the longest has more words than there are slots."""
     if longest > slots:
         expected = f"phrases of at most {slots} words, for which the network has slots"
         raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
 
 
 def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted:
-    """Phrases with a column for each slot; phrases × slots.
-
-    Args:
-        flat: ids of all phrases end to end, without end symbols.
-        lengths: words of each phrase, none of more than there are slots.
-        slots: how many.
-        otherwise: stands where a phrase has no word.
-    """
+    """Phrases laid end to end as rows of slots, `otherwise` where there is no word; phrases × slots."""
     table = np.full((len(lengths), slots), otherwise, np.int64)
     table[np.arange(slots)[None, :] < lengths[:, None]] = flat
     return table
@@ -50,13 +39,9 @@ def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted
 
 
 class SlottedPairs(ABC):
-    """A network of slots, arranged to score phrase pairs; see `PairNetwork`.
+    """A network of slots, arranged to score phrase pairs; see `PairNetwork` and `NetworkStepper`.
 
-    Args:
-        model: the trained network.
-        device: where to compute.
-        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
+    `floor` is what a pair scores that has a phrase longer than there are slots; None: it is refused.
     """
 
     _model: Any  # a copy, where it computes
@@ -80,11 +65,7 @@ class SlottedPairs(ABC):
 
     @torch.inference_mode()
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
-        """See `PairNetwork`.
-
-        Raises:
-            PairError: a phrase is longer than there are slots, and nothing stands for its score.
-        """
+        """See `PairNetwork`."""
         longest = np.maximum(sources[1], targets[1])
         if self._floor is None:
             check_length(int(longest.max()), self._slots)

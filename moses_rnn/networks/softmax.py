@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
-from moses_rnn.networks.steps import Columns, NodeBlock
+from moses_rnn.networks.steps import Candidates, NodeBlock
 
 
 def log_normaliser(logits: Tensor, b: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ Output = tuple[Tensor, Tensor]  # G_l, K × R, and b_G, K
 
 
 def sampled_log_probs(
-    projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product_dtype: torch.dtype, sample: WordSample
+    projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel, sample: WordSample
 ) -> Tensor:
     """As `chosen_log_probs`, with an estimate of the sum over all words: nodes.
 
@@ -54,7 +54,7 @@ def sampled_log_probs(
     drawn word other than it by exp(logit) over how often it was to be expected. The estimate of the sum is unbiased.
     """
     rows = G_l.index_select(0, sample.words)
-    drawn = linear(projected.to(product_dtype), rows.to(product_dtype)).to(b_G.dtype)
+    drawn = linear(kernel.rounded(projected), kernel.rounded(rows)).to(b_G.dtype)
     drawn += b_G[sample.words] - sample.log_expected
     drawn = drawn.masked_fill(sample.words == words[:, None], -torch.inf)
     chosen = (projected * G_l.index_select(0, words)).sum(1, keepdim=True) + b_G[words, None]
@@ -62,28 +62,14 @@ def sampled_log_probs(
 
 
 def learned_log_probs(
-    projected: Tensor,
-    output: Output,
-    words: Tensor,
-    product_dtype: torch.dtype,
-    kernel: Kernel,
-    estimate: Estimate | None,
+    projected: Tensor, output: Output, words: Tensor, kernel: Kernel, estimate: Estimate | None
 ) -> Tensor:
-    """log p of one word of each row, over all words or by an estimate of that; nodes.
-
-    Args:
-        projected: nodes × R.
-        output: G_l, K × R, and b_G, K.
-        words: nodes.
-        product_dtype: the type that products are computed in.
-        kernel: does the passes over the logits.
-        estimate: of the normalisation; None: it is exact.
-    """
+    """log p of one word of each row (nodes × R), over all words or by an estimate of that; nodes."""
     if isinstance(estimate, WordPartition):
         output, words = _within(estimate.words, output, words)
     elif estimate is not None:
-        return sampled_log_probs(projected, *output, words, product_dtype, estimate)
-    return chosen_log_probs(projected, *output, words, product_dtype, kernel)
+        return sampled_log_probs(projected, *output, words, kernel, estimate)
+    return chosen_log_probs(projected, *output, words, kernel)
 
 
 def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, Tensor]:
@@ -98,39 +84,17 @@ def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, T
     return rows, torch.searchsorted(partition, words)
 
 
-def chosen_log_probs(
-    projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product_dtype: torch.dtype, kernel: Kernel
-) -> Tensor:
-    """log softmax(G_l projected + b_G) at one word of each row; nodes.
-
-    Args:
-        projected: nodes × R.
-        G_l: K × R.
-        b_G: K.
-        words: nodes.
-        product_dtype: the type that products are computed in; the sum over words has that of b_G.
-        kernel: does the passes over the logits.
-    """
-    log_probs: Tensor
-    if isinstance(kernel, NativeKernel):
-        log_probs = ChosenLogProbs.apply(projected, G_l, b_G, words, kernel, product_dtype)  # type: ignore[no-untyped-call]
-    else:
-        log_probs = _Function.apply(projected, G_l, b_G, words, product_dtype, kernel)  # type: ignore[no-untyped-call]
+def chosen_log_probs(projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel) -> Tensor:
+    """log softmax(G_l projected + b_G) at one word of each row; nodes. The sum over words has the type of b_G."""
+    function = ChosenLogProbs if isinstance(kernel, NativeKernel) else _Function
+    log_probs: Tensor = function.apply(projected, G_l, b_G, words, kernel)  # type: ignore[no-untyped-call]
     return log_probs
 
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        projected: Tensor,
-        G_l: Tensor,
-        b_G: Tensor,
-        words: Tensor,
-        product_dtype: torch.dtype,
-        kernel: Kernel,
-    ) -> Tensor:
-        projected, G_l, b_G = projected.to(product_dtype), G_l.to(product_dtype), b_G.detach()
+    def forward(ctx: Any, projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel) -> Tensor:
+        projected, G_l, b_G = kernel.rounded(projected), kernel.rounded(G_l), b_G.detach()
         logits = linear(projected, G_l)
         log_total = kernel(log_normaliser)(logits, b_G)
         ctx.save_for_backward(projected, G_l, b_G, words, logits, log_total)
@@ -145,18 +109,11 @@ class _Function(torch.autograd.Function):
         grad_x[torch.arange(len(words), device=words.device), words] += gradients[0].to(grad_x.dtype)
         every, kind = grad_x.new_ones(1, len(grad_x)), b_G.dtype
         grad_b = (every @ grad_x).squeeze(0)  # several times as fast as sum(0) in bfloat16
-        return (grad_x @ G_l).to(kind), (grad_x.T @ projected).to(kind), grad_b.to(kind), None, None, None
+        return (grad_x @ G_l).to(kind), (grad_x.T @ projected).to(kind), grad_b.to(kind), None, None
 
 
 class OutputLayer:
-    """softmax(G r + b_G), for scoring and for search.
-
-    Args:
-        G: K × R.
-        b_G: K.
-        product_dtype: of matrix products.
-        dtype: of everything else.
-    """
+    """softmax(G r + b_G), for scoring and for search; `dtype` is that of all but matrix products."""
 
     def __init__(self, G: Tensor, b_G: Tensor, product_dtype: torch.dtype, dtype: torch.dtype) -> None:
         self._G = G.detach().to(product_dtype).contiguous()
@@ -165,33 +122,18 @@ class OutputLayer:
         self._numbers = torch.arange(len(b_G), device=b_G.device, dtype=dtype)
         self._product_dtype, self._dtype = product_dtype, dtype
 
-    def log_probs(self, projected: Tensor, sources: Tensor, columns: Columns | None = None) -> Tensor:
-        """log p of every word after each prefix; natural, prefixes × K, float64.
-
-        As exact as the products are: bfloat16 ones show in its second decimal.
-
-        Args:
-            projected: r of each prefix; prefixes × R.
-            sources: the row of each prefix's source among the terms; prefixes.
-            columns: words to normalise over; see `Stepper.next_log_probs`.
-        """
+    def log_probs(self, projected: Tensor, sources: Tensor, candidates: Candidates | None = None) -> Tensor:
+        """See `Stepper.next_log_probs`; of each prefix's r (prefixes × R) and its source's row among the terms."""
         G, b_G = self._G, self._b_G
-        if columns is not None:
-            G, b_G = G.index_select(0, columns.words), b_G.index_select(0, columns.words)
+        if candidates is not None:
+            G, b_G = G.index_select(0, candidates.words), b_G.index_select(0, candidates.words)
         logits = linear(projected.to(self._product_dtype), G).to(self._dtype) + b_G
-        if columns is not None:
-            logits = logits.masked_fill(~columns.allowed.index_select(0, sources), -torch.inf)
+        if candidates is not None:
+            logits = logits.masked_fill(~candidates.allowed.index_select(0, sources), -torch.inf)
         return torch.log_softmax(logits, 1, dtype=torch.float64)
 
     def chosen(self, projected: Tensor, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]) -> Tensor:
-        """log p of some words; each prefix is normalised once, whatever the number of words after it.
-
-        Args:
-            projected: r of each prefix; prefixes × R.
-            rows: the prefix of each word; ascending.
-            words: ids.
-            blocks: of prefixes and words, all of them in order.
-        """
+        """See `Stepper.word_log_probs`; each prefix is normalised once, whatever the number of words after it."""
         parts = [self._normalised(projected[block], rows[nodes] - block.start, words[nodes]) for block, nodes in blocks]
         return torch.cat(parts) if parts else projected.new_zeros(0)
 

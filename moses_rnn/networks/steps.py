@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths, take_rows
+from moses_rnn.networks.batches import Lengths, row_slices, take_rows
 from moses_rnn.networks.vocabulary import Ids
 
 CPU = torch.device("cpu")
@@ -38,7 +38,7 @@ class NodeBlock(NamedTuple):
     nodes: slice
 
 
-class Columns(NamedTuple):
+class Candidates(NamedTuple):
     """Words of which alone one follows, by source: what is normalised over in place of all words (candidate lists)."""
 
     words: Tensor  # ids that any source may be followed by, ascending, <unk> and </s> among them; C
@@ -52,23 +52,18 @@ SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     """A network arranged for scoring and search: ids in, natural log-probabilities out. K words can be written.
 
-    A network has its own `read`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may be
-    done better by one that knows how.
+    A network has its own `encode`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may
+    be done better by one that knows how.
     """
 
     device: torch.device
     vocabulary_size: int  # K
 
     @abstractmethod
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
-        """Read sources.
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
+        """Read sources: the terms of the distinct ones, and each one's row among them.
 
-        Args:
-            ids: of all sources end to end, without end symbols; sum of `lengths`.
-            lengths: words of each source.
-
-        Returns:
-            The terms of the distinct sources, and the row of each source among them; sources.
+        `ids` are those of all sources end to end, without end symbols; `lengths` the words of each.
         """
 
     @abstractmethod
@@ -77,14 +72,14 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
 
     @abstractmethod
     def step(self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor) -> SomePrefixes:
-        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        """Chosen rows of the prefixes, each with one word more: as many rows as words."""
 
     @abstractmethod
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, columns: Columns | None = None) -> Tensor:
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
         """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64.
 
-        With `columns` of those words alone, normalised over what a prefix's source allows; prefixes × C, minus infinity
-        for what it does not.
+        With `candidates` of those words alone, normalised over what a prefix's source allows; prefixes × C, minus
+        infinity for what it does not.
         """
 
     def alignment(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor | None:
@@ -97,22 +92,14 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor | None:
         """Each source as the one vector that the decoder begins with; sources × numbers of the network's own choice.
 
-        None of a network that has no such vector. Arguments as of `read`.
+        None of a network that has no such vector.
         """
         return None
 
     def word_log_probs(
         self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
-        """log p of some words, each after one of the prefixes; as many.
-
-        Args:
-            terms: of the sources.
-            prefixes: that words follow.
-            rows: the prefix of each word; ascending.
-            words: ids.
-            blocks: of prefixes and words, all of them in order; see `node_blocks`.
-        """
+        """log p of words, each after the prefix of a row, which ascend; as many. `blocks` are as of `node_blocks`."""
         parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
         for block, nodes in blocks:
             log_probs = self.next_log_probs(terms, take_rows(prefixes, block))
@@ -122,21 +109,16 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
 
 def row_blocks(prefixes: int, words: int, device: torch.device = CPU) -> Iterator[slice]:
     """Rows of prefixes whose distributions over words are in the device's memory at once, at least one."""
-    count = max((LOGITS_AT_ONCE if device.type == "cpu" else LOGITS_AT_ONCE_ELSEWHERE) // words, 1)
-    for first in range(0, prefixes, count):
-        yield slice(first, min(first + count, prefixes))
+    logits = LOGITS_AT_ONCE if device.type == "cpu" else LOGITS_AT_ONCE_ELSEWHERE
+    return row_slices(prefixes, max(logits // words, 1))
 
 
 def node_blocks(
     parents: npt.NDArray[np.int64], prefixes: int, words: int, device: torch.device = CPU
 ) -> list[NodeBlock]:
-    """Rows of prefixes as of `row_blocks`, each with the nodes below; decided by the processor, without the device.
+    """Rows of prefixes as of `row_blocks`, each with the nodes below, whose `parents` ascend.
 
-    Args:
-        parents: the prefix of each node; ascending.
-        prefixes: how many there are.
-        words: how many can follow, K.
-        device: which computes.
+    The processor decides that, without the device.
     """
     blocks = list(row_blocks(prefixes, words, device))
     bounds = np.searchsorted(parents, [*(block.start for block in blocks), prefixes]).tolist()

@@ -25,12 +25,7 @@ class PairNetwork(Protocol):
     device: torch.device
 
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
-        """log p(target | source) of pairs, natural, both ``</s>`` included; pairs.
-
-        Args:
-            sources: at least one.
-            targets: as many.
-        """
+        """log p(target | source) of at least one pair, natural, both ``</s>`` included; pairs."""
 
 
 class SteppedPairs:
@@ -46,7 +41,7 @@ class SteppedPairs:
         if len(lengths) > 1 and len(lengths) * int(max(sources[1].max(), targets[1].max())) > TRIE_CELLS:
             return self._short_and_long_apart(sources, targets, lengths)
         distinct, row_of = without_repeats(*sources)
-        terms, term_of = self.stepper.read(*distinct)
+        terms, term_of = self.stepper.encode(*distinct)
         trie = build_trie(*targets, term_of[row_of])
         return score_trie(self.stepper, terms, trie)[trie.leaf_of]
 
@@ -71,18 +66,10 @@ def without_repeats(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, npt.NDArray[
 
 @torch.inference_mode()
 def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie) -> npt.NDArray[np.float64]:
-    """log p of every distinct target given the source that is its root.
+    """log p of every distinct target given the source that is its root, in the order of leaves; natural.
 
     What the device has to do is decided without a look at its results, so that the processor waits for it only once, at
     the end.
-
-    Args:
-        stepper: the network.
-        terms: of the sources; a row for each root.
-        targets: tries below their sources.
-
-    Returns:
-        Natural logarithms, ``</s>`` included, in the order of the trie's leaves.
     """
     leaves: list[Tensor] = []
     prefixes = stepper.start(terms)

@@ -6,7 +6,7 @@ copied to its device in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Lengths, Parts, join_rows, take_rows
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 Ints = npt.NDArray[np.int64]
@@ -34,15 +34,6 @@ class Level(NamedTuple):
     parents: Ints
     alive: Ints
     leaves: Ints
-
-
-class DeviceLevel(NamedTuple):
-    """The arrays of a level where a network computes; see `Level`."""
-
-    words: Tensor
-    parents: Tensor
-    alive: Tensor
-    leaves: Tensor
 
 
 @dataclass(frozen=True)
@@ -68,13 +59,7 @@ class Trie:
 
 
 def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
-    """The trie of phrases, each below its root.
-
-    Args:
-        flat: ids of all phrases laid end to end, without end symbols; sum of `lengths`.
-        lengths: words of each phrase; rows.
-        roots: for each phrase the root it stands below, from 0; rows. None: one root for all.
-    """
+    """The trie of phrases, laid end to end without end symbols, each below its root; None: one root for all."""
     ids = _padded(flat, lengths)  # rows × (longest + 1)
     roots = np.zeros(len(lengths), np.int64) if roots is None else roots
     order = _sorted_order(ids, roots)
@@ -111,19 +96,35 @@ def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
     return ids[np.repeat(begins[rows], taken) + within], taken
 
 
-def copy_levels(levels: Sequence[Level], device: torch.device) -> list[DeviceLevel]:
-    """The levels on a device; on the processor, the very arrays.
+def copy_levels(levels: Sequence[Level], device: torch.device) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """The arrays of levels on a device; on the processor, the very arrays.
 
     To another device all of them are one copy, from pinned memory: the processor does not wait until it is made.
     """
-    if device.type == "cpu":
-        return [DeviceLevel(*map(torch.from_numpy, level)) for level in levels]
     arrays = list(chain.from_iterable(levels))
-    lengths = [len(array) for array in arrays]
-    packed = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
-    np.concatenate(arrays, out=packed.numpy())
-    views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
-    return [DeviceLevel(*four) for four in zip(views, views, views, views, strict=True)]
+    if device.type == "cpu":
+        views: Iterator[Tensor] = map(torch.from_numpy, arrays)
+    else:
+        lengths = [len(array) for array in arrays]
+        packed = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
+        np.concatenate(arrays, out=packed.numpy())
+        views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
+    return list(zip(views, views, views, views, strict=True))
+
+
+def last_states(
+    sources: Trie, device: torch.device, state: Parts, step: Callable[[Tensor, Parts, Tensor], Parts]
+) -> Parts:
+    """The states after the last word of each distinct phrase, in the order of leaves; each distinct prefix steps once.
+
+    `state` has a row for each root; a step takes the nodes' words, the states above, and each node's row among these.
+    """
+    last = []
+    for words, parents, alive, leaves in copy_levels(sources.levels, device):
+        state = step(words, state, parents)
+        last.append(take_rows(state, leaves))
+        state = take_rows(state, alive)
+    return join_rows(last)
 
 
 def _padded(flat: Ids, lengths: Lengths) -> Ints:

@@ -26,13 +26,7 @@ class Vocabulary:
     """Words by id: 0 is ``<unk>``, 1 is ``</s>``, then the shortlist by frequency.
 
     Words are bytes, as in the table. A word of the text that is spelled ``</s>`` is unknown, never the end of a phrase.
-
-    Args:
-        words: all words by id, the two special ones included.
-
-    Raises:
-        CheckpointError: the special words are not in their places, a word is none, or occurs twice. The message names
-            lines and repeats none: the file may be anything.
+    CheckpointError names lines and repeats none: the file may be anything.
     """
 
     def __init__(self, words: Sequence[bytes]) -> None:

@@ -23,7 +23,7 @@ from torch import Tensor
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.networks.batches import Lengths, take_rows
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
-from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
+from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
@@ -63,14 +63,14 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         self._combination = combination
         self.device, self.vocabulary_size = members[0][0].device, members[0][0].vocabulary_size
 
-    def read(self, ids: Ids, lengths: Lengths) -> tuple[EnsembleTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EnsembleTerms, npt.NDArray[np.int64]]:
         """See `Stepper`; equal sources are read once by each member."""
         leaf_of = build_trie(ids, lengths).leaf_of
         first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source
         distinct, of_distinct = take_phrases(ids, lengths, first)
         terms = []
         for stepper, source_ids in self._members:
-            of_member, row_of = stepper.read(source_ids[distinct], of_distinct)
+            of_member, row_of = stepper.encode(source_ids[distinct], of_distinct)
             terms.append(take_rows(of_member, torch.from_numpy(row_of).to(self.device)))
         return EnsembleTerms(tuple(terms)), leaf_of
 
@@ -84,7 +84,7 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         return EnsemblePrefixes(tuple(longer))
 
     def next_log_probs(
-        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, columns: Columns | None = None
+        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, columns: Candidates | None = None
     ) -> Tensor:
         """See `Stepper`; each member is normalised over the same words."""
         combined = self._combined(

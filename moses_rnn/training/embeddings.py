@@ -17,7 +17,7 @@ from torch import Tensor
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import find_input, read_blocks, read_lines
-from moses_rnn.networks.network import NetworkOfPairs
+from moses_rnn.networks.network import Network
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, words
 from moses_rnn.training.networks import Options
@@ -138,7 +138,7 @@ class GivenEmbeddings:
         digests: dict[str, Any] = {f"{side}_embeddings": _sha256(path) for side, path in self.files.items()}
         return {**digests, "freeze_embeddings": self.frozen}
 
-    def begin(self, model: NetworkOfPairs, vocabularies: Mapping[str, Vocabulary]) -> list[str]:
+    def begin(self, model: Network, vocabularies: Mapping[str, Vocabulary]) -> list[str]:
         """Give the words of the shortlists their rows; ``<unk>``, ``</s>`` and words without one keep their own.
 
         Args:

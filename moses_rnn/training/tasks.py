@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import InputError
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.hardware import COMPILED
+from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG, Measure
 from moses_rnn.networks.n_grams import n_grams_of
 from moses_rnn.networks.native_learning import NativeKernel, core_named
@@ -59,11 +59,11 @@ class Task:
         self.examples = examples
         self.identity: Mapping[str, Any] = {**identity, **asdict(model.config)}
         self.device = next(model.parameters()).device
-        self.product_dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
+        product_dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
         if config.native:
-            model.use_kernel(NativeKernel(core=core_named(config.native)))
-        elif config.compiled:
-            model.use_kernel(COMPILED)
+            model.use_kernel(NativeKernel(product_dtype, core=core_named(config.native)))
+        else:
+            model.use_kernel(Kernel(product_dtype, compiled=config.compiled))
 
     @abstractmethod
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
@@ -208,7 +208,7 @@ class PhrasePairs(Task):
         targets = Batch.from_flat(*self.corpus.target.take(by_target), self.device)
         rows_of_sources = torch.from_numpy(source_of).to(self.device)
         network: TranslationNetwork = self.model
-        return network.word_log_probs(sources, targets, rows_of_sources, self.product_dtype, estimate, drop)
+        return network.word_log_probs(sources, targets, rows_of_sources, estimate, drop)
 
 
 def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int = 0) -> Iterator[Positions]:
@@ -373,7 +373,7 @@ class RankedPairs(Task):
     def _scores(self, sources: Slotted, targets: Slotted, drop: Drop = keep) -> Tensor:
         x, y = (torch.from_numpy(side).to(self.device) for side in (sources, targets))
         network: Ranker = self.model
-        return network.scores(x, y, self.product_dtype, drop)
+        return network.scores(x, y, drop)
 
 
 def hashes_of(rows: Positions, *seeds: int) -> Hashes:
@@ -472,7 +472,7 @@ class NGrams(Task):
 
     def _log_probs(self, text: Text, rows: Positions, drop: Drop = keep) -> tuple[Tensor, Tensor]:
         n_grams = torch.from_numpy(n_grams_of(text.flat, rows, self.model.config.order)).to(self.device)
-        log_p, log_Z = self.model.log_probs(n_grams[:, :-1], n_grams[:, -1], self.product_dtype, drop)
+        log_p, log_Z = self.model.log_probs(n_grams[:, :-1], n_grams[:, -1], drop)
         return log_p, log_Z
 
 
@@ -517,7 +517,7 @@ class Sentences(Task):
 
     def _nats(self, lines: _Lines, rows: Positions, drop: Drop = keep) -> tuple[Tensor, int]:
         sentences = Batch.from_flat(*lines.take(lines.by_length(rows)), self.device)
-        log_p = self.model.word_log_probs(sentences, self.product_dtype, drop, self._bptt)
+        log_p = self.model.word_log_probs(sentences, drop, self._bptt)
         return -log_p.sum(), len(log_p)
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import take_rows
-from moses_rnn.networks.steps import Columns, Prefixes, SomeTerms, Stepper, Terms, row_blocks
+from moses_rnn.networks.steps import Candidates, Prefixes, SomeTerms, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
 MAX_WORDS = 50  # a phrase of a table has seven; what a network writes without end is no phrase
@@ -48,7 +48,7 @@ class Hypothesis:
 def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
     """The terms of each source; equal ones are read once."""
     ids = np.array([i for source in sources for i in source], dtype=np.int64)
-    terms, term_of = stepper.read(ids, np.array([len(source) for source in sources], dtype=np.int64))
+    terms, term_of = stepper.encode(ids, np.array([len(source) for source in sources], dtype=np.int64))
     return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
 
 
@@ -83,7 +83,7 @@ class Writer(ABC):
     def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
         """The targets of sources that are few enough to be written together."""
 
-    def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Columns | None = None) -> Tensor:
+    def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Candidates | None = None) -> Tensor:
         """See `Stepper`; some may be minus infinity, which no target has."""
         log_probs = self._stepper.next_log_probs(terms, prefixes, columns)
         wrong = log_probs[:, END_ID].isnan()  # as are all words of a prefix if one is: they were normalised together
@@ -334,7 +334,7 @@ class BeamSearch(Writer):
         self._least_log_prob = least_log_prob
 
     @torch.inference_mode()
-    def together(self, sources: Sequence[Phrase], columns: Columns | None = None) -> list[list[Hypothesis]]:
+    def together(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[Hypothesis]]:
         """The targets of each source; with columns, of candidate words alone and by their probabilities among these."""
         terms = read_sources(self._stepper, sources)
         live = LivePrefixes(
@@ -372,7 +372,7 @@ class BeamSearch(Writer):
             return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
         return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
 
-    def _judge(self, terms: Terms, live: LivePrefixes, columns: Columns | None) -> tuple[Tensor, Extensions]:
+    def _judge(self, terms: Terms, live: LivePrefixes, columns: Candidates | None) -> tuple[Tensor, Extensions]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.
 
         Both special words, and what stands for unknown ones, are among all columns, and so have the places there that

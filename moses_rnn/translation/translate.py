@@ -27,7 +27,7 @@ from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.inspection import finite
-from moses_rnn.networks.steps import Columns, Stepper
+from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.ensembles import Writer
@@ -136,7 +136,7 @@ class CandidateLists:
         ids = {self._id_of.get(target, UNKNOWN_ID) for target in translations}
         return tuple(sorted(i for i in ids if i >= self._always))
 
-    def columns(self, sources: Sequence[Further], device: torch.device) -> Columns:
+    def columns(self, sources: Sequence[Further], device: torch.device) -> Candidates:
         """The candidates of sources that are searched together, given what `choose` gives for each."""
         further = np.unique(np.fromiter((word for of_source in sources for word in of_source), np.int64))
         allowed = np.zeros((len(sources), self._always + len(further)), np.bool_)
@@ -144,7 +144,7 @@ class CandidateLists:
         for row, of_source in zip(allowed, sources, strict=True):
             row[self._always + np.searchsorted(further, np.array(of_source, np.int64))] = True
         words = np.concatenate([np.arange(self._always), further])
-        return Columns(torch.from_numpy(words).to(device), torch.from_numpy(allowed).to(device))
+        return Candidates(torch.from_numpy(words).to(device), torch.from_numpy(allowed).to(device))
 
 
 def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:

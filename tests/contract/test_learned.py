@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from moses_rnn.native import native_core
-from moses_rnn.networks.hardware import COMPILED, EAGER
+from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel
-from moses_rnn.networks.network import NetworkOfPairs
 from moses_rnn.networks.softmax import WordPartition, WordSample
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
 from tests.networks.id_pairs import random_pairs
@@ -62,19 +61,18 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
     assert doubled.tolist() == pytest.approx(case.expected(model, PAIRS, weights), abs=1e-9)
 
 
-def gradients(case, scale=0.3, kernel=EAGER, **how):
+def gradients(case, kernel=EAGER):
     """The scores, and the gradient of a sum in which each counts otherwise, as one vector each."""
-    model = case.make(torch.float32, scale=scale).requires_grad_(True)
-    if isinstance(model, NetworkOfPairs):
-        model.use_kernel(kernel)
-    values = case.row.learned(model, PAIRS, **how)
+    model = case.make(torch.float32, scale=0.3).requires_grad_(True)
+    model.use_kernel(kernel)
+    values = case.row.learned(model, PAIRS)
     (values * torch.linspace(0.5, 2, len(PAIRS))).sum().backward()
     return values.detach(), torch.cat([tensor.grad.flatten() for tensor in model.parameters()])
 
 
 @FEW
 def test_rounded_products_stay_near(case):
-    exact, rough = gradients(case), gradients(case, product_dtype=torch.bfloat16)
+    exact, rough = gradients(case), gradients(case, Kernel(torch.bfloat16))
     assert rough[0].dtype == rough[1].dtype == torch.float32
     assert 0 < (exact[0] - rough[0]).abs().mean() < 0.05
     assert torch.nn.functional.cosine_similarity(exact[1], rough[1], dim=0) > 0.99
@@ -83,14 +81,14 @@ def test_rounded_products_stay_near(case):
 KERNELS = [pytest.param(NativeKernel(core=native_core()), id="native", marks=pytest.mark.skipif(
     native_core() is None, reason="the native core was not built, or is switched off"
 ))]  # fmt: skip
-KERNELS += [pytest.param(COMPILED, id="compiled", marks=pytest.mark.slow)]
+KERNELS += [pytest.param(Kernel(compiled=True), id="compiled", marks=pytest.mark.slow)]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("case", [case for case in CASES if case.key in {of.key for of in OF_PAIRS}], ids=str)
 def test_every_kernel_gives_the_same_gradients(case, kernel):
-    for by_kernel, eager in zip(gradients(case, kernel=kernel), gradients(case), strict=True):
+    for by_kernel, eager in zip(gradients(case, kernel), gradients(case), strict=True):
         torch.testing.assert_close(by_kernel, eager, rtol=1e-4, atol=1e-4)
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.networks.batches import take_rows
-from moses_rnn.networks.steps import Columns, Stepper, node_blocks
+from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
@@ -27,7 +27,7 @@ def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
     stepper = stepper_of(case)
     pairs = random_pairs(12)
     for (source, target), expected in zip(pairs, score(stepper, pairs), strict=True):
-        terms, _ = stepper.read(*flat([source]))
+        terms, _ = stepper.encode(*flat([source]))
         prefixes, total = stepper.start(terms), 0.0
         for word in [*target, END_ID]:
             total += stepper.next_log_probs(terms, prefixes)[0, word].item()
@@ -38,7 +38,7 @@ def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
 @ALL_WRITERS
 def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
     stepper = stepper_of(case)
-    terms, row_of = stepper.read(*flat(SOURCES))
+    terms, row_of = stepper.encode(*flat(SOURCES))
     assert row_of[0] == row_of[4]  # an equal source is not read twice
     prefixes = stepper.step(
         terms, stepper.start(terms), torch.tensor(row_of[[0, 1, 1, 2, 3]]), torch.tensor([2, 3, 4, 5, 6])
@@ -64,26 +64,38 @@ def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
 @EACH
 def test_candidates_are_normalised_over_alone(case):
     stepper = stepper_of(case)
-    terms, row_of = stepper.read(*flat(SOURCES))
+    terms, row_of = stepper.encode(*flat(SOURCES))
     prefixes = stepper.step(terms, stepper.start(terms), torch.tensor(row_of[:4]), torch.tensor([2, 3, 4, 5]))
     allowed = torch.tensor([[True, True, i < 2, i != 1] for i in range(max(row_of) + 1)])
-    columns = Columns(torch.tensor([0, END_ID, 3, 6]), allowed)
+    columns = Candidates(torch.tensor([0, END_ID, 3, 6]), allowed)
     among = stepper.next_log_probs(terms, prefixes)[:, columns.words]
     expected = among.masked_fill(~allowed[prefixes.sources], -torch.inf).log_softmax(1)
     torch.testing.assert_close(stepper.next_log_probs(terms, prefixes, columns), expected)
 
 
+def write(stepper):
+    """What search and sampling find for `SOURCES`."""
+    search = BeamSearch(stepper, BeamConfig(width=5, best=3, max_words=4))
+    sampler = Sampler(stepper, SamplingConfig(samples=9, max_words=6))
+    return search(SOURCES), sampler(SOURCES)
+
+
 @EACH
 def test_what_is_written_has_its_own_score(case):
     stepper = stepper_of(case)
-    for writer in (
-        BeamSearch(stepper, BeamConfig(width=5, best=3, max_words=4)),
-        Sampler(stepper, SamplingConfig(samples=9, max_words=6)),
-    ):
-        written = [(source, h) for source, each in zip(SOURCES, writer(SOURCES), strict=True) for h in each if h.ended]
+    for found in write(stepper):
+        written = [(source, h) for source, each in zip(SOURCES, found, strict=True) for h in each if h.ended]
         assert len(written) > 4
         scores = score(stepper, [(source, list(h.words)) for source, h in written])
         np.testing.assert_allclose([h.log_prob for _, h in written], scores, rtol=1e-10)
+
+
+@EACH
+def test_writing_keeps_its_operands_together(case):
+    """On a device it waits: what follows depends on the words so far."""
+    with pretended_device():
+        there = write(stepper_of(case, DEVICE))
+    assert there == write(stepper_of(case))
 
 
 @EACH

@@ -9,7 +9,6 @@ import torch
 from moses_rnn.networks import steps
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
-from moses_rnn.networks.hardware import EAGER
 from moses_rnn.networks.softmax import WordPartition
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.scorers.open import open_model
@@ -51,7 +50,7 @@ def test_steppers_agree_however_much_is_done_at_once(monkeypatch, switches, at_o
 
 
 def test_what_steppers_inherit_agrees():
-    on_cpu, on_gpu = (BigramStepper(random_network(9, 8), device, torch.float64, EAGER) for device in ("cpu", "cuda"))
+    on_cpu, on_gpu = (BigramStepper(random_network(9, 8), device, torch.float64) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(score(on_gpu, PAIRS), score(on_cpu, PAIRS), rtol=1e-9)
 
 
@@ -116,7 +115,7 @@ def test_a_search_among_candidates_is_that_of_the_cpu():
     targets = []
     for device in ("cpu", "cuda"):
         search = BeamSearch(EncDecStepper(model, device, torch.float64), BeamConfig(width=5, best=3, max_words=4))
-        targets.append(search.together(sources, steps.Columns(words.to(device), allowed.to(device))))
+        targets.append(search.together(sources, steps.Candidates(words.to(device), allowed.to(device))))
     for expected, of_gpu in zip(*targets, strict=True):
         assert [target.words for target in of_gpu] == [target.words for target in expected]
         log_probs = [target.log_prob for target in of_gpu]

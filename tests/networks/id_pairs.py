@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from moses_rnn.networks.trie_scoring import score_trie
-from moses_rnn.networks.tries import build_trie
+from moses_rnn.networks.trie_scoring import SteppedPairs
 
 
 def flat(phrases):
@@ -14,9 +13,8 @@ def flat(phrases):
 
 def score(stepper, pairs):
     """log p of pairs, each distinct source read once."""
-    terms, term_of = stepper.read(*flat([source for source, _ in pairs]))
-    targets = build_trie(*flat([target for _, target in pairs]), term_of)
-    return score_trie(stepper, terms, targets)[targets.leaf_of]
+    sources, targets = zip(*pairs, strict=True)
+    return SteppedPairs(stepper).log_probs(flat(sources), flat(targets))
 
 
 def random_pairs(count, vocabulary=(9, 8), longest=6, seed=3):

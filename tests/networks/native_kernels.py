@@ -23,8 +23,8 @@ def named(kind):
 EACH = pytest.mark.parametrize("kind", KINDS, ids=named)
 
 
-def kernel_of(instructions):
-    return NativeKernel(core=NativeCore(CORE.functions, instructions))
+def kernel_of(instructions, product_dtype=torch.float32):
+    return NativeKernel(product_dtype, core=NativeCore(CORE.functions, instructions))
 
 
 def close(values, exact, product_dtype):
@@ -35,20 +35,18 @@ def close(values, exact, product_dtype):
         assert torch.linalg.vector_norm(value.double() - expected) <= most * torch.linalg.vector_norm(expected)
 
 
-def gradients_of_network(switches, kernel, dtype):
-    """log p of every word of 30 phrase pairs, and the gradients of their sum by all weights."""
+def gradients_of_network(switches, kernel=None):
+    """log p of every word of 30 phrase pairs, and the gradients of their sum by all weights; without a kernel exact."""
     model = EncDec(EncDecConfig(60, 333, 50, 35, 21, 18, variant="custom", **switches), seed=None)
     model.initialise(1, 0.1)
-    model.use_kernel(kernel)
-    if dtype == torch.float64:
-        model.double()
+    model.use_kernel(kernel) if kernel else model.double()
     random = torch.Generator().manual_seed(4)
     lengths = sorted(torch.randint(7, (30,), generator=random).tolist(), reverse=True)
     sources, targets = (
         Batch.from_lists([torch.randint(words, (n,), generator=random).tolist() for n in lengths])
         for words in (60, 333)
     )
-    log_probs = model.word_log_probs(sources, targets, torch.arange(30), dtype)
+    log_probs = model.word_log_probs(sources, targets, torch.arange(30))
     return [log_probs.detach(), *torch.autograd.grad(log_probs.sum(), list(model.parameters()))]
 
 

@@ -32,37 +32,35 @@ CSLM_CONFIG = CslmConfig(vocabulary_size=6, order=4, embedding_size=3, first_siz
 CSLM_VOCABULARY = Vocabulary([b"<unk>", b"</s>", b"le", b"chat", b"dort", b"mal"])
 
 
-def encdec_network(switches, *, scale=0.7, dtype=torch.float64):
-    """An RNN Encoder-Decoder of `SIZES`; biases are no zeros."""
-    return with_large_weights(EncDec(EncDecConfig(**SIZES, variant="custom", **switches), seed=None).to(dtype), scale)
-
-
-PAPERS = {  # other cells with the paper's first step and summary
-    cell: {
-        "summary": "tanh",
-        "first_step": "zero-embedding",
-        "cell": cell,
-        "decoder_reset": None,
-        "encoder_reset": None,
-    }
-    for cell in PLAIN
-}
-
-
-def cell_network(switches, *, scale=0.7, dtype=torch.float64, **config):
-    """An RNN Encoder-Decoder of `SIZES` and another cell; biases are no zeros, and half of the units leak."""
-    meant = {"leaky": {"leaky_share": 0.5}, "lstm": {"forget_bias": 1.0}, "lstm-peephole": {"forget_bias": 1.0}}
-    config = CellConfig(**SIZES, variant="custom", **switches, **meant.get(switches["cell"], {}), **config)
-    return with_large_weights(CellEncDec(config, seed=1).to(dtype), scale)
-
-
 def with_large_weights(model, scale=0.7):
-    """The same network, its weights drawn from N(0, scale²)."""
+    """The same network, its weights drawn from N(0, scale²); no bias is zero."""
     random = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for tensor in model.parameters():
             tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
     return model
+
+
+def made(module, config, dtype=torch.float64, scale=0.7):
+    """A network with large weights."""
+    return with_large_weights(module(config, seed=1).to(dtype), scale)
+
+
+def encdec_network(switches, *, scale=0.7, dtype=torch.float64):
+    """An RNN Encoder-Decoder of `SIZES`."""
+    return made(EncDec, EncDecConfig(**SIZES, variant="custom", **switches), dtype, scale)
+
+
+PAPERS = {  # other cells with the paper's first step and summary
+    cell: {**CUSTOM[0], "cell": cell, "decoder_reset": None, "encoder_reset": None} for cell in PLAIN
+}
+
+
+def cell_network(switches, *, scale=0.7, dtype=torch.float64, **config):
+    """An RNN Encoder-Decoder of `SIZES` and another cell; half of the units leak."""
+    meant = {"leaky": {"leaky_share": 0.5}, "lstm": {"forget_bias": 1.0}, "lstm-peephole": {"forget_bias": 1.0}}
+    config = CellConfig(**SIZES, variant="custom", **switches, **meant.get(switches["cell"], {}), **config)
+    return made(CellEncDec, config, dtype, scale)
 
 
 def weights_of(model):
@@ -86,32 +84,20 @@ def some_n_grams(count, config=CSLM_CONFIG):
     return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])
 
 
-def cstm_network(slots=4, *, scale=0.7, dtype=torch.float64):
-    """A continuous-space translation model with the vocabularies of `SIZES`; biases are no zeros."""
-    config = CstmConfig(9, 8, slots=slots, embedding_size=3, first_size=6, second_size=5)
-    return with_large_weights(Cstm(config, seed=None).to(dtype), scale)
+def cstm_network():
+    """A continuous-space translation model with the vocabularies of `SIZES`."""
+    return made(Cstm, CstmConfig(9, 8, slots=4, embedding_size=3, first_size=6, second_size=5))
 
 
-def ranker_network(slots=4, *, corrupt="last", scale=0.7, dtype=torch.float64):
-    """A ranker with the vocabularies of `SIZES`; biases are no zeros."""
-    config = RankerConfig(9, 8, slots=slots, embedding_size=3, hidden_size=6, corrupt=corrupt)
-    return with_large_weights(Ranker(config, seed=None).to(dtype), scale)
-
-
-SEARCH_SIZES = {
-    "source_vocabulary_size": 9,
-    "target_vocabulary_size": 8,
-    "hidden_size": 5,
-    "embedding_size": 3,
-    "alignment_size": 4,
-    "maxout_size": 4,
-}
+def ranker_network(dtype=torch.float64):
+    """A ranker with the vocabularies of `SIZES`."""
+    return made(Ranker, RankerConfig(9, 8, slots=4, embedding_size=3, hidden_size=6), dtype)
 
 
 def search_network(phases="paper", output_rank=0, *, scale=0.7, dtype=torch.float64):
-    """An RNNsearch of `SEARCH_SIZES`; biases and v are no zeros."""
-    model = RnnSearch(RnnSearchConfig(**SEARCH_SIZES, output_rank=output_rank, phases=phases), seed=None).to(dtype)
-    return with_large_weights(model, scale)
+    """An RNNsearch of `SIZES`."""
+    sizes = {**SIZES, "alignment_size": 4, "output_rank": output_rank}
+    return made(RnnSearch, RnnSearchConfig(**sizes, phases=phases), dtype, scale)
 
 
 SEQ2SEQ_SWITCHES = [
@@ -123,28 +109,26 @@ SEQ2SEQ_SWITCHES = [
 TWO_LAYERS = {"source_order": "reversed", "peepholes": True, "layers": 2}
 
 
-def seq2seq_network(switches=TWO_LAYERS, *, scale=0.7, dtype=torch.float64):
+def seq2seq_network(switches=TWO_LAYERS, *, dtype=torch.float64):
     """A deep LSTM with the vocabularies of `SIZES`, five hidden units and embeddings of three numbers."""
-    model = Seq2Seq(Seq2SeqConfig(9, 8, hidden_size=5, embedding_size=3, **switches), seed=None)
-    return with_large_weights(model.to(dtype), scale)
+    return made(Seq2Seq, Seq2SeqConfig(9, 8, hidden_size=5, embedding_size=3, **switches), dtype)
 
 
 def bengio_network(dtype=torch.float64):
-    """Bengio's network of 4-grams for CSLM_VOCABULARY; biases are no zeros."""
-    model = Bengio(BengioConfig(len(CSLM_VOCABULARY), order=4, embedding_size=3, hidden_size=5), seed=None)
-    return with_large_weights(model.to(dtype)).requires_grad_(False)
+    """Bengio's network of 4-grams for CSLM_VOCABULARY."""
+    config = BengioConfig(len(CSLM_VOCABULARY), order=4, embedding_size=3, hidden_size=5)
+    return made(Bengio, config, dtype).requires_grad_(False)
 
 
 def language_model(words):
     """Bengio's network for another number of words."""
-    model = Bengio(BengioConfig(words, order=3, embedding_size=3, hidden_size=4), seed=None)
-    return with_large_weights(model).requires_grad_(False)
+    config = BengioConfig(words, order=3, embedding_size=3, hidden_size=4)
+    return made(Bengio, config, torch.float32).requires_grad_(False)
 
 
 def rnnlm_network(hidden_size=5, words=CSLM_CONFIG.vocabulary_size, *, scale=0.7, dtype=torch.float64):
     """A recurrent language model, for CSLM_VOCABULARY."""
-    model = Rnnlm(RnnlmConfig(words, hidden_size), seed=None)
-    return with_large_weights(model.to(dtype), scale).requires_grad_(False)
+    return made(Rnnlm, RnnlmConfig(words, hidden_size), dtype, scale).requires_grad_(False)
 
 
 def some_sentences(count, words=CSLM_CONFIG.vocabulary_size, seed=7, longest=9):

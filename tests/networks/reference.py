@@ -31,26 +31,34 @@ def gates(w, e, h, c=None):
         yield [sigma(x) for x in add(product(w[f"W{gate}"], e), product(w[f"U{gate}"], h), *context, w[f"b{gate}"])]
 
 
-def encoder_steps(weights, source_ids):
-    """z, r and the state after each word."""
-    w = side_of(weights, "encoder")
-    size = len(w["b"])
-    h = [0.0] * size
-    for word in source_ids:
-        e = w["embedding"][word]
+def gated_step(w, e, h, c=None, reset="before"):
+    """The new state; the reset gate acts on h before the product with U, or after it on U h + C c."""
+    z, r = gates(w, e, h, c)
+    size = len(h)
+    Cc = [0.0] * size if c is None else product(w["C"], c)
+    if reset == "after":
+        Uh_Cc = add(product(w["U"], h), Cc)
+        inside = add(product(w["W"], e), [r[j] * Uh_Cc[j] for j in range(size)], w["b"])
+    else:
+        inside = add(product(w["W"], e), product(w["U"], [r[j] * h[j] for j in range(size)]), Cc, w["b"])
+    return [z[j] * h[j] + (1 - z[j]) * tanh(inside[j]) for j in range(size)]
+
+
+def encoder_steps(w, embedded):
+    """z, r and the state after each vector."""
+    h = [0.0] * len(w["b"])
+    for e in embedded:
         z, r = gates(w, e, h)
-        gated = [r[j] * h[j] for j in range(size)]
-        new = [tanh(x) for x in add(product(w["W"], e), product(w["U"], gated), w["b"])]
-        h = [z[j] * h[j] + (1 - z[j]) * new[j] for j in range(size)]
+        h = gated_step(w, e, h)
         yield z, r, h
 
 
 def summary(weights, source_ids, switches):
     """The summary c of a source phrase (its ids end with the end symbol)."""
-    *_, (_, _, h) = encoder_steps(weights, source_ids)
+    w = side_of(weights, "encoder")
+    *_, (_, _, h) = encoder_steps(w, [w["embedding"][word] for word in source_ids])
     if switches["summary"] == "last":
         return h
-    w = side_of(weights, "encoder")
     return [tanh(x) for x in add(product(w["V"], h), w["b_V"])]
 
 
@@ -58,7 +66,6 @@ def distributions(weights, source_ids, target_ids, switches):
     """For each target word (the end symbol is the last) the whole distribution, as probabilities."""
     w = side_of(weights, "decoder")
     c = summary(weights, source_ids, switches)
-    size = len(w["b"])
     h = [tanh(x) for x in add(product(w["V"], c), w["b_V"])]
     e = [0.0] * len(w["embedding"][0])
     everything = []
@@ -66,28 +73,16 @@ def distributions(weights, source_ids, target_ids, switches):
         if t > 0:
             e = w["embedding"][target_ids[t - 1]]
         if t > 0 or switches["first_step"] == "zero-embedding":
-            h = decoder_step(w, h, e, c, size, switches)
+            h = gated_step(w, e, h, c, switches["decoder_reset"])
         everything.append(softmax(word_scores(w, h, e, c)))
     return everything
-
-
-def decoder_step(w, h, e, c, size, switches):
-    z, r = gates(w, e, h, c)
-    Cc = product(w["C"], c)
-    We = product(w["W"], e)
-    if switches["decoder_reset"] == "after":
-        Uh = product(w["U"], h)
-        new = [tanh(We[j] + r[j] * (Uh[j] + Cc[j]) + w["b"][j]) for j in range(size)]
-    else:
-        U_rh = product(w["U"], [r[j] * h[j] for j in range(size)])
-        new = [tanh(We[j] + U_rh[j] + Cc[j] + w["b"][j]) for j in range(size)]
-    return [z[j] * h[j] + (1 - z[j]) * new[j] for j in range(size)]
 
 
 def word_scores(w, h, e, c):
     s = add(product(w["O_h"], h), product(w["O_y"], e), product(w["O_c"], c), w["b_O"])
     maxout = [max(s[2 * i], s[2 * i + 1]) for i in range(len(s) // 2)]
-    return add(product(w["G_l"], product(w["G_r"], maxout)), w["b_G"])
+    scores = product(w["G"], maxout) if "G" in w else product(w["G_l"], product(w["G_r"], maxout))
+    return add(scores, w["b_G"])
 
 
 def softmax(scores):

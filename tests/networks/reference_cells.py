@@ -28,24 +28,10 @@ def plain_step(w, e, state, c, cell):
     return new, None
 
 
-def gated_step(w, e, state, c, switches):
-    """GRU; only the encoder's, the decoder's is `reference.decoder_step`."""
-    h, _ = state
-    size = len(h)
-    z, r = reference.gates(w, e, h, c)
-    if switches["encoder_reset"] == "after":
-        Uh = product(w["U"], h)
-        candidate = add(product(w["W"], e), [r[k] * Uh[k] for k in range(size)], w["b"])
-    else:
-        candidate = add(product(w["W"], e), product(w["U"], [r[k] * h[k] for k in range(size)]), w["b"])
-    return [z[k] * h[k] + (1 - z[k]) * tanh(candidate[k]) for k in range(size)], None
-
-
 def step(w, e, state, c, switches):
     if switches["cell"] == "gru":
-        if c is None:
-            return gated_step(w, e, state, c, switches)
-        return reference.decoder_step(w, state[0], e, c, len(state[0]), switches), None
+        reset = switches["encoder_reset" if c is None else "decoder_reset"]
+        return reference.gated_step(w, e, state[0], c, reset), None
     if switches["cell"].startswith("lstm"):
         return lstm_step(w, e, *state, switches["cell"] == "lstm-peephole", c)
     return plain_step(w, e, state, c, switches["cell"])

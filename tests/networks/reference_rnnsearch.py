@@ -7,41 +7,19 @@ end symbol.
 
 from math import log, tanh
 
-from tests.networks.reference import add, product, sigma, softmax
-
-
-def part(weights, prefix):
-    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
-
-
-def gated_step(w, e, state, context=None):
-    """A GRU's new state, reset before the product; the context, if there is one, enters both gates and the candidate."""
-    size = len(w["b"])
-    drive = {gate: add(product(w[f"W{gate}"], e), w[f"b{gate}"]) for gate in ("", "_z", "_r")}
-    if context is not None:
-        drive = {gate: add(drive[gate], product(w[f"C{gate}"], context)) for gate in drive}
-    z = [sigma(x) for x in add(drive["_z"], product(w["U_z"], state))]
-    r = [sigma(x) for x in add(drive["_r"], product(w["U_r"], state))]
-    kept = [r[k] * state[k] for k in range(size)]
-    new = [tanh(x) for x in add(drive[""], product(w["U"], kept))]
-    return [z[k] * state[k] + (1 - z[k]) * new[k] for k in range(size)]
+from tests.networks.reference import add, encoder_steps, gated_step, product, side_of, softmax, word_scores
 
 
 def states(w, embedded):
     """The state after each vector, in the order in which they are read."""
-    state = [0.0] * len(w["b"])
-    everything = []
-    for e in embedded:
-        state = gated_step(w, e, state)
-        everything.append(state)
-    return everything
+    return [h for _, _, h in encoder_steps(w, embedded)]
 
 
 def annotations(weights, source_ids):
     """h_1 … h_N, the forward half first; the end symbol has one too."""
     embedded = [weights["encoder.embedding"][word] for word in source_ids]
-    forward = states(part(weights, "encoder.forward."), embedded)
-    backward = states(part(weights, "encoder.backward."), embedded[::-1])[::-1]
+    forward = states(side_of(weights, "encoder.forward"), embedded)
+    backward = states(side_of(weights, "encoder.backward"), embedded[::-1])[::-1]
     return [ahead + behind for ahead, behind in zip(forward, backward, strict=True)]
 
 
@@ -57,14 +35,6 @@ def look(w, state, annotated):
     return alpha, context
 
 
-def generate(w, state, e, context):
-    """The distribution of a word from a state, the previous word's embedding and a context."""
-    pairs = add(product(w["O_h"], state), product(w["O_y"], e), product(w["O_c"], context), w["b_O"])
-    t = [max(pairs[2 * k], pairs[2 * k + 1]) for k in range(len(pairs) // 2)]
-    scores = product(w["G"], t) if "G" in w else product(w["G_l"], product(w["G_r"], t))
-    return softmax(add(scores, w["b_G"]))
-
-
 def first_state(w, annotated):
     """s_0, from the backward half of the first annotation."""
     behind = annotated[0][len(annotated[0]) // 2 :]
@@ -74,7 +44,7 @@ def first_state(w, annotated):
 def positions(weights, source_ids, target_ids, switches):
     """For each target word (the end symbol is the last) its α and its distribution."""
     assert switches["phases"] in {"paper", "groundhog"}
-    w, align = part(weights, "decoder."), part(weights, "align.")
+    w, align = side_of(weights, "decoder"), side_of(weights, "align")
     annotated = annotations(weights, source_ids)
     s = first_state(w, annotated)
     e = [0.0] * len(w["embedding"][0])
@@ -83,10 +53,10 @@ def positions(weights, source_ids, target_ids, switches):
         alpha, context = look(align, s, annotated)
         if switches["phases"] == "paper":
             s = gated_step(w, e, s, context)
-            distribution = generate(w, s, e, context)
+            distribution = softmax(word_scores(w, s, e, context))
             e = w["embedding"][word]
         else:
-            distribution = generate(w, s, e, context)
+            distribution = softmax(word_scores(w, s, e, context))
             e = w["embedding"][word]
             s = gated_step(w, e, s, context)
         everything.append((alpha, distribution))

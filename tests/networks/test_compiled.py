@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from moses_rnn.networks.hardware import COMPILED, EAGER
+from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import chosen_log_probs
 
@@ -12,11 +12,11 @@ H, ACTIVE = 3, [4, 3, 1, 1]  # five phrases, of which the last one has no step
 
 
 def states(kernel, reset_after, x, c, h_0, *matrices):
-    return Recurrence(*matrices, reset_after, torch.float32, kernel).states(x, c, h_0, ACTIVE)
+    return Recurrence(*matrices, reset_after, kernel).states(x, c, h_0, ACTIVE)
 
 
 def log_probs(kernel, projected, G_l, b_G):
-    return chosen_log_probs(projected, G_l, b_G, torch.tensor([2, 0, 7, 2, 5]), torch.float32, kernel)
+    return chosen_log_probs(projected, G_l, b_G, torch.tensor([2, 0, 7, 2, 5]), kernel)
 
 
 SIZES = (sum(ACTIVE), 3 * H), (5, 3 * H), (5, H), (H, H), (H, H), (H, H)
@@ -30,7 +30,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize(("function", "sizes"), FUNCTIONS.values(), ids=FUNCTIONS)
 def test_fused_and_unfused_work_agree(function, sizes):
     results = []
-    for kernel in (EAGER, COMPILED):
+    for kernel in (EAGER, Kernel(compiled=True)):
         random = torch.Generator().manual_seed(1)
         given = [torch.randn(size, generator=random).requires_grad_() for size in sizes]
         values = function(kernel, *given)

@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.rnnsearch import RnnSearchStepper
-from moses_rnn.networks.steps import Columns
+from moses_rnn.networks.steps import Candidates
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.ensembles import COMBINATIONS, EnsembleStepper
 from tests.networks import reference, reference_ensembles, reference_rnnsearch
@@ -57,18 +57,21 @@ def test_the_alignment_is_the_mean_of_those_that_have_one():
     search = RnnSearchStepper(SEARCH, dtype=torch.float64)
     ids, lengths = np.array([2, 3, 4]), np.array([2, 1])
     stepper = both("geometric")
-    terms, row_of = stepper.read(ids, lengths)
-    of_search, search_row_of = search.read(ids, lengths)
+    terms, row_of = stepper.encode(ids, lengths)
+    of_search, search_row_of = search.encode(ids, lengths)
     alpha = stepper.alignment(terms, stepper.start(terms))[row_of]
     torch.testing.assert_close(alpha, search.alignment(of_search, search.start(of_search))[search_row_of])
     without = ensemble("geometric", EncDecStepper(ENCDEC, dtype=torch.float64))
-    terms, _ = without.read(ids, lengths)
+    terms, _ = without.encode(ids, lengths)
     assert without.alignment(terms, without.start(terms)) is None
 
 
 @pytest.mark.parametrize("combination", COMBINATIONS)
 def test_each_member_is_normalised_over_candidates(combination):
-    stepper, columns = both(combination), Columns(torch.tensor([0, END_ID, 3, 6]), torch.ones(1, 4, dtype=torch.bool))
+    stepper, columns = (
+        both(combination),
+        Candidates(torch.tensor([0, END_ID, 3, 6]), torch.ones(1, 4, dtype=torch.bool)),
+    )
     source = np.array([2, 3]), np.array([2])
     of_all, *of_members = (
         of.next_log_probs(terms, of.start(terms), columns)[0].exp().tolist()
@@ -76,7 +79,7 @@ def test_each_member_is_normalised_over_candidates(combination):
             stepper,
             *(RnnSearchStepper(SEARCH, dtype=torch.float64), EncDecStepper(ENCDEC, dtype=torch.float64)),
         )
-        for terms, _ in [of.read(*source)]
+        for terms, _ in [of.encode(*source)]
     )
     expected = reference_ensembles.combine(of_members, combination)
     assert of_all == pytest.approx(list(map(math.exp, expected)), abs=1e-12)

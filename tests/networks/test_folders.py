@@ -10,18 +10,102 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.outputs import replace_file
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
 from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.scorers.open import finish_saving, open_model, read_record, save_model
-from tests.networks.saved import checkpoint, edit_config
+from moses_rnn.scorers.open import Model, finish_saving, open_model, read_record, save_model
+from moses_rnn.scorers.rare_words import RareWords
+from tests.networks.saved import SIZES, SOURCE, TARGET, checkpoint, edit_config, saved_search
+
+
+def leaky_folder(folder):
+    """Of a network with other cells, in the place of another folder."""
+    config = CellConfig(len(SOURCE), len(TARGET), **SIZES, cell="leaky", leaky_share=0.5, decoder_reset=None)
+    save_model(folder, Model(ENCDEC_OF_CELLS, CellEncDec(config, seed=1), {"source": SOURCE, "target": TARGET}))
+
+
+HASHES = "expected files to have the hashes of model.safetensors, source"
+CONFIGS = [
+    ({"variant": []}, r"expected variant to be 'paper' or 'groundhog' or 'custom', found \[\]"),
+    ({"summary": "last"}, "expected variant to be the name of its three switches .*, found 'paper'"),
+    (
+        {"variant": "custom", "summary": "last"},
+        r"expected the tensors of a custom RNN Encoder-Decoder, differing in \['encoder.V', 'encoder.b_V'\]",
+    ),
+    ({"files": 3}, "expected files to be hashes by file name, found 3"),
+    ({"files": {"model.safetensors": "0"}}, HASHES),
+    ({"files": {"../../etc/passwd": "0"}}, HASHES),
+    ({"provenance": [3]}, r"expected provenance to be what training recorded, by name, found \[3\]"),
+    ({"hidden_size": 10**400}, "expected hidden_size to be a whole number"),
+    ({"hidden_size": "x" * 1_000_000}, "expected hidden_size to be a whole number"),
+    ({"format": 3}, "expected format to be 1 or 2, the format this version reads, found 3"),
+]
+LEAKY = [
+    ({"cell": "tanh"}, "expected leaky_share to be null, which tanh cells do not have, found 0.5"),
+    (
+        {"cell": "tanh", "leaky_share": None},
+        "expected the tensors of a paper RNN Encoder-Decoder, differing in .*alpha",
+    ),
+    ({"leaky_share": 1.5}, "expected leaky_share to be a number from 0 to 1 or null, found 1.5"),
+    ({"variant": "groundhog"}, "expected variant to be the name of its three switches"),
+]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "expected JSON, found"), ("[]", "expected a JSON object, found list")]
+    ("leaky", "changes", "message"), [*((False, *row) for row in CONFIGS), *((True, *row) for row in LEAKY)]
 )
-def test_a_config_that_is_none_is_refused(folder, text, message):
-    (folder / "config.json").write_text(text)
-    with pytest.raises(CheckpointError, match=message):
+def test_a_config_that_does_not_fit_is_refused(folder, leaky, changes, message):
+    if leaky:
+        leaky_folder(folder)
+    edit_config(folder, **changes)
+    with pytest.raises(CheckpointError, match=message) as refused:
         open_model(folder)
+    assert len(str(refused.value)) < 1000
+
+
+def test_what_was_written_before_there_were_cells_is_read_as_ever(folder):
+    config = json.loads((folder / "config.json").read_text())
+    assert config["format"] == 1
+    assert not {"cell", "encoder_reset", "leaky_share", "forget_bias", "network", "unit"} & config.keys()
+    assert open_model(folder).architecture is ENCDEC
+    edit_config(folder, network="encdec")  # which format 1 may leave out
+    assert open_model(folder).architecture is ENCDEC
+    edit_config(folder, files=..., direction=..., provenance=...)  # or as other makers write it
+    assert open_model(folder).direction == "source-to-target"
+
+
+def test_how_rare_words_were_annotated_comes_back(tmp_path):
+    rare = {"kind": "posunk", "window": 7}
+    folder = saved_search(tmp_path / "m")
+    assert open_model(folder, of_pairs=False).rare is None
+    edit_config(folder, rare=rare)
+    loaded = open_model(folder, of_pairs=False)
+    save_model(tmp_path / "again", loaded)
+    assert open_model(tmp_path / "again", of_pairs=False).rare == loaded.rare == RareWords(**rare)
+
+
+NO_VOCABULARY = "expected a word on line {} of a vocabulary, found something else\n"
+CONTENTS = [
+    ("config.json", "{", "expected JSON, found"),
+    ("config.json", "[]", "expected a JSON object, found list"),
+    *(
+        ("model.safetensors", change, "expected safetensors, found")
+        for change in (lambda d: d[:-1], lambda d: d[:100], lambda d: b"", lambda d: d + b"x", lambda d: bytes(len(d)))
+    ),
+    ("source.vocab", "a\nsecret\n", "expected a vocabulary to begin with <unk> and </s>, found other lines"),
+    ("source.vocab", "<unk>\n</s>\na ||| secret ||| 1\nb\n", NO_VOCABULARY.format(3)),
+    ("source.vocab", "<unk>\n</s>\na\n\n", NO_VOCABULARY.format(4)),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), CONTENTS)
+def test_a_file_that_is_none_is_refused_even_without_hashes(folder, name, content, message):
+    """And its words are not repeated: it may be a link to anything."""
+    edit_config(folder, files={})
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content(data))
+    with pytest.raises(CheckpointError, match=f"{name}: {message}") as refused:
+        open_model(folder)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.vocab"])
@@ -29,15 +113,12 @@ def test_what_is_no_file_of_a_sensible_size_is_not_read(folder, name):
     (folder / name).unlink()
     with (folder / name).open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(
-        CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found 1,099,511,627,776 bytes"
-    ):
+    message = rf"{name}: expected a file of at most [\d,]+ bytes, found "
+    with pytest.raises(CheckpointError, match=message + "1,099,511,627,776 bytes"):
         open_model(folder)
     (folder / name).unlink()
     (folder / name).symlink_to("/dev/zero")
-    with pytest.raises(
-        CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found something else"
-    ):
+    with pytest.raises(CheckpointError, match=message + "something else"):
         open_model(folder)
 
 
@@ -82,35 +163,6 @@ def test_a_pickle_is_not_opened(folder, tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    "change", [lambda d: d[:-1], lambda d: d[:100], lambda d: b"", lambda d: d + b"x", lambda d: bytes(len(d))]
-)
-def test_weights_cut_short_or_prolonged_are_refused_even_without_hashes(folder, change):
-    data = (folder / "model.safetensors").read_bytes()
-    edit_config(folder, files={})
-    (folder / "model.safetensors").write_bytes(change(data))
-    with pytest.raises(CheckpointError, match="model.safetensors: expected safetensors, found"):
-        open_model(folder)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"a\nsecret\n", "expected a vocabulary to begin with <unk> and </s>, found other lines"),
-        (b"<unk>\n</s>\na ||| secret ||| 1\nb\n", "expected a word on line 3 of a vocabulary, found something else\n"),
-        (b"<unk>\n</s>\na\n\n", "expected a word on line 4 of a vocabulary, found something else\n"),
-    ],
-)
-def test_a_vocabulary_that_is_none_is_refused(folder, tmp_path, data, message):
-    (tmp_path / "other").write_bytes(data)
-    (folder / "source.vocab").unlink()
-    (folder / "source.vocab").symlink_to(tmp_path / "other")
-    edit_config(folder, files={})
-    with pytest.raises(CheckpointError, match=f"source.vocab: {message}") as refused:
-        open_model(folder)
-    assert "secret" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
     "pending",
     ["{", "[]", '{"files": {}}', '{"files": {"../x": "1"}}', '{"files": 1}', '"files"', "[" * 100_000, "{}"],
 )
@@ -123,16 +175,6 @@ def test_a_pending_config_that_is_none_never_replaces_the_model(folder, pending)
     assert not (folder / ".config.json.new").exists()
 
 
-@pytest.mark.parametrize("files", [{"model.safetensors": "0"}, {"../../etc/passwd": "0"}])
-def test_hashes_are_of_the_three_files(folder, files):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "files": files}))
-    with pytest.raises(
-        CheckpointError, match="config.json: expected files to have the hashes of model.safetensors, source"
-    ):
-        open_model(folder)
-
-
 def test_files_of_two_models_do_not_mix(folder, tmp_path):
     """Fault 45: a vocabulary of another model, another order of its lines."""
     path = folder / "target.vocab"
@@ -141,14 +183,6 @@ def test_files_of_two_models_do_not_mix(folder, tmp_path):
         path.write_bytes(b"\n".join(lines))
         with pytest.raises(CheckpointError, match="target.vocab: expected SHA-256"):
             open_model(folder)
-
-
-def test_messages_do_not_repeat_a_whole_hostile_config(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "hidden_size": "x" * 1_000_000}))
-    with pytest.raises(CheckpointError) as raised:
-        open_model(folder)
-    assert len(str(raised.value)) < 1000
 
 
 class Dead(Exception):

@@ -33,8 +33,9 @@ SOURCES, TARGETS = ([list(side) for side in sides] for sides in zip(*PAIRS, stri
 
 
 def scalar_encoder_gates(weights, source):
-    words = [*source, END_ID]
-    return [(word, z, r) for word, (z, r, _) in zip(words, reference.encoder_steps(weights, words), strict=True)]
+    words, w = [*source, END_ID], reference.side_of(weights, "encoder")
+    steps = reference.encoder_steps(w, [w["embedding"][word] for word in words])
+    return [(word, z, r) for word, (z, r, _) in zip(words, steps, strict=True)]
 
 
 def scalar_decoder_gates(weights, source, target, switches):
@@ -46,7 +47,7 @@ def scalar_decoder_gates(weights, source, target, switches):
         steps.insert(0, (NOTHING, [0.0] * len(w["embedding"][0])))
     for word, e in steps:
         yield word, *reference.gates(w, e, h, c)
-        h = reference.decoder_step(w, h, e, c, len(h), switches)
+        h = reference.gated_step(w, e, h, c, switches["decoder_reset"])
 
 
 def assert_equal(gates, expected):

@@ -6,7 +6,7 @@ import torch
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH
 from moses_rnn.networks.hardware import EAGER
-from moses_rnn.networks.native_learning import NativeKernel, core_named, instructions_to_learn, times
+from moses_rnn.networks.native_learning import NativeKernel, core_named, instructions_to_learn
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import chosen_log_probs
 from tests.networks.native_kernels import (
@@ -46,7 +46,7 @@ def test_products_and_their_gradients(kind, shape):
     rows, inner, columns = shape
     operands = some((rows, inner), (columns, inner))
     exact = computed(torch.nn.functional.linear, operands, torch.float64)
-    values = computed(lambda x, W: times(x, W, kind[1], kernel_of(kind[0])), operands, torch.float32)
+    values = computed(lambda x, W: kernel_of(*kind).times(x, W), operands, torch.float32)
     close(values, exact, kind[1])
 
 
@@ -54,7 +54,7 @@ def test_products_and_their_gradients(kind, shape):
 def test_operands_may_be_parts_of_others_and_lie_across(kind):
     x, W = some((40, 9), (22, 40))
     exact = torch.nn.functional.linear(x[:20].T, W[1:8, 5:25])
-    value = times(x.float()[:20].T, W.float()[1:8, 5:25], kind[1], kernel_of(kind[0]))
+    value = kernel_of(*kind).times(x.float()[:20].T, W.float()[1:8, 5:25])
     close([value], [exact], kind[1])
 
 
@@ -67,11 +67,11 @@ def test_states_and_their_gradients(kind, reset_after, H):
     x, c, h_0 = some((sum(active), 3 * H), (phrases, 3 * H), (phrases, H))
     operands = x, c, h_0, *some((H, H), (H, H), (H, H), seed=3, scale=H**-0.5)
 
-    def states(*given, kernel=EAGER, dtype=torch.float64):
-        return Recurrence(*given[3:], reset_after, dtype, kernel).states(*given[:3], active)
+    def states(*given, kernel=EAGER):
+        return Recurrence(*given[3:], reset_after, kernel).states(*given[:3], active)
 
     def native(*given):
-        return states(*given, kernel=kernel_of(kind[0]), dtype=kind[1])
+        return states(*given, kernel=kernel_of(*kind))
 
     close(computed(native, operands, torch.float32), computed(states, operands, torch.float64), kind[1])
 
@@ -83,7 +83,7 @@ def test_states_near_0_are_as_exact_as_large_ones(instructions):
     x = torch.zeros(400, 3)
     x[:, 2] = values
     nothing, U = torch.zeros(400, 3), torch.zeros(1, 1)
-    recurrence = Recurrence(U, U, U, True, torch.float32, kernel_of(instructions))
+    recurrence = Recurrence(U, U, U, True, kernel_of(instructions))
     states = recurrence.states(x, nothing, nothing[:, :1], [400])[:, 0]
     torch.testing.assert_close(states.double(), values.double().tanh() / 2, rtol=5e-7, atol=0)
 
@@ -91,7 +91,7 @@ def test_states_near_0_are_as_exact_as_large_ones(instructions):
 @pytest.mark.parametrize("reset_after", [True, False], ids=["after", "before"])
 def test_phrases_without_steps_have_no_states(reset_after):
     x, c, h_0, U = (tensor.float().requires_grad_() for tensor in some((0, 9), (2, 9), (2, 3), (3, 3)))
-    states = Recurrence(U, U, U, reset_after, torch.float32, kernel_of(0)).states(x, c, h_0, [])
+    states = Recurrence(U, U, U, reset_after, kernel_of(0)).states(x, c, h_0, [])
     assert states.shape == (0, 3)
     states.sum().backward()
     assert not U.grad.any()
@@ -103,11 +103,11 @@ def test_normalised_scores_and_their_gradients(kind, nodes, R, K):
     operands = some((nodes, R), (K, R), (K,))
     words = torch.arange(nodes) ** 2 % K
 
-    def log_probs(*given, kernel=EAGER, dtype=torch.float64):
-        return chosen_log_probs(*given, words, dtype, kernel)
+    def log_probs(*given, kernel=EAGER):
+        return chosen_log_probs(*given, words, kernel)
 
     def native(*given):
-        return log_probs(*given, kernel=kernel_of(kind[0]), dtype=kind[1])
+        return log_probs(*given, kernel=kernel_of(*kind))
 
     values, exact = computed(native, operands, torch.float32), computed(log_probs, operands, torch.float64)
     if K == 1:  # p = 1 whatever is learned
@@ -120,9 +120,9 @@ def test_normalised_scores_and_their_gradients(kind, nodes, R, K):
 def test_large_scores_do_not_overflow(instructions):
     projected, G_l, b_G = some((6, 4), (50, 4), (50,))
     words = torch.arange(6)
-    exact = chosen_log_probs(1e4 * projected, G_l, b_G, words, torch.float64, EAGER)
+    exact = chosen_log_probs(1e4 * projected, G_l, b_G, words, EAGER)
     given = (1e4 * projected).float(), G_l.float(), b_G.float()
-    values = chosen_log_probs(*given, words, torch.float32, kernel_of(instructions))
+    values = chosen_log_probs(*given, words, kernel_of(instructions))
     torch.testing.assert_close(values.double(), exact, rtol=1e-6, atol=1e-2)
 
 
@@ -130,10 +130,9 @@ def test_large_scores_do_not_overflow(instructions):
 @EACH
 def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
     """Of sizes that fill no panel and no vector; the same every time."""
-    values = gradients_of_network(switches, kernel_of(kind[0]), kind[1])
-    again = gradients_of_network(switches, kernel_of(kind[0]), kind[1])
+    values, again = (gradients_of_network(switches, kernel_of(*kind)) for _ in range(2))
     assert all(map(torch.equal, values, again))
-    exact = gradients_of_network(switches, EAGER, torch.float64)
+    exact = gradients_of_network(switches)
     if kind[1] == torch.float32:
         close(values, exact, torch.float32)
     else:
@@ -143,8 +142,8 @@ def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_tiles_written_out_in_software_learn(software_tiles, switches):
     """The kernels for AMX, the tile instructions replaced by what they do."""
-    values = gradients_of_network(switches, NativeKernel(core=software_tiles), torch.bfloat16)
-    assert similarity(values, gradients_of_network(switches, EAGER, torch.float64)) > 0.999
+    values = gradients_of_network(switches, NativeKernel(torch.bfloat16, core=software_tiles))
+    assert similarity(values, gradients_of_network(switches)) > 0.999
 
 
 def test_what_learns_is_the_machines_choice(monkeypatch):
@@ -171,4 +170,4 @@ def test_a_step_without_memory_says_so():
 
     core = kernel_of(KINDS[0][0]).core
     with pytest.raises(MemoryError, match="a step of training"):
-        NativeKernel(core=type(core)(Functions, 0)).run("product", torch.float32)
+        NativeKernel(core=type(core)(Functions, 0)).run("product")

@@ -10,6 +10,7 @@ from tests.networks import reference_rnnsearch as reference
 from tests.networks import reference_seq2seq
 from tests.networks.id_pairs import flat
 from tests.networks.networks import SEQ2SEQ_SWITCHES, search_network, seq2seq_network, weights_of
+from tests.networks.reference import side_of
 
 
 @pytest.mark.parametrize("phases", ["paper", "groundhog"])
@@ -17,7 +18,7 @@ def test_alignments_equal_the_scalar_equations(phases):
     model = search_network(phases)
     stepper = RnnSearchStepper(model, dtype=torch.float64)
     sources, target = [[2, 3, 4], [5], []], [6, 2]
-    terms, row_of = stepper.read(*flat(sources))
+    terms, row_of = stepper.encode(*flat(sources))
     for source, row in zip(sources, row_of, strict=True):
         expected = reference.alignments(weights_of(model), [*source, END_ID], [*target, END_ID], {"phases": phases})
         prefixes = stepper.start(terms)
@@ -31,7 +32,7 @@ def test_alignments_equal_the_scalar_equations(phases):
 
 
 def first_state(weights, source, _):
-    return reference.first_state(reference.part(weights, "decoder."), reference.annotations(weights, [*source, END_ID]))
+    return reference.first_state(side_of(weights, "decoder"), reference.annotations(weights, [*source, END_ID]))
 
 
 def last_states(weights, source, config):

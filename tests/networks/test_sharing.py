@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks.cells import SteppedCell, cell_stepper
+from moses_rnn.networks.cells import cell_stepper
+from moses_rnn.networks.layers import SteppedLayer
 from moses_rnn.networks.n_grams import ROWS, NGramScores
 from moses_rnn.networks.rnnlm import SentenceScores
 from moses_rnn.networks.seq2seq import Seq2SeqStepper, SteppedStack
@@ -43,8 +44,8 @@ def test_each_distinct_prefix_of_a_source_s_targets_is_stepped_once(monkeypatch)
 
 def test_a_beginning_that_sources_share_is_read_once_by_other_cells(monkeypatch):
     stepper = cell_stepper(cell_network(PAPERS["lstm"]), "cpu", torch.float64)
-    steps = counting(monkeypatch, SteppedCell, "step")
-    stepper.read(*flat([[2, 3], [2, 4], [2, 3], [2]]))
+    steps = counting(monkeypatch, SteppedLayer, "step")
+    stepper.encode(*flat([[2, 3], [2, 4], [2, 3], [2]]))
     assert steps == [1, 3, 2]  # 2; 3, 4 and </s>; two </s>
 
 
@@ -53,7 +54,7 @@ def test_beginnings_in_the_order_of_reading_are_read_once_by_a_deep_lstm(monkeyp
     """[2, 3], [4, 3] and [], of which two end alike; the end symbol is a step of its own."""
     stepper = Seq2SeqStepper(seq2seq_network({"source_order": order, "peepholes": True, "layers": 2}))
     steps = counting(monkeypatch, SteppedStack, "step")
-    stepper.read(*flat([[2, 3], [4, 3], [2, 3], [], [4, 3]]))
+    stepper.encode(*flat([[2, 3], [4, 3], [2, 3], [], [4, 3]]))
     assert steps == stepped
 
 

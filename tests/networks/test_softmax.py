@@ -32,7 +32,7 @@ def plain(projected, G_l, b_G):
 
 def test_large_scores_do_not_overflow():
     projected, G_l, b_G = operands(torch.float32)
-    values = chosen_log_probs(1e4 * projected.detach(), G_l, b_G, WORDS, torch.float32, EAGER)
+    values = chosen_log_probs(1e4 * projected.detach(), G_l, b_G, WORDS, EAGER)
     exact = plain(1e4 * projected.detach().double(), G_l.double(), b_G.double())
     torch.testing.assert_close(values.double(), exact, rtol=1e-6, atol=1e-2)
 
@@ -40,13 +40,13 @@ def test_large_scores_do_not_overflow():
 def test_the_sampled_sum_over_words_is_unbiased():
     random = np.random.default_rng(2)
     low, G_l, b_G = (tensor.detach() for tensor in operands())
-    exact = chosen_log_probs(low, G_l, b_G, WORDS, torch.float64, EAGER)
+    exact = chosen_log_probs(low, G_l, b_G, WORDS, EAGER)
     likely = random.dirichlet(np.ones(8)) * 0.9 + 0.1 / 8
     sums = []
     for _ in range(4000):
         drawn = random.choice(8, 6, p=likely)
         sample = WordSample(torch.from_numpy(drawn), torch.from_numpy(np.log(6 * likely[drawn])))
-        sums.append((exact - sampled_log_probs(low, G_l, b_G, WORDS, torch.float64, sample)).exp())
+        sums.append((exact - sampled_log_probs(low, G_l, b_G, WORDS, EAGER, sample)).exp())
     np.testing.assert_allclose(torch.stack(sums).mean(0), np.ones(5), atol=0.03)  # the sum over the exact sum
 
 
@@ -60,7 +60,7 @@ def of_partition(projected, G_l, b_G, ids, words):
 def test_a_partition_is_normalised_over_alone():
     given, ids = operands(), [0, 1, 2, 5, 7]
     projected, G_l, b_G = given
-    values = learned_log_probs(projected, (G_l, b_G), WORDS, torch.float64, EAGER, WordPartition(torch.tensor(ids)))
+    values = learned_log_probs(projected, (G_l, b_G), WORDS, EAGER, WordPartition(torch.tensor(ids)))
     numbers = [tensor.tolist() for tensor in given]
     expected = list(of_partition(*numbers, ids, WORDS.tolist()))
     np.testing.assert_allclose(values.detach(), expected, rtol=0, atol=1e-12)
@@ -75,7 +75,7 @@ def test_gradients_of_a_partition_are_those_of_finite_differences():
     partition = WordPartition(torch.tensor([0, 1, 2, 5, 7]))
 
     def log_probs(projected, G_l, b_G):
-        return learned_log_probs(projected, (G_l, b_G), WORDS, torch.float64, EAGER, partition)
+        return learned_log_probs(projected, (G_l, b_G), WORDS, EAGER, partition)
 
     assert torch.autograd.gradcheck(log_probs, operands())
 

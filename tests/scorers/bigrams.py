@@ -55,7 +55,7 @@ class BigramStepper(Stepper[Lengths, LastWords]):
         self.vocabulary_size = model.config.target_vocabulary_size
         self._G, self._b = model.G.to(device, torch.float64), model.b.to(device, torch.float64)
 
-    def read(self, ids, lengths):
+    def encode(self, ids, lengths):
         distinct = torch.unique(torch.from_numpy(lengths), return_inverse=True)
         return Lengths(distinct[0].to(self.device)), distinct[1].numpy()
 
@@ -74,16 +74,7 @@ class BigramStepper(Stepper[Lengths, LastWords]):
         return torch.log_softmax(logits, 1)
 
 
-BIGRAMS = Architecture(
-    "bigrams",
-    "bigram network",
-    "BIGRAM",
-    ("source", "target"),
-    BigramConfig,
-    Bigrams,
-    stepper=BigramStepper,
-    format=2,
-)
+BIGRAMS = Architecture("bigrams", "bigram network", "BIGRAM", BigramConfig, Bigrams, stepper=BigramStepper, format=2)
 
 # -- for tests
 

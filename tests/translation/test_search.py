@@ -220,7 +220,7 @@ def test_a_width_of_all_prefixes_is_an_exhaustive_search(score):
 
 def next_log_probs(source, words):
     """Of every word behind some."""
-    terms, _ = STEPPER.read(*id_pairs.flat([source]))
+    terms, _ = STEPPER.encode(*id_pairs.flat([source]))
     prefixes = STEPPER.start(terms)
     for word in words:
         prefixes = STEPPER.step(terms, prefixes, torch.tensor([0]), torch.tensor([word]))

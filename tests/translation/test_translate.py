@@ -66,15 +66,15 @@ def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
 def test_empty_lines_are_not_asked_of_the_network(monkeypatch):
     writer = stepper()
     ours = translator(writer)
-    monkeypatch.setattr(writer, "read", None)
+    monkeypatch.setattr(writer, "encode", None)
     assert [t.best for t in ours([b"", b" \t", b"\r\n"], "t")] == [(b"", 0.0, True, None, b"", 0)] * 3
     assert (ours.counts.lines, ours.counts.empty, ours.counts.unended) == (3, 3, 0)
 
 
 def test_equal_lines_are_searched_once(monkeypatch):
     writer, read = stepper(), []
-    original, ours = writer.read, translator(writer)
-    monkeypatch.setattr(writer, "read", lambda ids, lengths: read.append(len(lengths)) or original(ids, lengths))
+    original, ours = writer.encode, translator(writer)
+    monkeypatch.setattr(writer, "encode", lambda ids, lengths: read.append(len(lengths)) or original(ids, lengths))
     list(ours([b"s2", b"s3 s3", b"s2 ", b"zork s3", b"bork s3", b"s3 s3"], "t"))
     assert sum(read) == 3  # unknown words are equal
 
@@ -184,7 +184,7 @@ WRITTEN = [
 
 def alpha_of(network, source, hypothesis):
     """Row after row, of this pair alone."""
-    terms, _ = network.read(*flat([source]))
+    terms, _ = network.encode(*flat([source]))
     prefixes, rows = network.start(terms), []
     for word in [*hypothesis.words, *[0] * hypothesis.ended]:
         rows.append(network.alignment(terms, prefixes)[0].tolist())
