@@ -5,36 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
-    Program,
     ProgramGroup,
     check_inputs,
     choose_device,
     command,
-    model_option,
     print_err,
     print_out,
-    reports_errors,
-    section,
 )
-from moses_rnn.cli.training import (
-    check_options,
-    learning_options,
-    limit_options,
-    run_options,
-    settings,
-    shown_presets,
-    value_option,
-)
+from moses_rnn.cli.training import check_options, run_training, say_next, shown_presets, takes_settings
 from moses_rnn.errors import InputError, OutputError
 from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
-from moses_rnn.training.networks import networks_of
+from moses_rnn.training.networks import Learning, RunOptions, TextOptions, networks_of
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
@@ -74,52 +62,15 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 """
 
 
-SETTINGS = "first_size second_size direct min_count bptt held_out"
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=settings(SETTINGS))
-@click.argument("texts", nargs=-1, required=True)
-@model_option(required=True)
-@click.option(
-    "--network",
-    "--architecture",
-    "architecture",
-    type=click.Choice(networks_of("text")),
-    default="cslm",
-    show_default=True,
-    help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, or direct connections too (Bengio "
-    "et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
-)
-@click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
-@limit_options("text")
-@section(
-    "Network",
-    value_option("--order", text="n of the n-grams, of cslm [7] and bengio [5]"),
-    value_option("--embedding-size", text="Dimensions of a word, of cslm and bengio"),
-    value_option(
-        "--hidden-size",
-        text="Hidden units of bengio, where 0 leaves none, and of rnnlm",
-    ),
-    value_option("--shortlist", text="Words that are known; others are <unk>"),
-)
-@learning_options(
-    "N-grams, or sentences of rnnlm,",
-    value_option(
-        "--self-normalise",
-        text="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
-    ),
-)
-@run_options()
-@reports_errors
-def train(**options: Any) -> None:
+@command(TRAIN_EPILOG)
+@takes_settings
+def train(texts: TextOptions, learning: Learning, run: RunOptions) -> None:
     """Train a language model on tokenised TEXTS, taken as one."""
-    check_options(options)
-    check_inputs(*options["texts"], options["dev"])
-    from moses_rnn.cli.training import run_training, say_next
-
+    options = check_options(texts, learning, run)
+    check_inputs(*texts.texts, texts.dev)
     run_training(options)
-    text = options["dev"] or options["texts"][0]
-    say_next("moses-rnn", "cslm", "perplexity", text, "--model", options["model"], quiet=options["quiet"])
+    text = texts.dev or texts.texts[0]
+    say_next("moses-rnn", "cslm", "perplexity", text, "--model", texts.model, quiet=run.quiet)
 
 
 PERPLEXITY_EPILOG = """\b

@@ -81,7 +81,7 @@ class TablePairs:
         first = next(blocks)
         self._blocks, self._inverse = itertools.chain([first], blocks), options["inverse"]
         longest = options["max_length"] or chosen.preset.network.get("slots", 0)
-        self.config = CorpusConfig(size, size, options["held_out"], longest, options["seed"])
+        self.config = CorpusConfig(size, size, options["held_out"], longest, chosen.preset.training.seed)
         self.origin = {
             "table": Path(path).name,
             "embeddings": {side: Path(file).name for side, file in GivenEmbeddings.of(options).files.items()},
@@ -277,7 +277,7 @@ class SentencePairs:
             written or preset.shortlist,
             held_out_pairs=options["held_out"],
             max_length=options["max_length"],
-            seed=options["seed"],
+            seed=preset.training.seed,
             repeated=True,
             min_count=preset.min_count,
         )
@@ -377,7 +377,7 @@ class TextLines:
         self._dev = [existing_file(options["dev"])] if options["dev"] else []
         self._watch = watch
         self._order = preset.network.get("order", WITHOUT_ORDER)
-        self.config = TextConfig(preset.shortlist, options["held_out"] or 0, options["seed"], preset.min_count)
+        self.config = TextConfig(preset.shortlist, options["held_out"] or 0, preset.training.seed, preset.min_count)
         self.origin = {"texts": [Path(text).name for text in options["texts"]]}
 
     def build(self, folder: Path) -> TextCorpus:
