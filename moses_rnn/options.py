@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from moses_rnn.native import MOST_THREADS
 
+MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 FIRST_SECTION = "Options"  # of --help; it has the options that most runs need
 
 
@@ -91,17 +92,16 @@ def expectation(hint: Any, value: object) -> str:
         return "" if value in choices else f"one of {', '.join(choices)}"
     if kind is bool:
         return "" if isinstance(value, bool) else "true or false"
-    if kind not in (int, float) or (type(value) in (int, kind) and _is_within(value, option)):
+    if kind not in (int, float):
         return ""
-    least = "" if option.min is None else f" {'above' if option.min_open else 'from'} {option.min:g}"
-    most = "" if option.max is None else f" {'below' if option.max_open else 'up to'} {option.max:g}"
-    return f"a {'whole ' * (kind is int)}number{least}{most}"
-
-
-def _is_within(number: Any, option: Option) -> bool:
-    least, most = (-math.inf if option.min is None else option.min), (math.inf if option.max is None else option.max)
-    at_bound = (option.min_open and number == least) or (option.max_open and number == most)
-    return least <= number <= most and math.isfinite(number) and not at_bound
+    least, most = option.min, MOST_WHOLE if option.max is None and kind is int else option.max
+    if type(value) in (int, kind) and math.isfinite(number := cast(float, value)):
+        enough = least is None or number > least or (number == least and not option.min_open)
+        if enough and (most is None or number < most or (number == most and not option.max_open)):
+            return ""
+    bounds = "" if least is None else f" {'above' if option.min_open else 'from'} {least}"
+    bounds += "" if most is None else f" {'below' if option.max_open else 'to'} {most}"
+    return f"a {'whole ' * (kind is int)}number{bounds}"
 
 
 # Options of several commands

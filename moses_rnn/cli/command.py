@@ -24,11 +24,10 @@ from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
-from moses_rnn.options import FIRST_SECTION, Argument, Option, OptionsOf, Section, Setting, noted
+from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, Setting, noted
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
-MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 # Spellings that are understood, but not shown
@@ -165,7 +164,9 @@ def _parameter(declared: Declared, section: str) -> click.Parameter:
         attributes["default"] = default
     attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option or Option())
     if isinstance(option, Setting):
-        return SettingParameter([name], **attributes)
+        setting = SettingParameter([name], **attributes)
+        vars(setting)["hint"] = hint
+        return setting
     if option is None:
         metavar = next((note.metavar for note in get_args(hint)[1:] if isinstance(note, Argument)), None)
         return click.Argument([name], nargs=-1 if repeated else 1, metavar=metavar, **attributes)
@@ -173,7 +174,7 @@ def _parameter(declared: Declared, section: str) -> click.Parameter:
     attributes |= {"is_flag": False, "flag_value": option.bare} if option.bare else {}
     spellings = option.spelling.split() or [f"--{name.replace('_', '-')}"]
     made = click.Option([name, *spellings], help=option.help, show_default=bool(default), **attributes)
-    vars(made)["section"] = section
+    vars(made).update(section=section, hint=hint)
     return made
 
 

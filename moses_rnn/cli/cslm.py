@@ -85,6 +85,9 @@ words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary
 """
 
 
+DYNAMIC = "rnnlm"  # the network that learns from what it reads
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judging:
     """Texts, the models that are compared on them, and how."""
@@ -117,35 +120,28 @@ class Judging:
     threads: Threads = None
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text to be scored."""
-
-    path: str
-    name: str  # in tables
-    sentences: list[bytes]  # without empty lines
-
-
 @command(PERPLEXITY_EPILOG)
 def perplexity(given: Judging) -> None:
     """Print perplexities of tokenised TEXTS by each model, by n-gram models, and by all together."""
     _check_judging(given)
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
-    from moses_rnn.analysis.perplexity import score_text
+    from moses_rnn.analysis.perplexity import score_text, sentences_of
     from moses_rnn.cli.progress import progress
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.scorers.open import open_language_model
     from moses_rnn.scorers.shares import ClosedVocabulary
 
     given = replace(given, device=choose_device(given.device, given.threads))
     models = [open_language_model(folder) for folder in given.models]
-    if given.dynamic and not any(_learns(model, given) for model in models):
+    if given.dynamic and not any(model.architecture.key == DYNAMIC for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
-    texts = _read_texts(given.texts)
+    texts = [(path, sentences_of(read_lines(path))) for path in map(find_input, given.texts)]
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
     shares = list(_shares(models, n_grams, given))
+    names = [Path(path).name for path, _ in texts]
     scored = []
-    total, done = sum(len(text.sentences) for text in texts), 0
+    total, done = sum(len(sentences) for _, sentences in texts), 0
     with progress("sentences") as advanced:
 
         def observe(more: int) -> None:
@@ -153,9 +149,10 @@ def perplexity(given: Judging) -> None:
             done += more
             advanced(done, done / total)
 
-        for text in texts:  # models that learn begin each text anew
+        for (path, sentences), name in zip(texts, names, strict=True):  # models that learn begin each anew
             contenders = _contenders(models, shares, n_grams, closed, given)
-            scored.append(replace(score_text(text.sentences, text.path, contenders, observe), name=text.name))
+            text = score_text(sentences, path, contenders, observe)
+            scored.append(replace(text, name=path if names.count(name) > 1 else name))
     if [model.name for model in models] == ["CSLM"] and len(n_grams) < 2 and not given.rare:
         _print_cslm_table(scored, shares[0])
     else:
@@ -205,11 +202,7 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 
 
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
-    """N-gram models, which must all know the words of the first.
-
-    Raises:
-        InputError: one does not, or cannot be read.
-    """
+    """N-gram models, which must all know the words of the first."""
     from moses_rnn.files.streams import find_input
     from moses_rnn.scorers.kenlm import KenlmScorer
 
@@ -260,49 +253,24 @@ def _contenders(
 ) -> list[Contender]:
     """The models to be compared, all over one vocabulary."""
     from moses_rnn.analysis.perplexity import Contender
+    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
 
-    contenders = []
+    contenders, compute = [], Compute(given.device)
     for model, of_model in zip(models, shares, strict=True):
-        network = _language_model(model, of_model, given)
+        name = model.name
+        network: LanguageModel = model.make_language_model(compute, of_model)
+        if given.dynamic and model.architecture.key == DYNAMIC:
+            name += f", dynamic by {given.dynamic}"
+            rate = RATE if given.dynamic_rate is None else given.dynamic_rate
+            network = DynamicRnnlm(model, given.dynamic, compute, of_model, rate=rate)
         if closed and not given.rare:  # that is even among all already
             network = closed.compare(network, model.target_vocabulary)
-        contenders.append(Contender(_name(model, given), network, model.architecture.key))
+        contenders.append(Contender(f"{model.folder.name} ({name})", network, model.architecture.key))
     if closed:
         of_lm = zip(given.lm, n_grams, strict=True)
         contenders += [Contender(Path(path).name, closed.compare(lm), None) for path, lm in of_lm]
     return contenders
-
-
-def _read_texts(files: Sequence[str]) -> list[Text]:
-    """The texts, called by their files' names in tables, or by paths where two have the same name."""
-    from moses_rnn.analysis.perplexity import sentences_of
-    from moses_rnn.files.streams import find_input, read_lines
-
-    paths = [find_input(file) for file in files]
-    names = [Path(path).name for path in paths]
-    shown = [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
-    return [Text(path, name, sentences_of(read_lines(path))) for path, name in zip(paths, shown, strict=True)]
-
-
-def _learns(model: Model, given: Judging) -> bool:
-    """Whether a model learns from the text that it reads."""
-    return given.dynamic is not None and model.architecture.key == "rnnlm"
-
-
-def _name(model: Model, given: Judging) -> str:
-    dynamic = f", dynamic by {given.dynamic}" if _learns(model, given) else ""
-    return f"{model.folder.name} ({model.name}{dynamic})"
-
-
-def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
-    from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
-
-    compute = Compute(given.device)
-    if given.dynamic and _learns(model, given):
-        rate = RATE if given.dynamic_rate is None else given.dynamic_rate
-        return DynamicRnnlm(model, given.dynamic, compute, shares, rate=rate)
-    return model.make_language_model(compute, shares)
 
 
 NPLM_EPILOG = """\b
@@ -330,6 +298,7 @@ def export_nplm(
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
+    from moses_rnn.moses.ini import is_readable_path
     from moses_rnn.networks.cslm import CSLM, normalisers, nplm_network
     from moses_rnn.scorers.open import open_language_model
 
@@ -349,15 +318,10 @@ def export_nplm(
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
         print_err("warning: that is far from a probability: train with --self-normalise 0.1, say")
-    _print_ini_lines(cslm.config.order, str(Path(output).absolute()))
-
-
-def _print_ini_lines(order: int, path: str) -> None:
-    """What a moses.ini needs."""
-    from moses_rnn.moses.ini import is_readable_path
-
+    path = str(Path(output).absolute())
     if not is_readable_path(path):
         print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
+    order = cslm.config.order
     print_out(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")
 
 

@@ -80,11 +80,7 @@ def text_of(path: str) -> list[bytes]:
 
 
 def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
-    """The lines of two texts.
-
-    Raises:
-        InputError: there are more of one than of the other.
-    """
+    """The lines of two texts, which must be equally many."""
     lines = text_of(first), text_of(second)
     expected, found = map(len, lines)
     if found != expected:

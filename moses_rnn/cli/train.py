@@ -10,6 +10,7 @@ import click
 
 from moses_rnn.cli.command import (
     STOPPED,
+    StopRequest,
     check_inputs,
     command,
     print_json,
@@ -25,7 +26,6 @@ from moses_rnn.cli.training import (
     run_training,
     say_next,
     shown_presets,
-    stop_request,
     takes_settings,
     together,
 )
@@ -131,7 +131,7 @@ def _print_estimate(options: Options) -> None:
         if ranks.size > 1:
             raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
         display = TrainingDisplay(quiet=options["quiet"])
-        expected = estimate_training(of_rank(options, ranks), display, stop_request(ranks))
+        expected = estimate_training(of_rank(options, ranks), display, StopRequest())
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
     print_out(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "

@@ -19,7 +19,6 @@ from click.core import ParameterSource
 
 from moses_rnn.cli.command import (
     AMERICAN,
-    MOST_WHOLE,
     SettingParameter,
     StopRequest,
     choose_device,
@@ -28,6 +27,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
+from moses_rnn.options import expectation
 from moses_rnn.training.networks import NETWORKS, Options, RunOptions, UnfitOption, choose
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def _take_settings(context: click.Context, _option: click.Parameter, path: str |
         key = AMERICAN.get(name, name)
         if key not in keys:
             raise InputError(f"{path}: expected keys among {', '.join(sorted(map(str, keys)))}, found {key}")
-        taken[key] = _checked(f"{path}: {key}", keys[key], value, context)
+        if expected := expectation(vars(keys[key])["hint"], value):
+            raise InputError(f"{path}: {key}: expected {expected}, found {shown_value(value)}")
+        taken[key] = value
     context.default_map = taken
     context.meta[CONFIG] = path
 
@@ -95,27 +97,6 @@ def _read(path: str) -> dict[str, Any]:
         raise InputError(f"{path}: expected a file of settings, found: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected settings in TOML, found: {error}") from error
-
-
-def _checked(place: str, parameter: click.Parameter, value: object, context: click.Context) -> object:
-    """A value that is of its key's type and within its bounds."""
-    types, expected = _expectation(parameter.type)
-    if type(value) in types:
-        with contextlib.suppress(click.BadParameter, OverflowError):
-            return parameter.type.convert(value, parameter, context)
-    raise InputError(f"{place}: expected {expected}, found {shown_value(value)}")
-
-
-def _expectation(kind: Any) -> tuple[tuple[type, ...], str]:
-    """What TOML may have for a type of click's, and how a message says so."""
-    if isinstance(kind, click.Choice):
-        return (str,), f"one of {', '.join(kind.choices)}"
-    if isinstance(kind, click.IntRange):
-        most = f" and at most {MOST_WHOLE}" * (kind.max is None)
-        return (int,), f"an integer, {kind._describe_range()}{most}"
-    if isinstance(kind, click.FloatRange):
-        return (int, float), f"a number, {kind._describe_range()}"
-    return (bool,), "true or false"
 
 
 takes_settings = click.option(
@@ -216,21 +197,14 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
 
 
 def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
-    """Train, alone or with others, and print how that ended; of several processes only the first one returns.
-
-    Args:
-        options: see `moses_rnn.training.train.train`.
-        warning_of: what is wrong with a model; empty if nothing is.
-
-    Raises:
-        Stopped: it was stopped before its end.
-    """
+    """Train, alone or with others, and print how that ended; of several processes only the first one returns."""
     from moses_rnn.training.train import train
 
     with together() as ranks:
         options = of_rank(options, ranks)
         display = TrainingDisplay(quiet=options["quiet"])
-        outcome = train(**options, observer=display, should_stop=stop_request(ranks), ranks=ranks)
+        stop = StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)  # one signal may come by several ways
+        outcome = train(**options, observer=display, should_stop=stop, ranks=ranks)
     display.close()
     progress = outcome.progress
     if not ranks.leads:
@@ -256,10 +230,7 @@ def say_next(*words: str | Path, quiet: bool) -> None:
 
 @contextlib.contextmanager
 def together() -> Iterator[Ranks]:
-    """The processes that train together, of which this is one; by itself it is the only one.
-
-    An error of one process ends all, and is said once.
-    """
+    """The processes that train together, of which this is one; an error of one ends all, and is said once."""
     from moses_rnn.training.ranks import PeerFailed, join
 
     ranks = join()
@@ -278,7 +249,7 @@ def together() -> Iterator[Ranks]:
 
 
 def of_rank(options: Options, ranks: Ranks) -> Options:
-    """What is requested of one of the processes: it has a device of its own, and the first alone shows its progress.
+    """The options of one of the processes: it has a device of its own, and the first alone shows its progress.
 
     A training that torchrun has started again continues, also with --restart, which was meant the first time.
     """
@@ -289,8 +260,3 @@ def of_rank(options: Options, ranks: Ranks) -> Options:
         print_err(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
     device = choose_device(ranks.device(options["device"]))
     return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}
-
-
-def stop_request(ranks: Ranks) -> StopRequest:
-    """What stops the processes: a signal to any of them. With several, one signal may come by several ways."""
-    return StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)

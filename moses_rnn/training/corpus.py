@@ -39,21 +39,15 @@ Lines = Callable[[], Iterable[bytes]]  # of a text, which is read from the begin
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """What is made of a table.
+    """What is made of a table."""
 
-    `source_words` and `target_words` are shortlist sizes; `held_out_pairs` about how many pairs the held-out split has
-    (at most a tenth); `max_length` leaves out pairs with a longer side (0: none); `seed` chooses the held-out sources.
-    Of a phrase table each distinct pair counts once, with `repeated` each as often as it occurs, in learning and for
-    the shortlists; of them words seen less than `min_count` times are no part.
-    """
-
-    source_words: int = 15_000
+    source_words: int = 15_000  # of a shortlist
     target_words: int = 15_000
-    held_out_pairs: int = 5_000
-    max_length: int = 0
-    seed: int = 1
-    repeated: bool = False
-    min_count: int = 1
+    held_out_pairs: int = 5_000  # about; at most a tenth
+    max_length: int = 0  # pairs with a longer side are left out; 0: none
+    seed: int = 1  # chooses the held-out sources
+    repeated: bool = False  # a pair counts as often as it occurs, in learning and for the shortlists; else once
+    min_count: int = 1  # of a word of a shortlist
     marked: bool = False  # behind each target word stands a token, which is no word
 
 
@@ -81,9 +75,14 @@ class Phrases:
     tokens: Ids
     ends: Positions
 
+    def lengths(self, rows: Positions) -> Lengths:
+        """How many words chosen phrases have."""
+        lengths: Lengths = self.ends[rows + 1] - self.ends[rows]
+        return lengths
+
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
         """Chosen phrases laid end to end, and their lengths."""
-        lengths = self.ends[rows + 1] - self.ends[rows]
+        lengths = self.lengths(rows)
         shift = self.ends[rows] - (np.cumsum(lengths) - lengths)
         return self.tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))], lengths
 
@@ -187,7 +186,7 @@ class Corpus:
 
 
 def share(folder: Path, record: Mapping[str, Any], vocabularies: Mapping[str, Vocabulary]) -> None:
-    """Write what is no array, a record of values that JSON knows and shortlists, for other processes."""
+    """Write what is no array, a record as JSON and shortlists, for other processes."""
     replace_file(folder / RECORD, json.dumps(record).encode())
     for side, vocabulary in vocabularies.items():
         replace_file(folder / f"{side}.words", vocabulary.to_bytes())
@@ -214,16 +213,8 @@ def build_corpus(
 ) -> Corpus:
     """Read pairs into arrays, choose shortlists, merge equal pairs unless they count, split off held-out sources.
 
-    Args:
-        pairs: source and target phrases.
-        folder: for the arrays' files, which are replaced.
-        config: sizes, split, seed.
-        word_counts: counts to choose the shortlists by, for each side; by default over the phrases to learn.
-        held_out: pairs to hold out, of any length, in place of some of the others.
-        tokens: of each side, that are in its shortlist whatever their counts.
-
-    Raises:
-        InputError: fewer than two distinct pairs or sources remain.
+    Each side's words are counted in the phrases to learn unless `word_counts` has the counts; its `tokens` are in the
+    shortlist whatever they say. `held_out` has pairs of any length, to hold out in place of some of the others.
     """
     folder.mkdir(parents=True, exist_ok=True)
     reader = _Reader(folder, marked=config.marked)
@@ -472,16 +463,7 @@ def build_text_corpus(
 ) -> TextCorpus:
     """Read a text twice: choose a shortlist, and write the ids of what is learned and of what is held out into files.
 
-    Args:
-        text: tokenised sentences.
-        dev: another text to judge by; None holds some lines of this one out.
-        names: of both, for messages.
-        folder: for the files, which are replaced.
-        order: n of the n-grams.
-        config: shortlist, split, seed.
-
-    Raises:
-        InputError: a text has no words, or none that is seen often enough.
+    `dev` is another text to hold out; without, it is some lines of `text`. `names` are those of both, for messages.
     """
     counts, lines = _count(text, names[0])
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
@@ -519,29 +501,26 @@ def build_texts(
     order: int,
     chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[Text, Text]:
-    """Write a text's ids into files, and those of the held-out one.
+    """Write a text's ids into files, and those of the held-out one: another text, or the `chosen` lines of this one."""
+    files = [NumberFile(folder / f"{name}.tokens") for name in ("text", "held-out")]
+    begin = len(vocabulary)  # the id of <s>
 
-    Args:
-        lines: tokenised sentences; empty ones are left out.
-        held_out: another text to judge by; None takes the `chosen` lines of this one.
-        folder: for the files, which are replaced.
-        vocabulary: the shortlist.
-        order: n of the n-grams.
-        chosen: which lines are held out.
+    def add(file: NumberFile, line: bytes) -> None:
+        if sentence := words(line.rstrip(b"\r\n")):
+            file.numbers.extend([*[begin] * (order - 1), *vocabulary.ids(sentence), END_ID])
+            if len(file.numbers) > BLOCK:
+                file.flush()
 
-    Raises:
-        InputError: one of the texts is empty.
-    """
-    texts = [_Writer(folder / f"{name}.tokens", vocabulary, order) for name in ("text", "held-out")]
     for number, line in enumerate(lines):
-        texts[held_out is None and chosen is not None and bool(chosen[number])].add(line)
+        add(files[held_out is None and chosen is not None and bool(chosen[number])], line)
     for line in held_out or ():
-        texts[1].add(line)
-    kept, judging = (writer.text() for writer in texts)
-    if not len(kept.flat) or not len(judging.flat):
-        what = "a text to train on" if not len(kept.flat) else "held-out lines"
-        raise InputError(f"expected {what}, found no line with words")
-    return kept, judging
+        add(files[1], line)
+    for file, what in zip(files, ("a text to train on", "held-out lines"), strict=True):
+        file.flush()
+        if not file.path.stat().st_size:
+            raise InputError(f"expected {what}, found no line with words")
+    text, judging = (Text(map_ids(file.path), begin) for file in files)
+    return text, judging
 
 
 def chosen_lines(lines: int, config: TextConfig) -> npt.NDArray[np.bool_]:
@@ -551,24 +530,3 @@ def chosen_lines(lines: int, config: TextConfig) -> npt.NDArray[np.bool_]:
     chosen = np.zeros(lines, np.bool_)
     chosen[np.random.default_rng(config.seed).permutation(lines)[:count]] = True
     return chosen
-
-
-class _Writer:
-    """Streams sentences into a file of ids."""
-
-    def __init__(self, path: Path, vocabulary: Vocabulary, order: int) -> None:
-        self._file = NumberFile(path)
-        self._ids_of = vocabulary.ids
-        self._begin_id = len(vocabulary)
-        self._before = [self._begin_id] * (order - 1)
-
-    def add(self, line: bytes) -> None:
-        if sentence := words(line.rstrip(b"\r\n")):
-            self._file.numbers.extend([*self._before, *self._ids_of(sentence), END_ID])
-            if len(self._file.numbers) > BLOCK:
-                self._file.flush()
-
-    def text(self) -> Text:
-        path = self._file.path
-        self._file.flush()
-        return Text(map_ids(path) if path.stat().st_size else np.zeros(0, np.int32), self._begin_id)

@@ -29,20 +29,7 @@ MOST_DIGITS = 19  # of a number of rows
 def read_embeddings(
     lines: Iterable[bytes], name: str, width: int, wanted: Collection[bytes]
 ) -> Iterator[tuple[bytes, Vector]]:
-    """The rows of some words, in the file's order; the others are checked and passed by.
-
-    One row is in memory at a time, and the words so far.
-
-    Args:
-        lines: with or without their ends.
-        name: of the file, for messages.
-        width: how many numbers each word is to have.
-        wanted: words.
-
-    Raises:
-        FormatError: a line is not a word and as many finite numbers, a word comes twice, or there are not as many rows
-            as the first line says.
-    """
+    """The rows of wanted words, in the file's order; the others are checked and passed by."""
     promised: int | None = None
     before: set[bytes] = set()
     for number, line in enumerate(lines, 1):
@@ -98,13 +85,7 @@ def _number(text: bytes) -> float | None:
 
 
 def embedding_lines(names: Sequence[bytes], rows: Iterable[Iterable[float]], width: int) -> Iterator[bytes]:
-    """The file's lines, of which the first says how many there are; nine digits give float32 back.
-
-    Args:
-        names: words.
-        rows: the numbers of each.
-        width: how many these are.
-    """
+    """The lines of a file; the first says how many words and numbers there are; nine digits give float32 back."""
     yield b"%d %d\n" % (len(names), width)
     for word, row in zip(names, rows, strict=True):
         yield b"%b %b\n" % (word, b" ".join(b"%.9g" % value for value in row))
@@ -122,11 +103,7 @@ class GivenEmbeddings:
 
     @classmethod
     def of(cls, options: Options) -> GivenEmbeddings:
-        """The files that a training's options name for the sides of its table.
-
-        Raises:
-            InputError: one is not there.
-        """
+        """The files that a training's options name for the sides of its table."""
         named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
         if options.get("inverse"):
             named = {"source": named["target"], "target": named["source"]}
@@ -139,18 +116,7 @@ class GivenEmbeddings:
         return {**digests, "freeze_embeddings": self.frozen}
 
     def begin(self, model: NetworkOfPairs, vocabularies: Mapping[str, Vocabulary]) -> list[str]:
-        """Give the words of the shortlists their rows; ``<unk>``, ``</s>`` and words without one keep their own.
-
-        Args:
-            model: with its initial weights.
-            vocabularies: by side.
-
-        Returns:
-            How many words have a row, in lines for a log.
-
-        Raises:
-            FormatError: a file is not of embeddings, or of others than the network's in width.
-        """
+        """Give words of the shortlists their rows, but for ``<unk>`` and ``</s>``; returns lines for a log."""
         lines = []
         for side, path in self.files.items():
             embedding, vocabulary = model.embeddings[side], vocabularies[side]

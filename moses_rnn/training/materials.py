@@ -37,11 +37,7 @@ class Watch:
     should_stop: Callable[[], bool]  # asked now and then
 
     def look(self, meter: Meter, path: str) -> None:
-        """Say how far a file is read.
-
-        Raises:
-            Stopped: `should_stop` was true.
-        """
+        """Say how far a file is read."""
         self.reading(meter.lines_read, meter.share)
         if self.should_stop():
             raise Stopped(f"stopped while reading {path}; run the same command again to start")
@@ -63,11 +59,7 @@ class Material(Protocol):
 
 
 class TablePairs:
-    """The pairs of a phrase table; its first block is read at once.
-
-    Raises:
-        InputError: it is not there, or its first block is no part of a table.
-    """
+    """The pairs of a phrase table; its first block is read, and refused if it is no part of a table, at once."""
 
     name, corpus = "corpus", Corpus
 
@@ -111,11 +103,7 @@ class TablePairs:
 
 
 def existing_file(path: str) -> str:
-    """A file that is read more than once, plain or compressed.
-
-    Raises:
-        InputError: it does not exist, or is standard input.
-    """
+    """A file that is read more than once, plain or compressed."""
     if path == STANDARD_STREAM:
         raise InputError("what is trained on must be a file: a stopped run reads it again")
     return find_input(path)
@@ -131,12 +119,7 @@ def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
 
 
 def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_stop: Callable[[], bool]) -> Any:
-    """The corpus of a material; the first of several ranks builds it, and all map its files.
-
-    Raises:
-        InputError: this rank does not see the files of the first one.
-        PeerFailed, Stopped: see `Ranks.wait_for`.
-    """
+    """The corpus of a material; the first of several ranks builds it, and all map its files."""
     if ranks.size == 1:
         return material.build(folder)
     if ranks.leads:
@@ -173,20 +156,12 @@ class ParallelTexts:
 
     @classmethod
     def of_prefix(cls, prefix: str, source: str, target: str, alignment: str | None = None) -> ParallelTexts:
-        """PREFIX.SOURCE and PREFIX.TARGET, and their alignment, plain or compressed.
-
-        Raises:
-            InputError: one of them does not exist.
-        """
+        """PREFIX.SOURCE and PREFIX.TARGET, and their alignment, plain or compressed."""
         texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
         return cls(texts[0], texts[1], alignment and existing_file(alignment))
 
     def check_lengths(self) -> None:
-        """Read all files, and count their lines.
-
-        Raises:
-            InputError: one has more than the other, or the alignment has another number.
-        """
+        """Read all files, and count their lines."""
         source, target = (count_lines(path) for path in (self.source, self.target))
         if source != target:
             raise InputError(
@@ -201,12 +176,7 @@ class ParallelTexts:
             )
 
     def pairs(self, watch: Watch) -> Iterator[Pair]:
-        """The pairs, line by line, without line ends.
-
-        Raises:
-            InputError: one file has more lines than the other.
-            Stopped: see `Watch.look`.
-        """
+        """The pairs, line by line, without line ends."""
         meter = Meter()
         both = zip_longest(_lines(self.source, meter), _lines(self.target, Meter()))
         while together := list(islice(both, LINES_AT_ONCE)):
@@ -218,11 +188,7 @@ class ParallelTexts:
             watch.look(meter, self.source)
 
     def aligned_pairs(self, watch: Watch) -> Iterator[Aligned]:
-        """Source words, target words and links, line by line.
-
-        Raises:
-            FormatError: a word is spelled as a token, or links are none or of other words.
-        """
+        """Source words, target words and links, line by line."""
         if self.links is None:
             links: Iterator[Links] = iter(lambda: (), None)
         else:
@@ -251,11 +217,7 @@ def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
 
 
 class SentencePairs:
-    """Two texts, line by line translations of each other.
-
-    Raises:
-        InputError: one is not there, or they have not equally many lines.
-    """
+    """Two texts, line by line translations of each other."""
 
     name, corpus = "corpus", Corpus
 
@@ -363,11 +325,7 @@ def rare_words_of(options: Options) -> RareWords:
 
 
 class TextLines:
-    """A text of several files, taken as one.
-
-    Raises:
-        InputError: one is not there.
-    """
+    """A text of several files, taken as one."""
 
     name, corpus = "text", TextCorpus
 

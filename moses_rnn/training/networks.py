@@ -639,12 +639,7 @@ SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 
 
 
 class UnfitOption(MosesRnnError, ValueError):
-    """An option that does not go with the others.
-
-    Args:
-        name: of the option.
-        why: what is wrong with it.
-    """
+    """An option that does not go with the others."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -659,11 +654,7 @@ class Chosen(NamedTuple):
 
 
 def choose(options: Options) -> Chosen:
-    """The preset that some options name, with what they override.
-
-    Raises:
-        UnfitOption: something is given that the network does not have, or that does nothing.
-    """
+    """The preset that some options name, with what they override."""
     given = {name: value for name, value in options.items() if value is not None}
     name = given.get("architecture", TableOptions.architecture)
     if name not in NETWORKS:

@@ -250,15 +250,10 @@ def _on_this_machine(options: Options, preset: Preset, embeddings: GivenEmbeddin
         long = (config.max_minutes or math.inf) >= LONG_MINUTES
         large = LARGE_TO_LEARN if material == "table" else LARGE
         compiled = choose_compiled(False if native else wanted, device, width, long=long, large=large)
-    rows = rows_at_once(config, processes)
+    rows = config.batch_size // (processes * rounds(config.accumulate, processes))  # that one computes together
     threads = threads_for(device, options["threads"], rows, native=bool(native))
     decided: dict[str, Any] = {"precision": precision, "native": native, "compiled": compiled, "threads": threads}
     return replace(config, **embeddings.choices(), **decided)
-
-
-def rows_at_once(config: TrainingConfig, processes: int) -> int:
-    """Examples of a minibatch that one process computes together."""
-    return config.batch_size // (processes * rounds(config.accumulate, processes))
 
 
 def threads_for(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:
@@ -292,13 +287,7 @@ def _advice(options: Options) -> list[str]:
 
 
 def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
-    """Learn for a moment, and extrapolate from that.
-
-    Args:
-        task: whose network is changed.
-        config: of the training.
-        seconds: how long to learn at least.
-    """
+    """Learn for some seconds at least, and extrapolate from that."""
     rate = _pairs_per_second(task, config, seconds)
     by_time = 60 * config.max_minutes * rate / task.examples if config.max_minutes else float("inf")
     return Estimate(task.examples, rate, min(by_time, config.max_epochs or float("inf")))

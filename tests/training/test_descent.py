@@ -192,7 +192,7 @@ def test_sgd_is_a_step_along_the_gradient(native, reduction, examples):
     expected = [tensor.detach().double().numpy().copy() for tensor in weights]
     random = np.random.default_rng(0)
     for rate in (0.7, 0.35):
-        optimiser.learning_rate = rate
+        optimiser.param_groups[0]["lr"] = rate
         for i, tensor in enumerate(weights):
             g = random.normal(size=expected[i].shape)
             expected[i] -= rate * (0.5 * g + (0.1 * examples * expected[i] if tensor.dim() > 1 else 0))

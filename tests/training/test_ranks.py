@@ -22,7 +22,6 @@ ranks, seen = join(), {}
 seen["place"] = ranks.rank, ranks.size, ranks.leads
 seen["sums"] = ranks.sums([1.0, 10.0 * ranks.rank])
 seen["any"] = ranks.any(False), ranks.any(ranks.rank == 1)
-seen["of_first"] = ranks.of_first(ranks.rank + 0.1)
 tensor = torch.arange(3.0) + ranks.rank
 ranks.add_up(tensor)
 seen["add_up"] = tensor.tolist()
@@ -78,7 +77,6 @@ def test_numbers_are_added_up_and_decided_together(seen):
     for of_rank in seen:
         assert of_rank["sums"] == [2.0, 10.0]
         assert of_rank["any"] == [False, True]
-        assert of_rank["of_first"] == 0.1
         assert of_rank["add_up"] == [1.0, 3.0, 5.0]
         assert of_rank["each"] == [[i / 3, float(i % 2)] for i in range(5)]
 
