@@ -93,13 +93,20 @@ class TablePairs:
         return [
             f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another "
             "pair once rare words are <unk>, and are learned once",
-            f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
-            f"source shortlist: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
-            f"{n.source_coverage:.2%} of running words",
-            f"target shortlist: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
-            f"{n.target_coverage:.2%} of running words",
+            *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
         ]
+
+
+def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
+    n = corpus.statistics
+    return [
+        f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
+        f"{read}: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
+        f"{n.source_coverage:.2%} of running words",
+        f"{written}: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
+        f"{n.target_coverage:.2%} of running words",
+    ]
 
 
 def existing_file(path: str) -> str:
@@ -307,11 +314,7 @@ class SentencePairs:
         kept = "a text of its own" if self._dev else "chosen by source sentence"
         return [
             f"texts: {n.pairs:,} pairs, {n.distinct_pairs:,} distinct; each is learned as often as it occurs",
-            f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
-            f"read: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
-            f"{n.source_coverage:.2%} of running words",
-            f"written: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
-            f"{n.target_coverage:.2%} of running words",
+            *_describe_words(corpus, "read", "written"),
             f"training pairs: {n.training_pairs:,}; held out: {n.held_out_pairs:,}, {kept}",
         ]
 

@@ -196,48 +196,39 @@ class Network:
 
 # --- presets ----------------------------------------------------------------------------------------------------------
 
+SMALL = TrainingConfig(  # chosen by the sweeps in docs/results.md
+    optimiser="adam",
+    learning_rate=4e-3,
+    decay_on_plateau=0.5,
+    cool_down=0.5,
+    averaging=0.1,
+    initial_deviation=0.1,
+    save_minutes=2.0,
+)
 PHRASES = {
     # section 4.1 of the paper: 1000 hidden units, rank-100 matrices, 15 000 words, Adadelta, 64 pairs, three days
     "paper": Preset(
         {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}, TrainingConfig(), 15_000
     ),
-    # for two CPU cores and half an hour; chosen by the sweep in docs/results.md
+    # for two CPU cores and half an hour
     "small": Preset(
         {"hidden_size": 256, "embedding_size": 64, "maxout_size": 128, "output_rank": 64},
-        TrainingConfig(
-            optimiser="adam",
-            learning_rate=4e-3,
-            decay_on_plateau=0.5,
-            cool_down=0.5,
-            averaging=0.1,
-            initial_deviation=0.1,
-            batch_size=128,
-            max_minutes=30.0,
-            evaluate_every=100_000,
-            patience=6,
-            save_minutes=2.0,
-        ),
+        replace(SMALL, batch_size=128, max_minutes=30.0, evaluate_every=100_000, patience=6),
         5_000,
     ),
 }
 SENTENCES = TrainingConfig(batch_size=80, sort_batches=20, max_minutes=5 * 24 * 60.0)
 # Multi30k, five minutes of one core, rnnsearch; held-out nats per token: 2.17 with rate 0.001 halved on a plateau and
 # neither cooling down nor averaging, 1.23 with rate 0.003, 1.21 with 0.006
-SMALL_SENTENCES = TrainingConfig(
-    optimiser="adam",
-    learning_rate=4e-3,
-    decay_on_plateau=0.5,
-    cool_down=0.5,
-    averaging=0.1,
+SMALL_SENTENCES = replace(
+    SMALL,
     dropout=0.3,
-    initial_deviation=0.1,
     batch_size=64,
     sort_batches=20,
     max_epochs=12.0,
     max_minutes=60.0,
     evaluate_every=EACH_EPOCH,
     patience=5,
-    save_minutes=2.0,
 )
 TEXT = TrainingConfig(
     optimiser="adam",
@@ -428,14 +419,7 @@ NETWORKS = {
             ),
             "small": Preset(
                 {"hidden_size": 256},
-                replace(
-                    SMALL_TEXT,
-                    learning_rate=4e-3,
-                    initial_deviation=0.1,
-                    batch_size=64,
-                    sort_batches=20,
-                    max_epochs=12.0,
-                ),
+                replace(SMALL_TEXT, learning_rate=4e-3, batch_size=64, sort_batches=20, max_epochs=12.0),
                 learning={"bptt": 0},
                 min_count=2,
             ),
