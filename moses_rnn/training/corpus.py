@@ -68,6 +68,12 @@ class CorpusStatistics:
     target_coverage: float
 
 
+def take_spans(tokens: Ids, begins: Positions, lengths: Lengths) -> Ids:
+    """Spans of a row of ids, laid end to end."""
+    shift = begins - (np.cumsum(lengths) - lengths)
+    return tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
+
+
 @dataclass(frozen=True)
 class Phrases:
     """One side of all pairs: ids laid end to end; phrase i is ``tokens[ends[i]:ends[i + 1]]``."""
@@ -83,8 +89,7 @@ class Phrases:
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
         """Chosen phrases laid end to end, and their lengths."""
         lengths = self.lengths(rows)
-        shift = self.ends[rows] - (np.cumsum(lengths) - lengths)
-        return self.tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))], lengths
+        return take_spans(self.tokens, self.ends[rows], lengths), lengths
 
     def hashes(self) -> Hashes:
         """A 64-bit hash of every phrase."""
@@ -217,15 +222,16 @@ def build_corpus(
     shortlist whatever they say. `held_out` has pairs of any length, to hold out in place of some of the others.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    reader = _Reader(folder, marked=config.marked)
-    reader.read(pairs, config.max_length)
-    to_learn, pairs_read = reader.kept, reader.pairs
-    words_seen = [len(ids) for ids in reader.word_ids]
-    reader.read(held_out or (), 0)
-    source, target = reader.phrases()
+    both = _Side(folder, "source"), _Side(folder, "target")
+    read = _read(pairs, both, config.max_length, marked=config.marked)
+    to_learn, words_seen = read["kept"], [len(side.ids) for side in both]
+    judging = _read(held_out or (), both, 0, marked=config.marked)
+    if not read["kept"] + judging["kept"]:
+        raise InputError(f"expected phrase pairs to train on, found none in {read['all'] + judging['all']} lines")
+    source, target = (side.phrases() for side in both)
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
     sizes = config.source_words, config.target_words
-    sides = zip((source, target), reader.word_ids, word_counts, sizes, tokens, strict=True)
+    sides = zip((source, target), (side.ids for side in both), word_counts, sizes, tokens, strict=True)
     (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
         _renumber_by_shortlist(*side, to_learn, config) for side in sides
     ]
@@ -235,11 +241,11 @@ def build_corpus(
     if held_out is None:
         training, apart = _split(counting, source_hashes[counting], config)
     else:
-        training, apart = counting, np.arange(to_learn, reader.kept)
+        training, apart = counting, np.arange(to_learn, to_learn + judging["kept"])
     statistics = CorpusStatistics(
-        pairs=pairs_read,
-        too_long=reader.too_long,
-        empty=reader.empty,
+        pairs=read["all"],
+        too_long=read["too long"],
+        empty=read["empty"] + judging["empty"],
         distinct_pairs=distinct,
         collapsed_pairs=0 if config.repeated else distinct - len(counting),
         training_pairs=len(training),
@@ -288,57 +294,48 @@ class NumberFile:
         del self.numbers[:]
 
 
-class _Reader:
-    """Streams phrase pairs into files of provisional ids, in the order in which words are first seen."""
+class _Side:
+    """A side of phrase pairs: streams into files of provisional ids, in the order in which words are first seen."""
 
-    def __init__(self, folder: Path, *, marked: bool) -> None:
-        self._marked = marked
-        self.word_ids: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
-        self.pairs = self.too_long = self.empty = 0
-        self._files = [
-            (NumberFile(folder / f"{side}.tokens"), NumberFile(folder / f"{side}.lengths"))
-            for side in ("source", "target")
-        ]
+    def __init__(self, folder: Path, name: str) -> None:
+        self.ids: dict[bytes, int] = {}
+        self._tokens, self._lengths = (NumberFile(folder / f"{name}.{kind}") for kind in ("tokens", "lengths"))
 
-    @property
-    def kept(self) -> int:
-        """Pairs that were not left out."""
-        return self.pairs - self.too_long - self.empty
-
-    def read(self, pairs: Iterable[tuple[bytes, bytes]], max_length: int) -> None:
-        """Read more of them; those with a side of more than `max_length` words, if it is not 0, are left out."""
-        for source, target in pairs:
-            self.pairs += 1
-            self._append(words(source), words(target), max_length)
-            if len(self._files[0][1].numbers) >= PAIRS_AT_ONCE:
-                self._flush()
-        self._flush()
-
-    def _append(self, source: list[bytes], target: list[bytes], max_length: int) -> None:
-        if not source or not target:
-            self.empty += 1
-            return
-        if max_length and max(len(source), len(target) >> self._marked) > max_length:
-            self.too_long += 1
-            return
-        for phrase, known, (tokens, lengths) in zip((source, target), self.word_ids, self._files, strict=True):
-            tokens.numbers.extend([known.setdefault(word, len(known)) for word in phrase])
-            lengths.numbers.append(len(phrase))
+    def add(self, phrase: list[bytes]) -> None:
+        known = self.ids
+        self._tokens.numbers.extend([known.setdefault(word, len(known)) for word in phrase])
+        self._lengths.numbers.append(len(phrase))
+        if len(self._lengths.numbers) >= PAIRS_AT_ONCE:
+            self._flush()
 
     def _flush(self) -> None:
-        for of_side in self._files:
-            for file in of_side:
-                file.flush()
+        self._tokens.flush()
+        self._lengths.flush()
 
-    def phrases(self) -> list[Phrases]:
-        sides = []
-        for tokens, lengths in self._files:
-            if not lengths.path.stat().st_size:
-                raise InputError(f"expected phrase pairs to train on, found none in {self.pairs} lines")
-            sums = np.cumsum(np.fromfile(lengths.path, np.int32), dtype=np.int64)
-            ends = np.concatenate([np.zeros(1, np.int64), sums])
-            sides.append(Phrases(np.memmap(tokens.path, dtype=np.int32, mode="r+"), ends))
-        return sides
+    def phrases(self) -> Phrases:
+        self._flush()
+        sums = np.cumsum(np.fromfile(self._lengths.path, np.int32), dtype=np.int64)
+        ends = np.concatenate([np.zeros(1, np.int64), sums])
+        return Phrases(np.memmap(self._tokens.path, dtype=np.int32, mode="r+"), ends)
+
+
+def _read(
+    pairs: Iterable[tuple[bytes, bytes]], both: tuple[_Side, _Side], longest: int, *, marked: bool
+) -> Counter[str]:
+    """Add pairs to both sides, but for empty ones and, unless it is 0, ones longer than `longest`; counts of each."""
+    counts: Counter[str] = Counter()
+    for pair in pairs:
+        source, target = map(words, pair)
+        if not source or not target:
+            counts["empty"] += 1
+        elif longest and max(len(source), len(target) >> marked) > longest:
+            counts["too long"] += 1
+        else:
+            counts["kept"] += 1
+            both[0].add(source)
+            both[1].add(target)
+    counts["all"] = counts.total()
+    return counts
 
 
 def _word_counts(phrases: Phrases, known: dict[bytes, int], to_learn: int, *, repeated: bool) -> dict[bytes, int]:

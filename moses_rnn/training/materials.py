@@ -21,7 +21,6 @@ from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
-from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.networks import Chosen, Options
 from moses_rnn.training.ranks import Ranks
 
@@ -76,7 +75,7 @@ class TablePairs:
         self.config = CorpusConfig(size, size, options["held_out"], longest, chosen.preset.training.seed)
         self.origin = {
             "table": Path(path).name,
-            "embeddings": {side: Path(file).name for side, file in GivenEmbeddings.of(options).files.items()},
+            "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
             "phrases": first.form.as_record(),
         }
 
@@ -107,6 +106,14 @@ def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
         f"{written}: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
         f"{n.target_coverage:.2%} of running words",
     ]
+
+
+def find_embeddings(options: Options) -> dict[str, str]:
+    """The files of embeddings that are named, by the network's side: "source" is what it reads."""
+    named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
+    if options.get("inverse"):
+        named = {"source": named["target"], "target": named["source"]}
+    return {side: find_input(path) for side, path in named.items() if path}
 
 
 def existing_file(path: str) -> str:

@@ -236,8 +236,8 @@ class ModelFolder:
         if not self._leads:
             return
         network = self._kind.key
-        with contextlib.suppress(CheckpointError):  # there is no model yet, or a damaged one
-            network = read_record(self.path)["network"]
+        with contextlib.suppress(CheckpointError):  # a damaged model
+            network = read_record(self.path)["network"] if (self.path / CONFIG).exists() else network
         if network != self._kind.key:
             raise CheckpointError(
                 f"{self.path}: expected a model of network {self._kind.key!r}, found {shown_value(network)}",

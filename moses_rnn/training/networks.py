@@ -38,7 +38,7 @@ CUSTOMARY_RATES = {"adadelta": 1.0, "adam": 1e-3, "sgd": 0.7}
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Optimiser, loss, batches and stopping; what is noted as an option or setting is one of every training.
+    """Optimiser, loss, batches and stopping; fields with an `Option` or `Setting` are options of every training.
 
     `reduction` scales the gradient: "pair-mean" is the paper's equation 4 (log-likelihood averaged over the phrase
     pairs of a batch), "token-mean" averages over target words, "sum" is what the released code does. `sort_batches`
@@ -55,7 +55,7 @@ class TrainingConfig:
     epsilon: float = 1e-6  # Adadelta; inside both roots
     schedule: Annotated[str, Setting(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
     decay_on_plateau: float = 1.0  # the schedule plateau's factor after an evaluation without gain
-    batch_size: Annotated[int, Option("Pairs, n-grams or, of rnnlm, sentences per minibatch", min=1)] = 64
+    batch_size: Annotated[int, Option("Examples per minibatch: pairs, n-grams, or sentences of rnnlm", min=1)] = 64
     sort_batches: int = 10
     warm_up: Annotated[int, Setting(min=0)] = 0  # minibatches over which the learning rate rises to its value
     cool_down: Annotated[float, Setting(min=0, max=1)] = 0.0  # the last share of the budget: the rate falls to zero
@@ -437,9 +437,12 @@ def networks_of(material: str) -> list[str]:
 
 Options = Mapping[str, Any]  # by name; one that is None or missing is left to the preset
 
-HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; 0, for none, only of bengio", min=0)]
+HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; only bengio may have 0", min=0)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
-Shortlist = Annotated[int | None, Option("Words that are known, of each side; others are <unk>", min=1)]
+Embeddings = Annotated[
+    str | None, Option("Words of this side begin as the file in word2vec's text has them", metavar="FILE")
+]
+Shortlist = Annotated[int | None, Option("Known words of each side; others are <unk>", min=1)]
 Size = Annotated[int | None, Setting(min=1)]
 Rank = Annotated[int | None, Setting(min=0)]
 Switch = Annotated[bool | None, Setting()]
@@ -447,7 +450,7 @@ Switch = Annotated[bool | None, Setting()]
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options of every training, of how it runs."""
+    """Options of every training that say how it runs."""
 
     preset: Annotated[
         str | None,
@@ -492,12 +495,8 @@ class TableOptions:
     hidden_size: HiddenSize = None
     embedding_size: EmbeddingSize = None
     shortlist: Shortlist = None
-    source_embeddings: Annotated[
-        str | None, Option("Source words begin as this file in word2vec's text has them", metavar="FILE")
-    ] = None
-    target_embeddings: Annotated[
-        str | None, Option("Target words begin as this file in word2vec's text has them", metavar="FILE")
-    ] = None
+    source_embeddings: Embeddings = None
+    target_embeddings: Embeddings = None
 
     layout: Annotated[TableFormat, Section("Phrase table")] = "moses"
     source_factor: SourceFactor = None
@@ -545,8 +544,8 @@ class SentenceOptions:
 
     hidden_size: HiddenSize = None
     embedding_size: EmbeddingSize = None
-    source_words: Annotated[int | None, Option("Source words that are known; others are <unk>", min=1)] = None
-    target_words: Annotated[int | None, Option("Target words that are known; others are <unk>", min=1)] = None
+    source_words: Annotated[int | None, Option("Known source words; others are <unk>", min=1)] = None
+    target_words: Annotated[int | None, Option("Known target words; others are <unk>", min=1)] = None
 
     rare: Annotated[
         str | None,
@@ -559,7 +558,7 @@ class SentenceOptions:
     alignment: Annotated[
         str | None, Option("Word alignment of the texts, a line for each pair: 0-0 1-2 …", metavar="FILE")
     ] = None
-    dev_alignment: Annotated[str | None, Option("Word alignment of DEV.SOURCE and DEV.TARGET", metavar="FILE")] = None
+    dev_alignment: Annotated[str | None, Option("Word alignment of the texts of --dev", metavar="FILE")] = None
 
     alignment_size: Size = None
     maxout_size: Size = None

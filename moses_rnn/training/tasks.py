@@ -25,7 +25,7 @@ from moses_rnn.networks.ranker import Ranker, hinge
 from moses_rnn.networks.slots import Slotted, in_slots
 from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
-from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, Text, TextCorpus, mix
+from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, Text, TextCorpus, mix, take_spans
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import Threads
 
@@ -491,9 +491,7 @@ class _Lines:
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
         """Their ids end to end, without end symbols, and the words of each."""
         lengths = self.lengths[rows]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        ids: Ids = self._flat[np.repeat(self._begins[rows], lengths) + within]
-        return ids, lengths
+        return take_spans(self._flat, self._begins[rows], lengths), lengths
 
     def blocks(self) -> Iterator[Positions]:
         """All sentences, longest first, in blocks that hold a bounded number of words."""
