@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
+from types import NoneType
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from moses_rnn.native import MOST_THREADS
 
+MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 FIRST_SECTION = "Options"  # of --help; it has the options that most runs need
 
 
@@ -25,6 +28,7 @@ class Option:
         min: least number.
         max: largest number.
         min_open: whether the least number itself is refused.
+        max_open: whether the largest number itself is refused.
         choices: values, where the type does not list them.
         parse: makes the value of the text; raises ValueError, whose text says what is wrong.
         metavar: stands for the value in --help.
@@ -37,10 +41,23 @@ class Option:
     min: float | None = None
     max: float | None = None
     min_open: bool = False
+    max_open: bool = False
     choices: Sequence[str] = ()
     parse: Callable[[str], object] | None = None
     metavar: str | None = None
     bare: str | None = None
+
+
+@dataclass(frozen=True)
+class Setting(Option):
+    """What is known of a parameter that no command line gives, but its file of settings."""
+
+
+@dataclass(frozen=True)
+class OptionsOf:
+    """Noted of a mapping: it has all options of a record by name, and None for one that is not given."""
+
+    record: type
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,36 @@ class Argument:
     """A parameter that has a place, not a name; one that is called as in --help needs no such note."""
 
     metavar: str
+
+
+def noted(hint: Any) -> tuple[Any, Option | None]:
+    """The type of a parameter, beside None, and the option that is noted of it: of several the last one."""
+    kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if NoneType in get_args(kind):
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    options = [note for note in notes if isinstance(note, Option)]
+    return kind, options[-1] if options else None
+
+
+def expectation(hint: Any, value: object) -> str:
+    """What an option may be, if `value` is none of it: one of some names, true or false, or a number within bounds."""
+    kind, option = noted(hint)
+    option = option or Option()
+    choices = option.choices or (get_args(kind) if get_origin(kind) is Literal else ())
+    if choices:
+        return "" if value in choices else f"one of {', '.join(choices)}"
+    if kind is bool:
+        return "" if isinstance(value, bool) else "true or false"
+    if kind not in (int, float):
+        return ""
+    least, most = option.min, MOST_WHOLE if option.max is None and kind is int else option.max
+    if type(value) in (int, kind) and math.isfinite(number := cast(float, value)):
+        enough = least is None or number > least or (number == least and not option.min_open)
+        if enough and (most is None or number < most or (number == most and not option.max_open)):
+            return ""
+    bounds = "" if least is None else f" {'above' if option.min_open else 'from'} {least}"
+    bounds += "" if most is None else f" {'below' if option.max_open else 'to'} {most}"
+    return f"a {'whole ' * (kind is int)}number{bounds}"
 
 
 # Options of several commands

@@ -11,10 +11,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from types import FrameType, NoneType
+from types import FrameType
 from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, get_args, get_origin, get_type_hints
 
 import click
@@ -24,11 +24,10 @@ from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
-from moses_rnn.options import FIRST_SECTION, Argument, Option, Section, Threads
+from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, Setting, noted
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
-MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 # Spellings that are understood, but not shown
@@ -59,17 +58,6 @@ class FiniteFloat(click.FloatRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
-class Seed(click.IntRange):
-    """A number from 0 to below 2^`bits`, which is how --help shows it: 9223372036854775807 says less."""
-
-    def __init__(self, bits: int) -> None:
-        super().__init__(0, 2**bits - 1)
-        self._bits = bits
-
-    def _describe_range(self) -> str:
-        return f"0<=x<2^{self._bits}"
-
-
 class _Whole(click.IntRange):
     """A whole number of which --help shows only the least: the libraries behind the options hold no larger ones."""
 
@@ -97,13 +85,13 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
 
     def decorate(function: Callable[..., None]) -> Program:
         declared = _parameters_of(function)
-        records: dict[str, Any] = {one.name: one.hint for one in declared if is_dataclass(one.hint)}
-        each = [inner for one in declared for inner in (_fields_of(one.hint) if one.name in records else [one])]
+        records = {one.name: record for one in declared if (record := _record_of(one))}
+        each = [inner for one in declared for inner in (records[one.name][1] if one.name in records else [one])]
 
         @functools.wraps(function)
         def filled(**given: Any) -> None:
-            for record_name, record in records.items():
-                given[record_name] = record(**{field.name: given.pop(field.name) for field in _fields_of(record)})
+            for record_name, (make, own) in records.items():
+                given[record_name] = make(**{one.name: given.pop(one.name) for one in own})
             function(**given)
 
         parameters, section = [], FIRST_SECTION
@@ -134,32 +122,55 @@ def _parameters_of(function: Callable[..., None]) -> list[Declared]:
     ]
 
 
+def _record_of(parameter: Declared) -> tuple[Callable[..., Any], list[Declared]] | None:
+    """What makes a parameter of several options, and these; None if it is a single one."""
+    if is_dataclass(parameter.hint):
+        return parameter.hint, _fields_of(parameter.hint)  # type: ignore[return-value]
+    notes = get_args(parameter.hint)[1:] if get_origin(parameter.hint) is Annotated else ()
+    for note in notes:
+        if isinstance(note, OptionsOf):
+            return dict, [one._replace(default=None) for one in _fields_of(note.record) if noted(one.hint)[1]]
+    return None
+
+
 def _fields_of(record: Any) -> list[Declared]:
     hints = get_type_hints(record, include_extras=True)
     return [Declared(field.name, hints[field.name], field.default) for field in fields(record) if field.init]
 
 
-def _parameter(declared: Declared, section: str = FIRST_SECTION) -> click.Parameter:
-    """An argument or option of click's."""
+class SettingParameter(click.Parameter):
+    """What a file of settings alone can set."""
+
+    param_type_name = "setting"
+
+    def _parse_decls(self, decls: Sequence[str], _expose_value: bool) -> tuple[str, list[str], list[str]]:
+        return decls[0], [], []
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Do nothing: the command line cannot give it."""
+
+
+def _parameter(declared: Declared, section: str) -> click.Parameter:
+    """An argument, option or setting of click's."""
     name, hint, default = declared
-    kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    if NoneType in get_args(kind):
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    kind, option = noted(hint)
     repeated = get_args(kind)[1:] == (...,)
     attributes: dict[str, Any] = {"required": default is MISSING}
     if default not in (MISSING, None, ()):
         attributes["default"] = default
-    options = [note for note in notes if isinstance(note, Option)]
-    option = options[-1] if options else Option()
-    attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option)
-    if not options:
-        metavar = next((note.metavar for note in notes if isinstance(note, Argument)), None)
+    attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option or Option())
+    if isinstance(option, Setting):
+        setting = SettingParameter([name], **attributes)
+        vars(setting)["hint"] = hint
+        return setting
+    if option is None:
+        metavar = next((note.metavar for note in get_args(hint)[1:] if isinstance(note, Argument)), None)
         return click.Argument([name], nargs=-1 if repeated else 1, metavar=metavar, **attributes)
     attributes |= {"is_flag": True} if kind is bool else {"multiple": repeated, "metavar": option.metavar}
     attributes |= {"is_flag": False, "flag_value": option.bare} if option.bare else {}
     spellings = option.spelling.split() or [f"--{name.replace('_', '-')}"]
     made = click.Option([name, *spellings], help=option.help, show_default=bool(default), **attributes)
-    vars(made)["section"] = section
+    vars(made).update(section=section, hint=hint)
     return made
 
 
@@ -173,7 +184,7 @@ def _click_type(kind: Any, option: Option) -> Any:
         return tuple(_click_type(one, option) for one in get_args(kind))
     if kind is int and (option.min, option.max) != (None, None):
         return click.IntRange(option.min, option.max)  # type: ignore[arg-type]
-    numbers = FiniteFloat(option.min, option.max, min_open=option.min_open)
+    numbers = FiniteFloat(option.min, option.max, option.min_open, option.max_open)
     return {Path: click.Path(path_type=Path), float: numbers}.get(kind, kind)
 
 
@@ -187,24 +198,6 @@ def _reading(parse: Callable[[str], object]) -> Callable[[str], object]:
             raise click.BadParameter(str(error)) from error
 
     return text
-
-
-def option_of(name: str, declared: Any, default: Any = None) -> Callable[[Any], Any]:
-    """A decorator that adds an option declared as a type to a command that click's own decorators make."""
-
-    def add(function: Any) -> Any:
-        vars(function).setdefault("__click_params__", []).append(_parameter(Declared(name, declared, default)))
-        return function
-
-    return add
-
-
-threads_option = option_of("threads", Threads)
-
-
-def model_option(*name: str, text: str = "Model folder", **how: Any) -> Callable[[Any], Any]:
-    """The option that names a model; of several models, with `multiple`, it is repeated."""
-    return click.option("--model", *name, metavar="FOLDER", type=click.Path(path_type=Path), help=text, **how)
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -279,21 +272,6 @@ class Program(_Careful):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-
-
-def section(title: str, *options: Callable[[Any], Any]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Options in this order, under a heading of --help; each decorator may make several."""
-
-    def decorate(command: Callable[P, None]) -> Callable[P, None]:
-        parameters = vars(command).setdefault("__click_params__", [])
-        before = len(parameters)
-        for option in reversed(options):
-            option(command)
-        for parameter in parameters[before:]:
-            parameter.section = title
-        return command
-
-    return decorate
 
 
 class ProgramGroup(_Careful, click.Group):

@@ -5,36 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
-    Program,
     ProgramGroup,
     check_inputs,
     choose_device,
     command,
-    model_option,
     print_err,
     print_out,
-    reports_errors,
-    section,
 )
-from moses_rnn.cli.training import (
-    check_options,
-    learning_options,
-    limit_options,
-    run_options,
-    settings,
-    shown_presets,
-    value_option,
-)
+from moses_rnn.cli.training import check_options, run_training, say_next, shown_presets, takes_settings
 from moses_rnn.errors import InputError, OutputError
 from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
-from moses_rnn.training.networks import networks_of
+from moses_rnn.training.networks import Learning, RunOptions, TextOptions, networks_of
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
@@ -74,52 +62,15 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 """
 
 
-SETTINGS = "first_size second_size direct min_count bptt held_out"
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=settings(SETTINGS))
-@click.argument("texts", nargs=-1, required=True)
-@model_option(required=True)
-@click.option(
-    "--network",
-    "--architecture",
-    "architecture",
-    type=click.Choice(networks_of("text")),
-    default="cslm",
-    show_default=True,
-    help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, or direct connections too (Bengio "
-    "et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
-)
-@click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
-@limit_options("text")
-@section(
-    "Network",
-    value_option("--order", text="n of the n-grams, of cslm [7] and bengio [5]"),
-    value_option("--embedding-size", text="Dimensions of a word, of cslm and bengio"),
-    value_option(
-        "--hidden-size",
-        text="Hidden units of bengio, where 0 leaves none, and of rnnlm",
-    ),
-    value_option("--shortlist", text="Words that are known; others are <unk>"),
-)
-@learning_options(
-    "N-grams, or sentences of rnnlm,",
-    value_option(
-        "--self-normalise",
-        text="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
-    ),
-)
-@run_options()
-@reports_errors
-def train(**options: Any) -> None:
+@command(TRAIN_EPILOG)
+@takes_settings
+def train(texts: TextOptions, learning: Learning, run: RunOptions) -> None:
     """Train a language model on tokenised TEXTS, taken as one."""
-    check_options(options)
-    check_inputs(*options["texts"], options["dev"])
-    from moses_rnn.cli.training import run_training, say_next
-
+    options = check_options(texts, learning, run)
+    check_inputs(*texts.texts, texts.dev)
     run_training(options)
-    text = options["dev"] or options["texts"][0]
-    say_next("moses-rnn", "cslm", "perplexity", text, "--model", options["model"], quiet=options["quiet"])
+    text = texts.dev or texts.texts[0]
+    say_next("moses-rnn", "cslm", "perplexity", text, "--model", texts.model, quiet=run.quiet)
 
 
 PERPLEXITY_EPILOG = """\b
@@ -132,6 +83,9 @@ All models share one vocabulary, that of the n-gram model and the shortlists tog
 their n-gram model's share of what the network gives to <unk>, or with --rare uniform all as much. Without either only
 words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary one does not say which words it knows.
 """
+
+
+DYNAMIC = "rnnlm"  # the network that learns from what it reads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,35 +120,28 @@ class Judging:
     threads: Threads = None
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text to be scored."""
-
-    path: str
-    name: str  # in tables
-    sentences: list[bytes]  # without empty lines
-
-
 @command(PERPLEXITY_EPILOG)
 def perplexity(given: Judging) -> None:
     """Print perplexities of tokenised TEXTS by each model, by n-gram models, and by all together."""
     _check_judging(given)
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
-    from moses_rnn.analysis.perplexity import score_text
+    from moses_rnn.analysis.perplexity import score_text, sentences_of
     from moses_rnn.cli.progress import progress
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.scorers.open import open_language_model
     from moses_rnn.scorers.shares import ClosedVocabulary
 
     given = replace(given, device=choose_device(given.device, given.threads))
     models = [open_language_model(folder) for folder in given.models]
-    if given.dynamic and not any(_learns(model, given) for model in models):
+    if given.dynamic and not any(model.architecture.key == DYNAMIC for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
-    texts = _read_texts(given.texts)
+    texts = [(path, sentences_of(read_lines(path))) for path in map(find_input, given.texts)]
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
     shares = list(_shares(models, n_grams, given))
+    names = [Path(path).name for path, _ in texts]
     scored = []
-    total, done = sum(len(text.sentences) for text in texts), 0
+    total, done = sum(len(sentences) for _, sentences in texts), 0
     with progress("sentences") as advanced:
 
         def observe(more: int) -> None:
@@ -202,9 +149,10 @@ def perplexity(given: Judging) -> None:
             done += more
             advanced(done, done / total)
 
-        for text in texts:  # models that learn begin each text anew
+        for (path, sentences), name in zip(texts, names, strict=True):  # models that learn begin each anew
             contenders = _contenders(models, shares, n_grams, closed, given)
-            scored.append(replace(score_text(text.sentences, text.path, contenders, observe), name=text.name))
+            text = score_text(sentences, path, contenders, observe)
+            scored.append(replace(text, name=path if names.count(name) > 1 else name))
     if [model.name for model in models] == ["CSLM"] and len(n_grams) < 2 and not given.rare:
         _print_cslm_table(scored, shares[0])
     else:
@@ -254,11 +202,7 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 
 
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
-    """N-gram models, which must all know the words of the first.
-
-    Raises:
-        InputError: one does not, or cannot be read.
-    """
+    """N-gram models, which must all know the words of the first."""
     from moses_rnn.files.streams import find_input
     from moses_rnn.scorers.kenlm import KenlmScorer
 
@@ -309,49 +253,24 @@ def _contenders(
 ) -> list[Contender]:
     """The models to be compared, all over one vocabulary."""
     from moses_rnn.analysis.perplexity import Contender
+    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
 
-    contenders = []
+    contenders, compute = [], Compute(given.device)
     for model, of_model in zip(models, shares, strict=True):
-        network = _language_model(model, of_model, given)
+        name = model.name
+        network: LanguageModel = model.make_language_model(compute, of_model)
+        if given.dynamic and model.architecture.key == DYNAMIC:
+            name += f", dynamic by {given.dynamic}"
+            rate = RATE if given.dynamic_rate is None else given.dynamic_rate
+            network = DynamicRnnlm(model, given.dynamic, compute, of_model, rate=rate)
         if closed and not given.rare:  # that is even among all already
             network = closed.compare(network, model.target_vocabulary)
-        contenders.append(Contender(_name(model, given), network, model.architecture.key))
+        contenders.append(Contender(f"{model.folder.name} ({name})", network, model.architecture.key))
     if closed:
         of_lm = zip(given.lm, n_grams, strict=True)
         contenders += [Contender(Path(path).name, closed.compare(lm), None) for path, lm in of_lm]
     return contenders
-
-
-def _read_texts(files: Sequence[str]) -> list[Text]:
-    """The texts, called by their files' names in tables, or by paths where two have the same name."""
-    from moses_rnn.analysis.perplexity import sentences_of
-    from moses_rnn.files.streams import find_input, read_lines
-
-    paths = [find_input(file) for file in files]
-    names = [Path(path).name for path in paths]
-    shown = [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
-    return [Text(path, name, sentences_of(read_lines(path))) for path, name in zip(paths, shown, strict=True)]
-
-
-def _learns(model: Model, given: Judging) -> bool:
-    """Whether a model learns from the text that it reads."""
-    return given.dynamic is not None and model.architecture.key == "rnnlm"
-
-
-def _name(model: Model, given: Judging) -> str:
-    dynamic = f", dynamic by {given.dynamic}" if _learns(model, given) else ""
-    return f"{model.folder.name} ({model.name}{dynamic})"
-
-
-def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
-    from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
-
-    compute = Compute(given.device)
-    if given.dynamic and _learns(model, given):
-        rate = RATE if given.dynamic_rate is None else given.dynamic_rate
-        return DynamicRnnlm(model, given.dynamic, compute, shares, rate=rate)
-    return model.make_language_model(compute, shares)
 
 
 NPLM_EPILOG = """\b
@@ -379,6 +298,7 @@ def export_nplm(
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
+    from moses_rnn.moses.ini import is_readable_path
     from moses_rnn.networks.cslm import CSLM, normalisers, nplm_network
     from moses_rnn.scorers.open import open_language_model
 
@@ -398,15 +318,10 @@ def export_nplm(
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
         print_err("warning: that is far from a probability: train with --self-normalise 0.1, say")
-    _print_ini_lines(cslm.config.order, str(Path(output).absolute()))
-
-
-def _print_ini_lines(order: int, path: str) -> None:
-    """What a moses.ini needs."""
-    from moses_rnn.moses.ini import is_readable_path
-
+    path = str(Path(output).absolute())
     if not is_readable_path(path):
         print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
+    order = cslm.config.order
     print_out(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")
 
 

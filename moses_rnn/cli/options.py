@@ -1,33 +1,17 @@
-"""Options that several commands share, what their values mean, and the files that they name."""
+"""What options of several commands mean: the model beside a table, files to read and to write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
-from moses_rnn.cli.command import option_of, print_err
+from moses_rnn.cli.command import print_err
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import find_input, without_compression_suffix
-from moses_rnn.options import Json, SourceFactor, TargetFactor
-from moses_rnn.table.tab_separated import LAYOUTS, TableFormat
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.scorers.ensembles import Writer
-    from moses_rnn.training.train import Outcome
-
-P = ParamSpec("P")
-
-json_option = option_of("as_json", Json, False)
-pairs_option = option_of("layout", TableFormat, LAYOUTS[0])
-
-
-def factor_options(command: Callable[P, None]) -> Callable[P, None]:
-    """The options that say how the words of a factored table are read."""
-    for name, declared in (("target_factor", TargetFactor), ("source_factor", SourceFactor)):
-        command = option_of(name, declared)(command)
-    return command
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:
@@ -96,11 +80,7 @@ def text_of(path: str) -> list[bytes]:
 
 
 def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
-    """The lines of two texts.
-
-    Raises:
-        InputError: there are more of one than of the other.
-    """
+    """The lines of two texts, which must be equally many."""
     lines = text_of(first), text_of(second)
     expected, found = map(len, lines)
     if found != expected:
@@ -117,21 +97,3 @@ def warn_of_unit(model: Writer) -> None:
     for member in model.models:
         for text in unit_warnings(member, on_sentences=True):
             print_err(f"warning: {text}")
-
-
-def training_record(outcome: Outcome, folder: Path, warning: str) -> Mapping[str, Any]:
-    """How a training ended; costs are of held-out examples, the rival's is a unigram model's or guessing's."""
-    progress = outcome.progress
-    return {
-        "model": str(folder),
-        "finished": progress.finished,
-        "pairs": progress.examples,
-        "steps": progress.steps,
-        "seconds": round(progress.seconds, 3),
-        "best_cost": progress.best,
-        "rival_cost": outcome.baseline_cost,
-        "unit": outcome.measure.unit,
-        "verdict": outcome.verdict.name,
-        "verdict_text": str(outcome.verdict),
-        "warnings": [warning] if warning else [],
-    }

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from moses_rnn.cli.command import (
-    CONTEXT,
     STOPPED,
-    Program,
+    StopRequest,
     check_inputs,
-    model_option,
+    command,
     print_json,
     print_out,
-    reports_errors,
-    section,
     shows_version,
 )
-from moses_rnn.cli.options import default_model, factor_options, json_option, pairs_option, training_record
+from moses_rnn.cli.options import default_model
+from moses_rnn.cli.progress import duration
 from moses_rnn.cli.training import (
+    TrainingDisplay,
     check_options,
-    learning_options,
-    limit_options,
-    run_options,
-    settings,
+    of_rank,
+    run_training,
+    say_next,
     shown_presets,
-    value_option,
+    takes_settings,
+    together,
 )
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.options import FIRST_SECTION, Json, Option, Section
 from moses_rnn.table.tab_separated import LAYOUTS
-from moses_rnn.training.networks import SHARES_OF_UNIGRAMS, Options, networks_of
+from moses_rnn.training.networks import SHARES_OF_UNIGRAMS, Learning, Options, RunOptions, TableOptions
 
 if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome
@@ -53,63 +53,35 @@ interruption, kill -9 included, and it continues where it was. Exit codes: 0 don
 """
 
 
-SETTINGS = (
-    "variant summary first_step decoder_reset cell encoder_reset leaky_share forget_bias slots "
-    "first_size second_size corrupt freeze_embeddings sampled_words max_length maxout_size "
-    "output_rank held_out compiled"
-)
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=settings(SETTINGS))
-@click.argument("phrase_table")
-@model_option(text="Model folder [default: PHRASE_TABLE's name + .rnn-model]")
-@click.option(
-    "--architecture",
-    type=click.Choice(networks_of("table")),
-    default="encdec",
-    show_default=True,
-    help="The RNN Encoder-Decoder, or for comparison a network of phrases of 7 words at most: a CSTM, or a ranker, "
-    "whose score is no log-probability",
-)
-@click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
-@limit_options("distinct pairs")
-@click.option(
-    "--estimate", is_flag=True, help="Print how long training will take here and what cost to expect; train nothing"
-)
-@section(
-    "Network",
-    value_option("--hidden-size", least=1, text="Hidden units H"),
-    value_option("--embedding-size", text="Embedding dimensions E"),
-    value_option("--shortlist", text="Words that are known on each side; others are <unk>"),
-    click.option(
-        "--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them"
-    ),
-    click.option(
-        "--target-embeddings", metavar="FILE", help="Target words begin as this file in word2vec's text has them"
-    ),
-)
-@learning_options("Phrase pairs")
-@section("Phrase table", pairs_option, factor_options)
-@run_options(json_option, shows_version)
-@reports_errors
-def main(*, estimate: bool, as_json: bool, **options: Any) -> None:
+@command(EPILOG)
+@shows_version
+@takes_settings
+def main(
+    table: TableOptions,
+    learning: Learning,
+    *,
+    estimate: Annotated[
+        bool,
+        Section(FIRST_SECTION),
+        Option("Print how long training will take here and what cost to expect; train nothing"),
+    ] = False,
+    run: RunOptions,
+    as_json: Json = False,
+) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain or .gz)."""
     if estimate and as_json:
         raise click.UsageError("--json is the summary of a training: it cannot go with --estimate")
-    check_options(options)
-    table = options["phrase_table"]
-    check_inputs(table, options["source_embeddings"], options["target_embeddings"])
-    from moses_rnn.cli.training import run_training, say_next
-
+    options = check_options(table, learning, run)
+    check_inputs(table.phrase_table, table.source_embeddings, table.target_embeddings)
     if estimate:
         _print_estimate(options)
         return
-    options["model"] = folder = options["model"] or default_model(table, inverse=options["inverse"])
+    options["model"] = folder = table.model or default_model(table.phrase_table, inverse=table.inverse)
     outcome = run_training(options, _warning)
     if outcome.progress.best < (outcome.baseline_cost or math.inf):  # else it will be refused
-        say_next(*_next_words(options), quiet=options["quiet"])
+        say_next(*_next_words(options), quiet=run.quiet)
     if as_json:
-        print_json(training_record(outcome, folder, _warning(outcome)))
+        print_json(_record(outcome, folder))
 
 
 def _next_words(options: Options) -> list[str | Path]:
@@ -133,17 +105,33 @@ def _warning(outcome: Outcome) -> str:
     return ""
 
 
+def _record(outcome: Outcome, folder: Path) -> dict[str, Any]:
+    """How a training ended; costs are of held-out examples, the rival's is a unigram model's or guessing's."""
+    progress, warning = outcome.progress, _warning(outcome)
+    return {
+        "model": str(folder),
+        "finished": progress.finished,
+        "pairs": progress.examples,
+        "steps": progress.steps,
+        "seconds": round(progress.seconds, 3),
+        "best_cost": progress.best,
+        "rival_cost": outcome.baseline_cost,
+        "unit": outcome.measure.unit,
+        "verdict": outcome.verdict.name,
+        "verdict_text": str(outcome.verdict),
+        "warnings": [warning] if warning else [],
+    }
+
+
 def _print_estimate(options: Options) -> None:
     """How long, and how good if there is something to compare with."""
-    from moses_rnn.cli.progress import duration
-    from moses_rnn.cli.training import TrainingDisplay, of_rank, stop_request, together
     from moses_rnn.training.train import estimate_training
 
     with together() as ranks:
         if ranks.size > 1:
             raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
         display = TrainingDisplay(quiet=options["quiet"])
-        expected = estimate_training(of_rank(options, ranks), display, stop_request(ranks))
+        expected = estimate_training(of_rank(options, ranks), display, StopRequest())
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
     print_out(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "

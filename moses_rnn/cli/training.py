@@ -19,144 +19,26 @@ from click.core import ParameterSource
 
 from moses_rnn.cli.command import (
     AMERICAN,
-    MOST_WHOLE,
-    FiniteFloat,
-    Seed,
+    SettingParameter,
     StopRequest,
     choose_device,
     print_err,
     reports_errors,
-    section,
-    threads_option,
 )
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
-from moses_rnn.training.networks import NETWORKS, VALUES, Options, UnfitOption, choose
+from moses_rnn.options import expectation
+from moses_rnn.training.networks import NETWORKS, Options, RunOptions, UnfitOption, choose
 
 if TYPE_CHECKING:
     from moses_rnn.training.ranks import Ranks
     from moses_rnn.training.train import Outcome
     from moses_rnn.training.trainer import Trainer
 
-Command = Callable[..., None]
-Decorator = Callable[[Command], Command]
 CONFIG = "config"  # key of the context's notes
-LEARNING_SETTINGS = (
-    *("schedule", "warm_up", "cool_down", "averaging", "weight_decay", "clip_norm", "initial_deviation"),
-    *("accumulate", "precision", "evaluate_every", "patience"),
-)
 LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
 MOST_NATS = 700.0  # whose exponential is a number
 SMOOTHING = 0.02  # weight of a minibatch in the mean loss that the bar shows
-
-
-class Setting(click.Parameter):
-    """What --config alone can set.
-
-    Args:
-        name: of the key, and of the option.
-    """
-
-    param_type_name = "setting"
-
-    def __init__(self, name: str) -> None:
-        super().__init__([name], type=click_type(name))
-
-    def _parse_decls(self, decls: Sequence[str], _expose_value: bool) -> tuple[str, list[str], list[str]]:
-        return decls[0], [], []
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Do nothing: the command line cannot give it."""
-
-
-def click_type(name: str, least: int | None = None) -> Any:
-    """What a command line takes for an option that has `VALUES`; some networks have another least."""
-    values = VALUES[name]
-    if values.names:
-        return click.Choice(values.names)
-    if values.kind is bool:
-        return click.BOOL
-    if values.kind is int:
-        return click.IntRange(values.least if least is None else least, values.most)
-    return FiniteFloat(values.least, values.most, values.above, values.below)
-
-
-def value_option(name: str, *, text: str, least: int | None = None) -> Decorator:
-    """An option that has `VALUES`."""
-    return click.option(name, type=click_type(name.removeprefix("--").replace("-", "_"), least), help=text)
-
-
-def settings(names: str) -> list[click.Parameter]:
-    """What the file of a command that trains sets: some names with blanks between, and what is set about learning."""
-    return [Setting(name) for name in [*names.split(), *LEARNING_SETTINGS]]
-
-
-def limit_options(text: str) -> Decorator:
-    """How much is learned, and where; an epoch is a pass over the `text`."""
-
-    def decorate(command: Command) -> Command:
-        for option in (
-            threads_option,
-            click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
-            value_option(
-                "--max-epochs",
-                text=f"Stop after this many passes over the {text}; 0 for no limit",
-            ),
-            value_option("--max-minutes", text="Stop after this many minutes; 0 for no limit"),
-            value_option(
-                "--preset",
-                text="Sizes and training, shown below [default: paper on a GPU, else small]",
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def learning_options(unit: str, *more: Decorator) -> Decorator:
-    """How a network learns.
-
-    Args:
-        unit: what a minibatch consists of, capitalised.
-        more: options of one command.
-    """
-    return section(
-        "Learning",
-        click.option(
-            "--config",
-            metavar="FILE",
-            is_eager=True,
-            expose_value=False,
-            callback=reports_errors(_take_settings),
-            help="Take settings from this TOML file, rare ones too; options on the command line win [docs/training.md]",
-        ),
-        value_option(
-            "--optimiser",
-            text="How weights are changed; each has a customary learning rate",
-        ),
-        value_option("--learning-rate", text="Step size, in place of the preset's"),
-        value_option("--batch-size", text=f"{unit} per minibatch"),
-        value_option("--dropout", text="Share of units that is left out while learning"),
-        *more,
-        click.option(
-            "--seed",
-            type=Seed(63),
-            default=1,
-            show_default=True,
-            help="Decides what is held out, the initial weights and the order of the minibatches",
-        ),
-    )
-
-
-def run_options(*more: Decorator) -> Decorator:
-    """How a run takes place; `more`: options of one command."""
-    return section(
-        "Run",
-        click.option("--restart", is_flag=True, help="Remove what the model folder holds and start over"),
-        click.option("-q", "--quiet", is_flag=True, help="No progress on stderr"),
-        *more,
-    )
 
 
 def shown_presets(*names: str) -> str:
@@ -169,8 +51,9 @@ def shown_presets(*names: str) -> str:
     return f"\b\nPresets, of which every figure can be set:{lines}\n"
 
 
-def check_options(options: Options) -> None:
-    """Refuse an option that does not go with the others by its place: the command line, or the file of settings."""
+def check_options(material: object, learning: Options, run: RunOptions) -> dict[str, Any]:
+    """All options of a training; one that does not go with the others is refused by its place: command line or file."""
+    options = {**vars(material), **learning, **vars(run)}
     try:
         choose(options)
     except UnfitOption as error:
@@ -179,8 +62,10 @@ def check_options(options: Options) -> None:
             expected = "settings that go with the others"
             raise InputError(f"{context.meta[CONFIG]}: expected {expected}, found {error}") from error
         raise click.UsageError(f"--{error.name.replace('_', '-')}: {error.why}") from error
+    return options
 
 
+@reports_errors
 def _take_settings(context: click.Context, _option: click.Parameter, path: str | None) -> None:
     """Have a file's values be the defaults."""
     if path is None:
@@ -191,14 +76,18 @@ def _take_settings(context: click.Context, _option: click.Parameter, path: str |
         key = AMERICAN.get(name, name)
         if key not in keys:
             raise InputError(f"{path}: expected keys among {', '.join(sorted(map(str, keys)))}, found {key}")
-        taken[key] = _checked(f"{path}: {key}", keys[key], value, context)
+        if expected := expectation(vars(keys[key])["hint"], value):
+            raise InputError(f"{path}: {key}: expected {expected}, found {shown_value(value)}")
+        taken[key] = value
     context.default_map = taken
     context.meta[CONFIG] = path
 
 
 def _is_key(param: click.Parameter) -> bool:
     """Numbers, choices and settings may come from a file; names of files and what is of one run alone may not."""
-    return isinstance(param, Setting) or isinstance(param.type, click.Choice | click.IntRange | click.FloatRange)
+    return isinstance(param, SettingParameter) or isinstance(
+        param.type, click.Choice | click.IntRange | click.FloatRange
+    )
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -210,25 +99,14 @@ def _read(path: str) -> dict[str, Any]:
         raise InputError(f"{path}: expected settings in TOML, found: {error}") from error
 
 
-def _checked(place: str, parameter: click.Parameter, value: object, context: click.Context) -> object:
-    """A value that is of its key's type and within its bounds."""
-    types, expected = _expectation(parameter.type)
-    if type(value) in types:
-        with contextlib.suppress(click.BadParameter, OverflowError):
-            return parameter.type.convert(value, parameter, context)
-    raise InputError(f"{place}: expected {expected}, found {shown_value(value)}")
-
-
-def _expectation(kind: Any) -> tuple[tuple[type, ...], str]:
-    """What TOML may have for a type of click's, and how a message says so."""
-    if isinstance(kind, click.Choice):
-        return (str,), f"one of {', '.join(kind.choices)}"
-    if isinstance(kind, click.IntRange):
-        most = f" and at most {MOST_WHOLE}" * (kind.max is None)
-        return (int,), f"an integer, {kind._describe_range()}{most}"
-    if isinstance(kind, click.FloatRange):
-        return (int, float), f"a number, {kind._describe_range()}"
-    return (bool,), "true or false"
+takes_settings = click.option(
+    "--config",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_take_settings,
+    help="Take settings from this TOML file, rare ones too; options on the command line win [docs/training.md]",
+)
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -319,21 +197,14 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
 
 
 def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
-    """Train, alone or with others, and print how that ended; of several processes only the first one returns.
-
-    Args:
-        options: see `moses_rnn.training.train.train`.
-        warning_of: what is wrong with a model; empty if nothing is.
-
-    Raises:
-        Stopped: it was stopped before its end.
-    """
+    """Train, alone or with others, and print how that ended; of several processes only the first one returns."""
     from moses_rnn.training.train import train
 
     with together() as ranks:
         options = of_rank(options, ranks)
         display = TrainingDisplay(quiet=options["quiet"])
-        outcome = train(**options, observer=display, should_stop=stop_request(ranks), ranks=ranks)
+        stop = StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)  # one signal may come by several ways
+        outcome = train(**options, observer=display, should_stop=stop, ranks=ranks)
     display.close()
     progress = outcome.progress
     if not ranks.leads:
@@ -359,10 +230,7 @@ def say_next(*words: str | Path, quiet: bool) -> None:
 
 @contextlib.contextmanager
 def together() -> Iterator[Ranks]:
-    """The processes that train together, of which this is one; by itself it is the only one.
-
-    An error of one process ends all, and is said once.
-    """
+    """The processes that train together, of which this is one; an error of one ends all, and is said once."""
     from moses_rnn.training.ranks import PeerFailed, join
 
     ranks = join()
@@ -381,7 +249,7 @@ def together() -> Iterator[Ranks]:
 
 
 def of_rank(options: Options, ranks: Ranks) -> Options:
-    """What is requested of one of the processes: it has a device of its own, and the first alone shows its progress.
+    """The options of one of the processes: it has a device of its own, and the first alone shows its progress.
 
     A training that torchrun has started again continues, also with --restart, which was meant the first time.
     """
@@ -392,8 +260,3 @@ def of_rank(options: Options, ranks: Ranks) -> Options:
         print_err(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
     device = choose_device(ranks.device(options["device"]))
     return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}
-
-
-def stop_request(ranks: Ranks) -> StopRequest:
-    """What stops the processes: a signal to any of them. With several, one signal may come by several ways."""
-    return StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)

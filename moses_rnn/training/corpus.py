@@ -39,21 +39,15 @@ Lines = Callable[[], Iterable[bytes]]  # of a text, which is read from the begin
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """What is made of a table.
+    """What is made of a table."""
 
-    `source_words` and `target_words` are shortlist sizes; `held_out_pairs` about how many pairs the held-out split has
-    (at most a tenth); `max_length` leaves out pairs with a longer side (0: none); `seed` chooses the held-out sources.
-    Of a phrase table each distinct pair counts once, with `repeated` each as often as it occurs, in learning and for
-    the shortlists; of them words seen less than `min_count` times are no part.
-    """
-
-    source_words: int = 15_000
+    source_words: int = 15_000  # of a shortlist
     target_words: int = 15_000
-    held_out_pairs: int = 5_000
-    max_length: int = 0
-    seed: int = 1
-    repeated: bool = False
-    min_count: int = 1
+    held_out_pairs: int = 5_000  # about; at most a tenth
+    max_length: int = 0  # pairs with a longer side are left out; 0: none
+    seed: int = 1  # chooses the held-out sources
+    repeated: bool = False  # a pair counts as often as it occurs, in learning and for the shortlists; else once
+    min_count: int = 1  # of a word of a shortlist
     marked: bool = False  # behind each target word stands a token, which is no word
 
 
@@ -74,6 +68,12 @@ class CorpusStatistics:
     target_coverage: float
 
 
+def take_spans(tokens: Ids, begins: Positions, lengths: Lengths) -> Ids:
+    """Spans of a row of ids, laid end to end."""
+    shift = begins - (np.cumsum(lengths) - lengths)
+    return tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
+
+
 @dataclass(frozen=True)
 class Phrases:
     """One side of all pairs: ids laid end to end; phrase i is ``tokens[ends[i]:ends[i + 1]]``."""
@@ -81,11 +81,15 @@ class Phrases:
     tokens: Ids
     ends: Positions
 
+    def lengths(self, rows: Positions) -> Lengths:
+        """How many words chosen phrases have."""
+        lengths: Lengths = self.ends[rows + 1] - self.ends[rows]
+        return lengths
+
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
         """Chosen phrases laid end to end, and their lengths."""
-        lengths = self.ends[rows + 1] - self.ends[rows]
-        shift = self.ends[rows] - (np.cumsum(lengths) - lengths)
-        return self.tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))], lengths
+        lengths = self.lengths(rows)
+        return take_spans(self.tokens, self.ends[rows], lengths), lengths
 
     def hashes(self) -> Hashes:
         """A 64-bit hash of every phrase."""
@@ -187,7 +191,7 @@ class Corpus:
 
 
 def share(folder: Path, record: Mapping[str, Any], vocabularies: Mapping[str, Vocabulary]) -> None:
-    """Write what is no array, a record of values that JSON knows and shortlists, for other processes."""
+    """Write what is no array, a record as JSON and shortlists, for other processes."""
     replace_file(folder / RECORD, json.dumps(record).encode())
     for side, vocabulary in vocabularies.items():
         replace_file(folder / f"{side}.words", vocabulary.to_bytes())
@@ -214,27 +218,20 @@ def build_corpus(
 ) -> Corpus:
     """Read pairs into arrays, choose shortlists, merge equal pairs unless they count, split off held-out sources.
 
-    Args:
-        pairs: source and target phrases.
-        folder: for the arrays' files, which are replaced.
-        config: sizes, split, seed.
-        word_counts: counts to choose the shortlists by, for each side; by default over the phrases to learn.
-        held_out: pairs to hold out, of any length, in place of some of the others.
-        tokens: of each side, that are in its shortlist whatever their counts.
-
-    Raises:
-        InputError: fewer than two distinct pairs or sources remain.
+    Each side's words are counted in the phrases to learn unless `word_counts` has the counts; its `tokens` are in the
+    shortlist whatever they say. `held_out` has pairs of any length, to hold out in place of some of the others.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    reader = _Reader(folder, marked=config.marked)
-    reader.read(pairs, config.max_length)
-    to_learn, pairs_read = reader.kept, reader.pairs
-    words_seen = [len(ids) for ids in reader.word_ids]
-    reader.read(held_out or (), 0)
-    source, target = reader.phrases()
+    both = _Side(folder, "source"), _Side(folder, "target")
+    read = _read(pairs, both, config.max_length, marked=config.marked)
+    to_learn, words_seen = read["kept"], [len(side.ids) for side in both]
+    judging = _read(held_out or (), both, 0, marked=config.marked)
+    if not read["kept"] + judging["kept"]:
+        raise InputError(f"expected phrase pairs to train on, found none in {read['all'] + judging['all']} lines")
+    source, target = (side.phrases() for side in both)
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
     sizes = config.source_words, config.target_words
-    sides = zip((source, target), reader.word_ids, word_counts, sizes, tokens, strict=True)
+    sides = zip((source, target), (side.ids for side in both), word_counts, sizes, tokens, strict=True)
     (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
         _renumber_by_shortlist(*side, to_learn, config) for side in sides
     ]
@@ -244,11 +241,11 @@ def build_corpus(
     if held_out is None:
         training, apart = _split(counting, source_hashes[counting], config)
     else:
-        training, apart = counting, np.arange(to_learn, reader.kept)
+        training, apart = counting, np.arange(to_learn, to_learn + judging["kept"])
     statistics = CorpusStatistics(
-        pairs=pairs_read,
-        too_long=reader.too_long,
-        empty=reader.empty,
+        pairs=read["all"],
+        too_long=read["too long"],
+        empty=read["empty"] + judging["empty"],
         distinct_pairs=distinct,
         collapsed_pairs=0 if config.repeated else distinct - len(counting),
         training_pairs=len(training),
@@ -297,57 +294,48 @@ class NumberFile:
         del self.numbers[:]
 
 
-class _Reader:
-    """Streams phrase pairs into files of provisional ids, in the order in which words are first seen."""
+class _Side:
+    """A side of phrase pairs: streams into files of provisional ids, in the order in which words are first seen."""
 
-    def __init__(self, folder: Path, *, marked: bool) -> None:
-        self._marked = marked
-        self.word_ids: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
-        self.pairs = self.too_long = self.empty = 0
-        self._files = [
-            (NumberFile(folder / f"{side}.tokens"), NumberFile(folder / f"{side}.lengths"))
-            for side in ("source", "target")
-        ]
+    def __init__(self, folder: Path, name: str) -> None:
+        self.ids: dict[bytes, int] = {}
+        self._tokens, self._lengths = (NumberFile(folder / f"{name}.{kind}") for kind in ("tokens", "lengths"))
 
-    @property
-    def kept(self) -> int:
-        """Pairs that were not left out."""
-        return self.pairs - self.too_long - self.empty
-
-    def read(self, pairs: Iterable[tuple[bytes, bytes]], max_length: int) -> None:
-        """Read more of them; those with a side of more than `max_length` words, if it is not 0, are left out."""
-        for source, target in pairs:
-            self.pairs += 1
-            self._append(words(source), words(target), max_length)
-            if len(self._files[0][1].numbers) >= PAIRS_AT_ONCE:
-                self._flush()
-        self._flush()
-
-    def _append(self, source: list[bytes], target: list[bytes], max_length: int) -> None:
-        if not source or not target:
-            self.empty += 1
-            return
-        if max_length and max(len(source), len(target) >> self._marked) > max_length:
-            self.too_long += 1
-            return
-        for phrase, known, (tokens, lengths) in zip((source, target), self.word_ids, self._files, strict=True):
-            tokens.numbers.extend([known.setdefault(word, len(known)) for word in phrase])
-            lengths.numbers.append(len(phrase))
+    def add(self, phrase: list[bytes]) -> None:
+        known = self.ids
+        self._tokens.numbers.extend([known.setdefault(word, len(known)) for word in phrase])
+        self._lengths.numbers.append(len(phrase))
+        if len(self._lengths.numbers) >= PAIRS_AT_ONCE:
+            self._flush()
 
     def _flush(self) -> None:
-        for of_side in self._files:
-            for file in of_side:
-                file.flush()
+        self._tokens.flush()
+        self._lengths.flush()
 
-    def phrases(self) -> list[Phrases]:
-        sides = []
-        for tokens, lengths in self._files:
-            if not lengths.path.stat().st_size:
-                raise InputError(f"expected phrase pairs to train on, found none in {self.pairs} lines")
-            sums = np.cumsum(np.fromfile(lengths.path, np.int32), dtype=np.int64)
-            ends = np.concatenate([np.zeros(1, np.int64), sums])
-            sides.append(Phrases(np.memmap(tokens.path, dtype=np.int32, mode="r+"), ends))
-        return sides
+    def phrases(self) -> Phrases:
+        self._flush()
+        sums = np.cumsum(np.fromfile(self._lengths.path, np.int32), dtype=np.int64)
+        ends = np.concatenate([np.zeros(1, np.int64), sums])
+        return Phrases(np.memmap(self._tokens.path, dtype=np.int32, mode="r+"), ends)
+
+
+def _read(
+    pairs: Iterable[tuple[bytes, bytes]], both: tuple[_Side, _Side], longest: int, *, marked: bool
+) -> Counter[str]:
+    """Add pairs to both sides, but for empty ones and, unless it is 0, ones longer than `longest`; counts of each."""
+    counts: Counter[str] = Counter()
+    for pair in pairs:
+        source, target = map(words, pair)
+        if not source or not target:
+            counts["empty"] += 1
+        elif longest and max(len(source), len(target) >> marked) > longest:
+            counts["too long"] += 1
+        else:
+            counts["kept"] += 1
+            both[0].add(source)
+            both[1].add(target)
+    counts["all"] = counts.total()
+    return counts
 
 
 def _word_counts(phrases: Phrases, known: dict[bytes, int], to_learn: int, *, repeated: bool) -> dict[bytes, int]:
@@ -472,16 +460,7 @@ def build_text_corpus(
 ) -> TextCorpus:
     """Read a text twice: choose a shortlist, and write the ids of what is learned and of what is held out into files.
 
-    Args:
-        text: tokenised sentences.
-        dev: another text to judge by; None holds some lines of this one out.
-        names: of both, for messages.
-        folder: for the files, which are replaced.
-        order: n of the n-grams.
-        config: shortlist, split, seed.
-
-    Raises:
-        InputError: a text has no words, or none that is seen often enough.
+    `dev` is another text to hold out; without, it is some lines of `text`. `names` are those of both, for messages.
     """
     counts, lines = _count(text, names[0])
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
@@ -519,29 +498,26 @@ def build_texts(
     order: int,
     chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[Text, Text]:
-    """Write a text's ids into files, and those of the held-out one.
+    """Write a text's ids into files, and those of the held-out one: another text, or the `chosen` lines of this one."""
+    files = [NumberFile(folder / f"{name}.tokens") for name in ("text", "held-out")]
+    begin = len(vocabulary)  # the id of <s>
 
-    Args:
-        lines: tokenised sentences; empty ones are left out.
-        held_out: another text to judge by; None takes the `chosen` lines of this one.
-        folder: for the files, which are replaced.
-        vocabulary: the shortlist.
-        order: n of the n-grams.
-        chosen: which lines are held out.
+    def add(file: NumberFile, line: bytes) -> None:
+        if sentence := words(line.rstrip(b"\r\n")):
+            file.numbers.extend([*[begin] * (order - 1), *vocabulary.ids(sentence), END_ID])
+            if len(file.numbers) > BLOCK:
+                file.flush()
 
-    Raises:
-        InputError: one of the texts is empty.
-    """
-    texts = [_Writer(folder / f"{name}.tokens", vocabulary, order) for name in ("text", "held-out")]
     for number, line in enumerate(lines):
-        texts[held_out is None and chosen is not None and bool(chosen[number])].add(line)
+        add(files[held_out is None and chosen is not None and bool(chosen[number])], line)
     for line in held_out or ():
-        texts[1].add(line)
-    kept, judging = (writer.text() for writer in texts)
-    if not len(kept.flat) or not len(judging.flat):
-        what = "a text to train on" if not len(kept.flat) else "held-out lines"
-        raise InputError(f"expected {what}, found no line with words")
-    return kept, judging
+        add(files[1], line)
+    for file, what in zip(files, ("a text to train on", "held-out lines"), strict=True):
+        file.flush()
+        if not file.path.stat().st_size:
+            raise InputError(f"expected {what}, found no line with words")
+    text, judging = (Text(map_ids(file.path), begin) for file in files)
+    return text, judging
 
 
 def chosen_lines(lines: int, config: TextConfig) -> npt.NDArray[np.bool_]:
@@ -551,24 +527,3 @@ def chosen_lines(lines: int, config: TextConfig) -> npt.NDArray[np.bool_]:
     chosen = np.zeros(lines, np.bool_)
     chosen[np.random.default_rng(config.seed).permutation(lines)[:count]] = True
     return chosen
-
-
-class _Writer:
-    """Streams sentences into a file of ids."""
-
-    def __init__(self, path: Path, vocabulary: Vocabulary, order: int) -> None:
-        self._file = NumberFile(path)
-        self._ids_of = vocabulary.ids
-        self._begin_id = len(vocabulary)
-        self._before = [self._begin_id] * (order - 1)
-
-    def add(self, line: bytes) -> None:
-        if sentence := words(line.rstrip(b"\r\n")):
-            self._file.numbers.extend([*self._before, *self._ids_of(sentence), END_ID])
-            if len(self._file.numbers) > BLOCK:
-                self._file.flush()
-
-    def text(self) -> Text:
-        path = self._file.path
-        self._file.flush()
-        return Text(map_ids(path) if path.stat().st_size else np.zeros(0, np.int32), self._begin_id)

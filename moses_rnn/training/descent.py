@@ -25,11 +25,7 @@ STEPS_BETWEEN = 10  # two weights that are averaged: neighbours differ little
 
 
 class NativeSteps:
-    """The native core's steps of tensors in float32 on the CPU, which read and write each number once.
-
-    Args:
-        core: the library.
-    """
+    """The native core's steps of tensors in float32 on the CPU, which read and write each number once."""
 
     def __init__(self, core: NativeCore) -> None:
         self._functions = core.functions
@@ -57,12 +53,7 @@ class NativeSteps:
 
 
 class Optimiser(torch.optim.Optimizer):
-    """Steps along scaled gradients, for some of its weights at a time; its state is named as torch's is.
-
-    Args:
-        weights: to be trained.
-        config: learning rate and what else the rule has.
-    """
+    """Steps along scaled gradients, for some of its weights at a time; its state is named as torch's is."""
 
     state_names: tuple[str, ...] = ()  # of a tensor's averages, and of its steps if they count
 
@@ -76,10 +67,6 @@ class Optimiser(torch.optim.Optimizer):
         """The factor on the steps."""
         rate: float = self.param_groups[0]["lr"]
         return rate
-
-    @learning_rate.setter
-    def learning_rate(self, rate: float) -> None:
-        self.param_groups[0]["lr"] = rate
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
@@ -143,10 +130,7 @@ class Adam(Optimiser):
 def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
     """Algorithm 1 of Zeiler (2012), ε inside both roots, in place.
 
-    Args:
-        tensors: weights, their gradient, the averages of its squares and of the steps' squares; all of one shape.
-        scale: a factor on the gradient.
-        options: lr, ρ and ε.
+    `tensors` are weights, gradient and the averages of its squares and the steps' squares; `options` lr, ρ and ε.
     """
     weights, gradient, square_avg, acc_delta = tensors
     lr, rho, epsilon = options
@@ -217,31 +201,21 @@ def sum_of_squares(config: TrainingConfig) -> Callable[[Tensor], float]:
 class Average:
     """Weights averaged over the last steps, which cost less than the last ones while the learning rate is still high.
 
-    It is a running average whose horizon grows with the number of steps (Shamir and Zhang 2013, section 4): the weights
-    of step t enter with 1 / (share · t), so that about the last `share` of all steps count, whenever training ends.
-
-    Args:
-        model: whose weights.
-        share: of the steps; 0 for no average.
+    A running average whose horizon grows (Shamir and Zhang 2013, section 4): the weights of step t enter with
+    1 / (share · t), so that about the last `share` of all steps count, whenever training ends; none if it is 0.
     """
 
     def __init__(self, model: nn.Module, share: float) -> None:
         self._share = share
         self._weights = list(model.parameters())
         names = [name for name, _ in model.named_parameters()] if share else []
-        self.tensors = {
-            name: tensor.detach().clone() for name, tensor in zip(names, self._weights, strict=False)
-        }  # by name, as they are saved
+        # by name, as they are saved
+        self.tensors = {name: tensor.detach().clone() for name, tensor in zip(names, self._weights, strict=False)}
         self._averages = list(self.tensors.values())
 
     @torch.no_grad()
     def add(self, part: list[int], steps: int) -> None:
-        """Let the weights at some places count, now and then.
-
-        Args:
-            part: places among the network's weights.
-            steps: done before the one that led to these weights.
-        """
+        """Let the weights at some places count, now and then, after a step that `steps` came before."""
         if not self._averages or (steps + 1) % STEPS_BETWEEN:
             return
         rate = min(STEPS_BETWEEN / (self._share * (steps + 1)), 1.0)
@@ -287,14 +261,7 @@ class Sums(NamedTuple):
 
 
 class Gradients:
-    """Gives the weights of a network the gradients of whole minibatches.
-
-    Args:
-        task: what is learned.
-        config: threads, parts, how squares are added.
-        threads: of this rank.
-        ranks: all of them.
-    """
+    """Gives the weights of a network the gradients of whole minibatches."""
 
     def __init__(self, task: Task, config: TrainingConfig, threads: Threads, ranks: Ranks) -> None:
         self.weights = list(task.model.parameters())
@@ -305,12 +272,9 @@ class Gradients:
         self._common = self._make_common() if ranks.size > 1 else None
 
     def compute(self, rows: Positions, step: int, clock: Callable[[], float]) -> Sums:
-        """The gradient of the examples of a minibatch, summed, as the weights' ``grad``; the same on every rank.
+        """Give the weights as ``grad`` the summed gradient of a minibatch, which `step` steps came before.
 
-        Args:
-            rows: its examples, the same on every rank.
-            step: the number of steps before it.
-            clock: of this rank; gives seconds.
+        Rows and result are the same on every rank.
         """
         worked = self._threads.each(lambda parts: self._learn(parts, rows, step), self._shares(len(rows)))
         mine = sum(nats for nats, _, _ in worked), sum(tokens for _, tokens, _ in worked)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.files.streams import find_input, read_blocks, read_lines
+from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.networks.network import Network
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, words
-from moses_rnn.training.networks import Options
 
 Vector = list[float]
 MOST_DIGITS = 19  # of a number of rows
@@ -29,20 +26,7 @@ MOST_DIGITS = 19  # of a number of rows
 def read_embeddings(
     lines: Iterable[bytes], name: str, width: int, wanted: Collection[bytes]
 ) -> Iterator[tuple[bytes, Vector]]:
-    """The rows of some words, in the file's order; the others are checked and passed by.
-
-    One row is in memory at a time, and the words so far.
-
-    Args:
-        lines: with or without their ends.
-        name: of the file, for messages.
-        width: how many numbers each word is to have.
-        wanted: words.
-
-    Raises:
-        FormatError: a line is not a word and as many finite numbers, a word comes twice, or there are not as many rows
-            as the first line says.
-    """
+    """The rows of wanted words, in the file's order; the others are checked and passed by."""
     promised: int | None = None
     before: set[bytes] = set()
     for number, line in enumerate(lines, 1):
@@ -98,13 +82,7 @@ def _number(text: bytes) -> float | None:
 
 
 def embedding_lines(names: Sequence[bytes], rows: Iterable[Iterable[float]], width: int) -> Iterator[bytes]:
-    """The file's lines, of which the first says how many there are; nine digits give float32 back.
-
-    Args:
-        names: words.
-        rows: the numbers of each.
-        width: how many these are.
-    """
+    """The lines of a file; the first says how many words and numbers there are; nine digits give float32 back."""
     yield b"%d %d\n" % (len(names), width)
     for word, row in zip(names, rows, strict=True):
         yield b"%b %b\n" % (word, b" ".join(b"%.9g" % value for value in row))
@@ -113,56 +91,15 @@ def embedding_lines(names: Sequence[bytes], rows: Iterable[Iterable[float]], wid
 # --- in a training ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GivenEmbeddings:
-    """Files of embeddings by the network's side: "source" is what it reads; and whether they are not learned."""
-
-    files: Mapping[str, str]
-    frozen: bool = False
-
-    @classmethod
-    def of(cls, options: Options) -> GivenEmbeddings:
-        """The files that a training's options name for the sides of its table.
-
-        Raises:
-            InputError: one is not there.
-        """
-        named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
-        if options.get("inverse"):
-            named = {"source": named["target"], "target": named["source"]}
-        files = {side: find_input(path) for side, path in named.items() if path}
-        return cls(files, bool(options.get("freeze_embeddings")))
-
-    def choices(self) -> dict[str, Any]:
-        """What they decide of a training, as `TrainingConfig` has it."""
-        digests: dict[str, Any] = {f"{side}_embeddings": _sha256(path) for side, path in self.files.items()}
-        return {**digests, "freeze_embeddings": self.frozen}
-
-    def begin(self, model: Network, vocabularies: Mapping[str, Vocabulary]) -> list[str]:
-        """Give the words of the shortlists their rows; ``<unk>``, ``</s>`` and words without one keep their own.
-
-        Args:
-            model: with its initial weights.
-            vocabularies: by side.
-
-        Returns:
-            How many words have a row, in lines for a log.
-
-        Raises:
-            FormatError: a file is not of embeddings, or of others than the network's in width.
-        """
-        lines = []
-        for side, path in self.files.items():
-            embedding, vocabulary = model.embeddings[side], vocabularies[side]
-            rows = _take(embedding, vocabulary, path)
-            if self.frozen:
-                embedding.register_hook(functools.partial(_without, rows))  # type: ignore[no-untyped-call]
-            every = len(vocabulary) - END_ID - 1
-            kept = ", not learned" if self.frozen else ""
-            lines.append(
-                f"{side} embeddings: {len(rows):,} of {every:,} words as in {path}{kept}; {every - len(rows):,} random"
-            )
-        return lines
+def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, frozen: bool = False) -> str:
+    """Give words of a side's shortlist a file's rows, but for ``<unk>`` and ``</s>``; returns a line for a log."""
+    embedding = model.embeddings[side]
+    rows = _take(embedding, vocabulary, path)
+    if frozen:
+        embedding.register_hook(functools.partial(_without, rows))  # type: ignore[no-untyped-call]
+    every = len(vocabulary) - END_ID - 1
+    kept = ", not learned" if frozen else ""
+    return f"{side} embeddings: {len(rows):,} of {every:,} words as in {path}{kept}; {every - len(rows):,} random"
 
 
 @torch.no_grad()
@@ -180,7 +117,8 @@ def _without(rows: Tensor, gradient: Tensor) -> Tensor:
     return gradient.index_fill(0, rows, 0.0)
 
 
-def _sha256(path: str) -> str:
+def sha256_of(path: str) -> str:
+    """The digest of a file's contents."""
     digest = hashlib.sha256()
     for block in read_blocks(path):
         digest.update(block)

@@ -21,7 +21,6 @@ from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
-from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.networks import Chosen, Options
 from moses_rnn.training.ranks import Ranks
 
@@ -37,11 +36,7 @@ class Watch:
     should_stop: Callable[[], bool]  # asked now and then
 
     def look(self, meter: Meter, path: str) -> None:
-        """Say how far a file is read.
-
-        Raises:
-            Stopped: `should_stop` was true.
-        """
+        """Say how far a file is read."""
         self.reading(meter.lines_read, meter.share)
         if self.should_stop():
             raise Stopped(f"stopped while reading {path}; run the same command again to start")
@@ -63,11 +58,7 @@ class Material(Protocol):
 
 
 class TablePairs:
-    """The pairs of a phrase table; its first block is read at once.
-
-    Raises:
-        InputError: it is not there, or its first block is no part of a table.
-    """
+    """The pairs of a phrase table; its first block is read, and refused if it is no part of a table, at once."""
 
     name, corpus = "corpus", Corpus
 
@@ -81,10 +72,10 @@ class TablePairs:
         first = next(blocks)
         self._blocks, self._inverse = itertools.chain([first], blocks), options["inverse"]
         longest = options["max_length"] or chosen.preset.network.get("slots", 0)
-        self.config = CorpusConfig(size, size, options["held_out"], longest, options["seed"])
+        self.config = CorpusConfig(size, size, options["held_out"], longest, chosen.preset.training.seed)
         self.origin = {
             "table": Path(path).name,
-            "embeddings": {side: Path(file).name for side, file in GivenEmbeddings.of(options).files.items()},
+            "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
             "phrases": first.form.as_record(),
         }
 
@@ -101,21 +92,32 @@ class TablePairs:
         return [
             f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another "
             "pair once rare words are <unk>, and are learned once",
-            f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
-            f"source shortlist: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
-            f"{n.source_coverage:.2%} of running words",
-            f"target shortlist: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
-            f"{n.target_coverage:.2%} of running words",
+            *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
         ]
 
 
-def existing_file(path: str) -> str:
-    """A file that is read more than once, plain or compressed.
+def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
+    n = corpus.statistics
+    return [
+        f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
+        f"{read}: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
+        f"{n.source_coverage:.2%} of running words",
+        f"{written}: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
+        f"{n.target_coverage:.2%} of running words",
+    ]
 
-    Raises:
-        InputError: it does not exist, or is standard input.
-    """
+
+def find_embeddings(options: Options) -> dict[str, str]:
+    """The files of embeddings that are named, by the network's side: "source" is what it reads."""
+    named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
+    if options.get("inverse"):
+        named = {"source": named["target"], "target": named["source"]}
+    return {side: find_input(path) for side, path in named.items() if path}
+
+
+def existing_file(path: str) -> str:
+    """A file that is read more than once, plain or compressed."""
     if path == STANDARD_STREAM:
         raise InputError("what is trained on must be a file: a stopped run reads it again")
     return find_input(path)
@@ -131,12 +133,7 @@ def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
 
 
 def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_stop: Callable[[], bool]) -> Any:
-    """The corpus of a material; the first of several ranks builds it, and all map its files.
-
-    Raises:
-        InputError: this rank does not see the files of the first one.
-        PeerFailed, Stopped: see `Ranks.wait_for`.
-    """
+    """The corpus of a material; the first of several ranks builds it, and all map its files."""
     if ranks.size == 1:
         return material.build(folder)
     if ranks.leads:
@@ -173,20 +170,12 @@ class ParallelTexts:
 
     @classmethod
     def of_prefix(cls, prefix: str, source: str, target: str, alignment: str | None = None) -> ParallelTexts:
-        """PREFIX.SOURCE and PREFIX.TARGET, and their alignment, plain or compressed.
-
-        Raises:
-            InputError: one of them does not exist.
-        """
+        """PREFIX.SOURCE and PREFIX.TARGET, and their alignment, plain or compressed."""
         texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
         return cls(texts[0], texts[1], alignment and existing_file(alignment))
 
     def check_lengths(self) -> None:
-        """Read all files, and count their lines.
-
-        Raises:
-            InputError: one has more than the other, or the alignment has another number.
-        """
+        """Read all files, and count their lines."""
         source, target = (count_lines(path) for path in (self.source, self.target))
         if source != target:
             raise InputError(
@@ -201,12 +190,7 @@ class ParallelTexts:
             )
 
     def pairs(self, watch: Watch) -> Iterator[Pair]:
-        """The pairs, line by line, without line ends.
-
-        Raises:
-            InputError: one file has more lines than the other.
-            Stopped: see `Watch.look`.
-        """
+        """The pairs, line by line, without line ends."""
         meter = Meter()
         both = zip_longest(_lines(self.source, meter), _lines(self.target, Meter()))
         while together := list(islice(both, LINES_AT_ONCE)):
@@ -218,11 +202,7 @@ class ParallelTexts:
             watch.look(meter, self.source)
 
     def aligned_pairs(self, watch: Watch) -> Iterator[Aligned]:
-        """Source words, target words and links, line by line.
-
-        Raises:
-            FormatError: a word is spelled as a token, or links are none or of other words.
-        """
+        """Source words, target words and links, line by line."""
         if self.links is None:
             links: Iterator[Links] = iter(lambda: (), None)
         else:
@@ -251,11 +231,7 @@ def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
 
 
 class SentencePairs:
-    """Two texts, line by line translations of each other.
-
-    Raises:
-        InputError: one is not there, or they have not equally many lines.
-    """
+    """Two texts, line by line translations of each other."""
 
     name, corpus = "corpus", Corpus
 
@@ -277,7 +253,7 @@ class SentencePairs:
             written or preset.shortlist,
             held_out_pairs=options["held_out"],
             max_length=options["max_length"],
-            seed=options["seed"],
+            seed=preset.training.seed,
             repeated=True,
             min_count=preset.min_count,
         )
@@ -345,11 +321,7 @@ class SentencePairs:
         kept = "a text of its own" if self._dev else "chosen by source sentence"
         return [
             f"texts: {n.pairs:,} pairs, {n.distinct_pairs:,} distinct; each is learned as often as it occurs",
-            f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
-            f"read: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
-            f"{n.source_coverage:.2%} of running words",
-            f"written: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
-            f"{n.target_coverage:.2%} of running words",
+            *_describe_words(corpus, "read", "written"),
             f"training pairs: {n.training_pairs:,}; held out: {n.held_out_pairs:,}, {kept}",
         ]
 
@@ -363,11 +335,7 @@ def rare_words_of(options: Options) -> RareWords:
 
 
 class TextLines:
-    """A text of several files, taken as one.
-
-    Raises:
-        InputError: one is not there.
-    """
+    """A text of several files, taken as one."""
 
     name, corpus = "text", TextCorpus
 
@@ -377,7 +345,7 @@ class TextLines:
         self._dev = [existing_file(options["dev"])] if options["dev"] else []
         self._watch = watch
         self._order = preset.network.get("order", WITHOUT_ORDER)
-        self.config = TextConfig(preset.shortlist, options["held_out"] or 0, options["seed"], preset.min_count)
+        self.config = TextConfig(preset.shortlist, options["held_out"] or 0, preset.training.seed, preset.min_count)
         self.origin = {"texts": [Path(text).name for text in options["texts"]]}
 
     def build(self, folder: Path) -> TextCorpus:

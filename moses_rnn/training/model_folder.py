@@ -90,11 +90,7 @@ def save_state(path: Path, state: RunState) -> None:
 
 
 def load_state(path: Path, state: RunState) -> bool:
-    """Restore a saved state in place; False when there is none.
-
-    Raises:
-        CheckpointError: the state is damaged, or of another corpus, network or optimiser.
-    """
+    """Restore a saved state in place; False when there is none."""
     if not path.exists():
         return False
     try:
@@ -124,15 +120,7 @@ def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) ->
 
 
 def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
-    """Refuse to continue a run with other choices; reads the file's header alone.
-
-    Args:
-        path: of the state; without one, and with a damaged one, there is nothing to refuse yet.
-        choices: those of the run that would continue it.
-
-    Raises:
-        CheckpointError: the run began with others.
-    """
+    """Refuse to continue a run with other choices; without a state, or of a damaged one, there is nothing to refuse."""
     try:
         with safe_open(path, framework="pt") as file:
             saved = dict(json.loads(file.metadata()["identity"]))
@@ -194,14 +182,8 @@ STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS, *MAPPED)
 class ModelFolder:
     """A folder in which a run may train while the `with` statement lasts; a false start leaves nothing behind.
 
-    Set `checkpoint` before training: it is what is written after every best evaluation, its provenance together with
-    the run's history. Without one only the state is kept.
-
-    Args:
-        path: of the folder, which is made.
-        kind: of the network.
-        restart: whether to remove first what a run left there.
-        leads: whether this is the process that writes; another one of the run only reads the state.
+    Set `checkpoint` before training: it is written after every best evaluation, with the run's history. A process that
+    does not lead reads the state, and writes nothing.
     """
 
     def __init__(self, path: Path, kind: Architecture, *, restart: bool = False, leads: bool = True) -> None:
@@ -216,12 +198,7 @@ class ModelFolder:
         self._lock: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        """Take the folder for this run.
-
-        Raises:
-            OutputError: it cannot be made or removed, or another run is training there.
-            CheckpointError: it holds a model without its run.
-        """
+        """Take the folder for this run."""
         if not self._leads:
             return self
         if self._restart and self.path.exists():
@@ -259,8 +236,8 @@ class ModelFolder:
         if not self._leads:
             return
         network = self._kind.key
-        with contextlib.suppress(CheckpointError):  # there is no model yet, or a damaged one
-            network = read_record(self.path)["network"]
+        with contextlib.suppress(CheckpointError):  # a damaged model
+            network = read_record(self.path)["network"] if (self.path / CONFIG).exists() else network
         if network != self._kind.key:
             raise CheckpointError(
                 f"{self.path}: expected a model of network {self._kind.key!r}, found {shown_value(network)}",

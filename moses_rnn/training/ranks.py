@@ -1,12 +1,10 @@
 """Who shares the work of a training: threads of a process, and the processes that train one network together.
 
-Two threads of one product meet at a barrier after each of a step's hundreds of products, and wait for it by spinning;
-where another process has one of the cores they spend most of their time so. Threads that each learn from their own
-part of a minibatch meet three times a step.
+Threads of torch meet after each of a step's hundreds of products, and spin where another process has one of the cores.
+Threads that each learn from their own part of a minibatch meet three times a step.
 
-Each process is a rank, and the first one, number 0, alone writes. torchrun starts them.
-Numbers on the processor travel by gloo, gradients on GPUs by NCCL. What is said in words, that
-the corpus is written or why a rank failed, goes through the store at which they met, which keeps nobody waiting.
+torchrun starts the processes. Each is a rank; the first one, number 0, alone writes. Numbers travel by gloo or NCCL,
+words (the corpus is written, a rank failed) through torch's store, which keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -37,11 +35,7 @@ FAILURE, IDENTITY = "failure", "identity"  # names in the store
 
 
 class Threads:
-    """Threads that work side by side, each with one thread of torch.
-
-    Args:
-        count: how many.
-    """
+    """Threads that work side by side, each with one thread of torch."""
 
     def __init__(self, count: int = 1) -> None:
         self.count = count
@@ -57,13 +51,7 @@ class Threads:
 
 
 def share_cores(cores: int, batch_size: int, *, native: bool = False) -> int:
-    """The number of threads to share a minibatch; sets torch's own to the cores that are left for each.
-
-    Args:
-        cores: to be used.
-        batch_size: of the minibatches.
-        native: whether the native core learns, and torch has too little to do for several threads.
-    """
+    """The threads that share a minibatch; sets torch's own to the cores that are left for each, of `native` to one."""
     count = max(min(cores, batch_size // (NATIVE_ROWS if native else ROWS)), 1)
     torch.set_num_threads(1 if native else max(cores // count, 1))
     return count
@@ -74,14 +62,7 @@ class PeerFailed(MosesRnnError):
 
 
 class Ranks:
-    """One process that trains alone and waits for nobody, or one of several, on one machine or more.
-
-    Args:
-        store: torch's, of words, at which they met; None if there is one process.
-        rank: of this process.
-        size: how many there are.
-        local: rank of this process among those of its machine.
-    """
+    """One process that trains alone and waits for nobody, or one of several, of which `local` counts a machine's."""
 
     rank, size = 0, 1
 
@@ -95,11 +76,7 @@ class Ranks:
         return self.rank == 0
 
     def device(self, wanted: str) -> str:
-        """The processor, or of several ranks a GPU for each of a machine; "auto" is GPUs if there are any.
-
-        Raises:
-            MosesRnnError: a single GPU is named for several ranks, or the machine has too few.
-        """
+        """The processor, or of several ranks a GPU for each of a machine; "auto" is GPUs if there are any."""
         if self.size > 1 and wanted == "auto" and torch.cuda.is_available():
             wanted = "cuda"
         if self.size == 1 or not wanted.startswith("cuda"):
@@ -116,11 +93,7 @@ class Ranks:
         return f"cuda:{self._local}"
 
     def add_up(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all ranks, the same bits on each.
-
-        Raises:
-            PeerFailed: of the other ranks one is gone.
-        """
+        """Replace a tensor by its sum over all ranks, the same bits on each."""
         if self.size > 1:
             with self._exchange():
                 dist.all_reduce(tensor)
@@ -135,22 +108,13 @@ class Ranks:
         """Whether it is true on any rank."""
         return self.sums([float(flag)])[0] > 0
 
-    def of_first(self, number: float) -> float:
-        """The number that the first rank has."""
-        return self.sums([number if self.leads else 0.0])[0]
-
     def announce(self, name: str, text: str) -> None:
         """Say something under a name, once, to whoever waits for it."""
         with self._exchange():
             self._store.set(name, text)
 
     def wait_for(self, name: str, should_stop: Callable[[], bool]) -> str:
-        """What was announced under a name, however long that takes.
-
-        Raises:
-            PeerFailed: it will never come.
-            Stopped: `should_stop` was true.
-        """
+        """What was announced under a name, however long that takes."""
         while True:
             with self._exchange():
                 if self._store.check([name]):
@@ -162,12 +126,7 @@ class Ranks:
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def compare(self, choices: Mapping[str, Any]) -> None:
-        """Make sure that all ranks do what the first one does.
-
-        Raises:
-            MosesRnnError: this rank differs.
-            PeerFailed: another one does.
-        """
+        """Make sure that all ranks do what the first one does."""
         if self.size == 1:
             return
         text = json.dumps(dict(choices))
@@ -187,11 +146,9 @@ class Ranks:
         if self.size == 1:
             return True
         message = str(error) if isinstance(error, MosesRnnError) else f"{type(error).__name__}: {error}"
-        mine = [self.rank, message]
-        try:
-            rank, first = json.loads(self._store.compare_set(FAILURE, "", json.dumps(mine)))
-        except RuntimeError:  # the store has ended with the first rank
-            rank, first = mine
+        rank, first = self.rank, message
+        with contextlib.suppress(RuntimeError):  # the store has ended with the first rank
+            rank, first = json.loads(self._store.compare_set(FAILURE, "", json.dumps([rank, message])))
         if isinstance(error, Stopped):
             return self.leads
         return rank == self.rank or (not isinstance(error, PeerFailed) and first != message)
@@ -217,19 +174,14 @@ ALONE = Ranks()
 
 
 def join() -> Ranks:
-    """The ranks of which this process is one, by the variables that torchrun sets: RANK, WORLD_SIZE and the others.
-
-    Raises:
-        MosesRnnError: the others cannot be reached.
-    """
+    """The ranks of which this process is one, by the variables that torchrun sets: RANK, WORLD_SIZE and the others."""
     environment = os.environ
     if "RANK" not in environment or environment.get("WORLD_SIZE", "1") == "1":
         return ALONE
     try:
         met, rank, size = next(iter(rendezvous("env://", timeout=PATIENCE)))
-        attempt = _within(met, f"moses-rnn/{restarts()}")
+        group, spoken = (dist.PrefixStore(f"moses-rnn/{restarts()}/{name}", met) for name in ("group", "words"))  # type: ignore[attr-defined]
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        group = _within(attempt, "group")
         dist.init_process_group(backend, store=group, rank=rank, world_size=size, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise MosesRnnError(
@@ -237,12 +189,7 @@ def join() -> Ranks:
             f"{environment.get('MASTER_ADDR')}:{environment.get('MASTER_PORT')}: {_reason(error)}",
             advice="RANK and WORLD_SIZE are set, as torchrun does; unset them to train in one process.",
         ) from error
-    return Ranks(_within(attempt, "words"), rank, size, int(environment.get("LOCAL_RANK", rank)))
-
-
-def _within(store: Any, prefix: str) -> Any:
-    """A part of torch's store, of names that nobody else uses."""
-    return dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
+    return Ranks(spoken, rank, size, int(environment.get("LOCAL_RANK", rank)))
 
 
 def restarts() -> int:
@@ -256,12 +203,7 @@ def _reason(error: BaseException) -> str:
 
 
 class AllThreads(Threads):
-    """The threads of all ranks, for work that is a list of items with figures for results.
-
-    Args:
-        threads: of this rank.
-        ranks: all of them.
-    """
+    """The threads of all ranks, for work that is a list of items with figures for results."""
 
     def __init__(self, threads: Threads, ranks: Ranks) -> None:
         self._threads, self._ranks = threads, ranks
@@ -272,7 +214,7 @@ class AllThreads(Threads):
         if ranks.size == 1 or not every:
             return self._threads.each(work, every)
         mine = self._threads.each(work, every[ranks.rank :: ranks.size])
-        width = int(ranks.of_first(len(mine[0]) if mine else 0))  # the first has the first item
+        width = int(ranks.sums([len(mine[0]) if ranks.leads else 0])[0])  # the first has the first item
         figures = torch.zeros(len(every), width, dtype=torch.float64)
         if mine:
             figures[ranks.rank :: ranks.size] = torch.tensor(mine, dtype=torch.float64)

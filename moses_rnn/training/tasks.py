@@ -25,7 +25,7 @@ from moses_rnn.networks.ranker import Ranker, hinge
 from moses_rnn.networks.slots import Slotted, in_slots
 from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
-from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, Text, TextCorpus, mix
+from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, Text, TextCorpus, mix, take_spans
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import Threads
 
@@ -41,14 +41,7 @@ class Cost(NamedTuple):
 
 
 class Task:
-    """What is learned, by a network with its initial weights on its device.
-
-    Args:
-        model: the network.
-        config: batches, precision, seed.
-        identity: what a run must share, besides the configurations, to be continued.
-        examples: in an epoch.
-    """
+    """What is learned, by a network with its initial weights on its device; `examples` is how many an epoch has."""
 
     unit = "pairs"  # what an example is, in the plural
     measure: Measure = NATS  # what the network is judged by
@@ -96,8 +89,8 @@ def batches_by_length(
 ) -> Iterator[Positions]:
     """The minibatches of an epoch from a given one on; seed and epoch determine them.
 
-    Every row comes once. Groups of `sort_batches` minibatches are drawn uniformly, sorted by length and cut; the
-    minibatches of a group then come in random order, so that no length is always learned last.
+    Groups of `sort_batches` minibatches are drawn uniformly, sorted by length and cut; the minibatches of a group then
+    come in random order, so that no length is always learned last.
     """
     order = np.random.default_rng((config.seed, epoch, ORDER)).permutation(rows)
     size = config.batch_size * max(config.sort_batches, 1)
@@ -128,10 +121,9 @@ def blocks_of_words(rows: Positions, lengths: Lengths, most: int) -> Iterator[Po
 # --- log p(target | source) of pairs: of phrases or of sentences ------------------------------------------------------
 #
 # With a large shortlist an epoch may be learned by partitions, each with few distinct target words (Jean, Cho,
-# Memisevic and Bengio 2015; arXiv 1412.2007, section 3.2). Its minibatches are walked over in the order in which they
-# are learned. A partition's words are <unk>, </s> and those of its minibatches; it closes before the minibatch with
-# which it would have too many. While it is learned, they alone are normalised over. The released code fills partitions
-# up with other words; these stay smaller.
+# Memisevic and Bengio 2015; arXiv 1412.2007, section 3.2). A partition's words are <unk>, </s> and those of its
+# minibatches, and are normalised over alone; it closes before the minibatch with which it would have too many. The
+# released code fills partitions up with other words; these stay smaller.
 
 
 SPECIAL = UNKNOWN_ID, END_ID
@@ -150,7 +142,7 @@ class PhrasePairs(Task):
         self._partition: WordPartition | None = None  # of the minibatch that was given out last
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
-        """See `epoch_batches`; with partitions the order is that of the first epoch, unless it is to be reshuffled."""
+        """See `epoch_batches`; with partitions the order is the first epoch's, unless `reshuffle` is set."""
         config = self.config
         if not 0 < config.partition_words < len(self.corpus.target_vocabulary):
             yield from epoch_batches(self.corpus, config, epoch, first)
@@ -165,10 +157,7 @@ class PhrasePairs(Task):
                 number += 1
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Minus the log-probabilities of the targets; an estimate of them by sampled words or by a partition.
-
-        A minibatch's partition is that of the last one that `batches` has given out.
-        """
+        """Minus the log-probabilities of the targets, estimated by sampled words or the partition of the last batch."""
         log_probs = self._log_probs(rows, self._partition or self._sample(step), self.drop(step, part))
         nats = -log_probs.sum()
         return Cost(nats, nats.item(), len(log_probs))
@@ -176,7 +165,8 @@ class PhrasePairs(Task):
     def held_out(self, threads: Threads) -> dict[str, float]:
         """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
         rows = by_length(self.corpus, self.corpus.held_out)
-        costs = threads.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
+        lengths = self.corpus.target.lengths(rows)
+        costs = threads.each(self._exact_cost, blocks_of_words(rows, lengths, EVALUATION_WORDS))
         nats, tokens = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
 
@@ -200,8 +190,7 @@ class PhrasePairs(Task):
     def _log_probs(self, rows: Positions, estimate: Estimate | None = None, drop: Drop = keep) -> Tensor:
         """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
         by_target = by_length(self.corpus, rows)
-        source_lengths = self.corpus.source.ends[by_target + 1] - self.corpus.source.ends[by_target]
-        by_source = np.argsort(-source_lengths, kind="stable")
+        by_source = np.argsort(-self.corpus.source.lengths(by_target), kind="stable")
         source_of = np.empty_like(by_source)
         source_of[by_source] = np.arange(len(by_source))
         sources = Batch.from_flat(*self.corpus.source.take(by_target[by_source]), self.device)
@@ -216,16 +205,9 @@ def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int
     return batches_by_length(corpus.training, lambda rows: by_length(corpus, rows), config, epoch, first)
 
 
-def evaluation_blocks(corpus: Corpus, rows: Positions) -> Iterator[Positions]:
-    """Pairs, sorted longest first, in blocks that hold a bounded number of target words."""
-    return blocks_of_words(rows, corpus.target.ends[rows + 1] - corpus.target.ends[rows], EVALUATION_WORDS)
-
-
 def by_length(corpus: Corpus, rows: Positions) -> Positions:
     """Pairs sorted by target length, then source length, longest first."""
-    target = corpus.target.ends[rows + 1] - corpus.target.ends[rows]
-    source = corpus.source.ends[rows + 1] - corpus.source.ends[rows]
-    return rows[np.lexsort((-source, -target))]
+    return rows[np.lexsort((-corpus.source.lengths(rows), -corpus.target.lengths(rows)))]
 
 
 class Partition(NamedTuple):
@@ -236,15 +218,10 @@ class Partition(NamedTuple):
 
 
 def partitions_of(corpus: Corpus, batches: Iterable[Positions], most: int) -> Iterator[Partition]:
-    """The partitions of an epoch.
+    """The partitions of an epoch, of `most` words (the paper's τ).
 
-    A minibatch that has too many words of its own comes as two halves, or quarters: of the first epoch there is none,
-    see `describe_partitions`, but a later one may meet it in a new order.
-
-    Args:
-        corpus: what is learned.
-        batches: in the order of learning.
-        most: words of a partition, τ.
+    A minibatch that has more itself comes as halves, or quarters: the first epoch has none, see `describe_partitions`,
+    but a later one may in its new order.
     """
     seen = np.zeros(len(corpus.target_vocabulary), np.bool_)
     seen[list(SPECIAL)] = True
@@ -276,11 +253,7 @@ def target_words(corpus: Corpus, batch: Positions) -> WordIds:
 
 
 def describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
-    """What partitions the first epoch falls into, if it does, in lines for a log.
-
-    Raises:
-        InputError: a minibatch alone has too many words for one.
-    """
+    """What partitions the first epoch falls into, if it does, in lines for a log."""
     most = config.partition_words
     if not 0 < most < len(corpus.target_vocabulary):
         return []
@@ -309,13 +282,7 @@ FIRST_WORD = END_ID + 1  # of the shortlist
 
 
 class RankedPairs(Task):
-    """The task of a ranker: each pair with another corruption in each step, the held-out ones with ten that stay.
-
-    No pair is longer than the network has slots.
-
-    Raises:
-        InputError: there is no other word to replace a word by.
-    """
+    """The task of a ranker: each pair with another corruption in each step, the held-out ones with ten that stay."""
 
     measure = RANKED_WRONG
 
@@ -383,14 +350,9 @@ def hashes_of(rows: Positions, *seeds: int) -> Hashes:
 
 
 def corrupted(targets: Slotted, lengths: Lengths, hashes: Hashes, words: int, *, last_only: bool) -> Slotted:
-    """Targets with one word replaced by another of the shortlist, each as likely; never by itself.
+    """Targets in slots (pairs × S) with one word, or the last, replaced by another of the shortlist, each as likely.
 
-    Args:
-        targets: in their slots; pairs × S.
-        lengths: words of each, at least one.
-        hashes: random numbers of 64 bits, which decide; pairs.
-        words: size of the vocabulary.
-        last_only: whether the last word is replaced, not any of them.
+    `hashes` decide, a random number of 64 bits for each pair.
     """
     every = np.arange(len(targets))
     places = lengths - 1 if last_only else _below(lengths, hashes)
@@ -420,12 +382,7 @@ def _identity(corpus: TextCorpus, **learning: float) -> dict[str, Any]:
 
 
 class NGrams(Task):
-    """The task of a CSLM, or of Bengio's network.
-
-    Args:
-        model, corpus, config: as of any task.
-        self_normalise: α of a penalty α (log Z)² on what is learned.
-    """
+    """The task of a CSLM, or of Bengio's network, with a penalty `self_normalise` (log Z)² on what is learned."""
 
     unit = "n-grams"
 
@@ -479,9 +436,7 @@ class NGrams(Task):
 class Sentences(Task):
     """The task of an RNNLM, of a text that has one ``<s>`` before each sentence.
 
-    Args:
-        model, corpus, config: as of any task.
-        bptt: how many steps back the error of a word is followed; 0: to its sentence's beginning.
+    The error of a word is followed `bptt` steps back; 0: to its sentence's beginning.
     """
 
     unit = "sentences"
@@ -536,9 +491,7 @@ class _Lines:
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
         """Their ids end to end, without end symbols, and the words of each."""
         lengths = self.lengths[rows]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        ids: Ids = self._flat[np.repeat(self._begins[rows], lengths) + within]
-        return ids, lengths
+        return take_spans(self._flat, self._begins[rows], lengths), lengths
 
     def blocks(self) -> Iterator[Positions]:
         """All sentences, longest first, in blocks that hold a bounded number of words."""

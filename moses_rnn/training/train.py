@@ -30,7 +30,7 @@ from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.scorers.open import Model
 from moses_rnn.training.descent import rounds
-from moses_rnn.training.embeddings import GivenEmbeddings
+from moses_rnn.training.embeddings import begin_as, sha256_of
 from moses_rnn.training.materials import (
     Material,
     SentencePairs,
@@ -38,6 +38,7 @@ from moses_rnn.training.materials import (
     TextLines,
     Watch,
     build_on_first_rank,
+    find_embeddings,
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
@@ -97,7 +98,7 @@ class Plan:
     preset: Preset  # with what the options override
     config: Mapping[str, Any]  # the network's, without the sizes of its vocabularies
     learner: Learner
-    embeddings: GivenEmbeddings
+    embeddings: Mapping[str, str]  # files, by side
 
     @property
     def training(self) -> TrainingConfig:
@@ -195,8 +196,9 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     """What the options choose, and what is to be learned; sets the number of threads that torch uses."""
     chosen = choose(options)
     every, preset = chosen
-    embeddings = GivenEmbeddings.of(every)
-    preset = replace(preset, training=_on_this_machine(every, preset, embeddings, processes))
+    embeddings = find_embeddings(every)
+    digests: dict[str, Any] = {f"{side}_embeddings": sha256_of(path) for side, path in embeddings.items()}
+    preset = replace(preset, training=replace(_on_this_machine(every, preset, processes), **digests))
     name, config = every["architecture"], dict(preset.network)
     if name in ("encdec", "rnnenc"):
         config = _encdec(config)
@@ -238,8 +240,8 @@ def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _on_this_machine(options: Options, preset: Preset, embeddings: GivenEmbeddings, processes: int) -> TrainingConfig:
-    """A preset's training with what files and the machine decide."""
+def _on_this_machine(options: Options, preset: Preset, processes: int) -> TrainingConfig:
+    """A preset's training with what the machine decides."""
     config, device, network = preset.training, options["device"], preset.network
     material, wanted = NETWORKS[options["architecture"]].material, options.get("compiled")
     width: int = network.get("first_size") or network["hidden_size"]
@@ -250,15 +252,9 @@ def _on_this_machine(options: Options, preset: Preset, embeddings: GivenEmbeddin
         long = (config.max_minutes or math.inf) >= LONG_MINUTES
         large = LARGE_TO_LEARN if material == "table" else LARGE
         compiled = choose_compiled(False if native else wanted, device, width, long=long, large=large)
-    rows = rows_at_once(config, processes)
+    rows = config.batch_size // (processes * rounds(config.accumulate, processes))  # that one computes together
     threads = threads_for(device, options["threads"], rows, native=bool(native))
-    decided: dict[str, Any] = {"precision": precision, "native": native, "compiled": compiled, "threads": threads}
-    return replace(config, **embeddings.choices(), **decided)
-
-
-def rows_at_once(config: TrainingConfig, processes: int) -> int:
-    """Examples of a minibatch that one process computes together."""
-    return config.batch_size // (processes * rounds(config.accumulate, processes))
+    return replace(config, precision=precision, native=native, compiled=compiled, threads=threads)
 
 
 def threads_for(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:
@@ -279,7 +275,9 @@ def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Ta
     if unigram is not None and kind.measure is NATS:
         described.append(f"unigram baseline: {unigram:.4f} held-out nats per target token")
     described += describe_partitions(corpus, plan.training)
-    described += plan.embeddings.begin(model, corpus.vocabularies)
+    frozen = plan.training.freeze_embeddings
+    for side, path in plan.embeddings.items():
+        described.append(begin_as(path, model, side, corpus.vocabularies[side], frozen=frozen))
     observer.corpus_read([*described, *_advice(plan.options)])
     return task(model, corpus, plan.training, **plan.preset.learning)
 
@@ -292,13 +290,7 @@ def _advice(options: Options) -> list[str]:
 
 
 def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
-    """Learn for a moment, and extrapolate from that.
-
-    Args:
-        task: whose network is changed.
-        config: of the training.
-        seconds: how long to learn at least.
-    """
+    """Learn for some seconds at least, and extrapolate from that."""
     rate = _pairs_per_second(task, config, seconds)
     by_time = 60 * config.max_minutes * rate / task.examples if config.max_minutes else float("inf")
     return Estimate(task.examples, rate, min(by_time, config.max_epochs or float("inf")))

@@ -61,13 +61,7 @@ NOBODY = Nobody()
 
 
 class Trainer:
-    """Trains a network at a task.
-
-    Args:
-        task: what is learned; its network has its initial weights and is on its device.
-        config: how.
-        ranks: the processes that train it together, of which this is one.
-    """
+    """Trains a network, which has its initial weights and is on its device, at a task."""
 
     def __init__(self, task: Task, config: TrainingConfig, ranks: Ranks = ALONE) -> None:
         self.task = task
@@ -83,18 +77,7 @@ class Trainer:
         self._average = Average(self.model, config.averaging)
 
     def run(self, folder: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
-        """Train until a limit is reached or `should_stop` says so; the state is saved either way.
-
-        Args:
-            folder: where state, log and best weights are kept; a run that was stopped there is continued.
-            observer: follows every step and evaluation.
-            should_stop: called after every step; when true the run can be continued later.
-
-        Raises:
-            CheckpointError: the run that is kept has other choices, or is damaged.
-            MosesRnnError: the training diverged, or the ranks do not do the same.
-            PeerFailed: another rank is gone; what was learned is saved.
-        """
+        """Train, or continue what `folder` has, until a limit is reached or `should_stop` says so; save either way."""
         progress = self.progress
         self.resumed = folder.restore(self._state())
         self.ranks.compare(self._what_ranks_share())
@@ -162,7 +145,7 @@ class Trainer:
         norm = of_pair * math.sqrt(sums.squares)
         if math.isfinite(norm):
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
-            self._optimiser.learning_rate = self._learning_rate()
+            self._optimiser.param_groups[0]["lr"] = self._learning_rate()
             self._threads.each(lambda places: self._descend(places, of_pair * clipped), self._gradients.places)
             progress.skipped_in_a_row = 0
         else:  # a step along NaN would lose the weights

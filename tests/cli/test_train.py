@@ -66,20 +66,6 @@ def test_an_estimate_trains_nothing(here):
     assert sorted(path.name for path in here.iterdir()) == ["phrase-table.gz"]
 
 
-def test_two_runs_cannot_train_one_model(here):
-    often = settings(here, evaluate_every=500)
-    first = start("train", "phrase-table.gz", *TINY, *often, "-q", cwd=here, stderr=subprocess.DEVNULL)
-    while not (here / "phrase-table.rnn-model" / "config.json").exists():
-        assert first.poll() is None
-        time.sleep(0.01)
-    for options in ([], ["--restart"]):
-        second = run("train", "phrase-table.gz", *TINY, *often, *options, cwd=here, check=False)
-        assert second.returncode == 1
-        assert "phrase-table.rnn-model: is being trained by another run" in second.stderr
-    first.terminate()
-    assert first.wait(60) == 75
-
-
 def test_a_diverged_training_is_a_failure(here):
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "2", "--learning-rate", "1e38", cwd=here, check=False)
     assert done.returncode == 1

@@ -101,22 +101,19 @@ def test_an_error_is_raised_once_all_have_ended():
 
 
 @pytest.mark.parametrize(
-    ("cores", "batch_size", "count", "of_each"),
-    [(1, 1000, 1, 1), (2, 128, 2, 1), (2, 127, 1, 2), (8, 64, 1, 8), (8, 256, 4, 2), (7, 128, 2, 3), (4, 1, 1, 4)],
+    ("native", "cores", "batch_size", "count", "of_each"),
+    [
+        *((False, *row) for row in ((1, 1000, 1, 1), (2, 128, 2, 1), (2, 127, 1, 2), (8, 256, 4, 2), (7, 128, 2, 3))),
+        *((True, *row) for row in ((1, 1000, 1, 1), (2, 64, 2, 1), (8, 64, 4, 1), (16, 128, 8, 1), (4, 1, 1, 1))),
+    ],
 )
-def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(monkeypatch, cores, batch_size, count, of_each):
+def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(
+    monkeypatch, native, cores, batch_size, count, of_each
+):
+    """The native core has smaller parts, and leaves torch one thread."""
     chosen = []
     monkeypatch.setattr(torch, "set_num_threads", chosen.append)
-    assert (share_cores(cores, batch_size), chosen) == (count, [of_each])
-
-
-@pytest.mark.parametrize(
-    ("cores", "batch_size", "count"), [(1, 1000, 1), (2, 64, 2), (8, 64, 4), (16, 128, 8), (4, 1, 1)]
-)
-def test_the_native_core_has_smaller_parts_and_leaves_torch_one_thread(monkeypatch, cores, batch_size, count):
-    chosen = []
-    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
-    assert (share_cores(cores, batch_size, native=True), chosen) == (count, [1])
+    assert (share_cores(cores, batch_size, native=native), chosen) == (count, [of_each])
 
 
 def test_every_part_of_every_minibatch_has_a_seed_of_its_own():
@@ -192,7 +189,7 @@ def test_sgd_is_a_step_along_the_gradient(native, reduction, examples):
     expected = [tensor.detach().double().numpy().copy() for tensor in weights]
     random = np.random.default_rng(0)
     for rate in (0.7, 0.35):
-        optimiser.learning_rate = rate
+        optimiser.param_groups[0]["lr"] = rate
         for i, tensor in enumerate(weights):
             g = random.normal(size=expected[i].shape)
             expected[i] -= rate * (0.5 * g + (0.1 * examples * expected[i] if tensor.dim() > 1 else 0))

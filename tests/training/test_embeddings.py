@@ -12,7 +12,7 @@ import torch
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
-from moses_rnn.training.embeddings import GivenEmbeddings, embedding_lines, read_embeddings
+from moses_rnn.training.embeddings import begin_as, embedding_lines, read_embeddings
 from moses_rnn.training.networks import choose
 from moses_rnn.training.train import train
 from tests.contract.rows import FIRST
@@ -94,10 +94,7 @@ def test_what_is_written_is_read_again_to_the_bit():
     assert list(again) == [b"a", b"b", b"7"]
 
 
-WORDS = {
-    side: Vocabulary([b"<unk>", b"</s>", *words])
-    for side, words in (("source", [b"a", b"b", b"c"]), ("target", [b"x"]))
-}
+WORDS = Vocabulary([b"<unk>", b"</s>", b"a", b"b", b"c"])
 
 
 @pytest.fixture
@@ -115,8 +112,8 @@ WITH_EMBEDDINGS = [case for case in FIRST if "source" in getattr(case.make(), "e
 def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vectors):
     model = case.make(torch.float32)
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-    lines = GivenEmbeddings({"source": str(vectors)}).begin(model, WORDS)
-    assert lines == [f"source embeddings: 2 of 3 words as in {vectors}; 1 random"]
+    line = begin_as(str(vectors), model, "source", WORDS)
+    assert line == f"source embeddings: 2 of 3 words as in {vectors}; 1 random"
     embedding = model.embeddings["source"]
     assert embedding[[3, 4]].tolist() == [[2.0, 3.0, 4.0], [0.5, -1.0, 1.0]]
     (changed,) = [key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])]
@@ -124,7 +121,7 @@ def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vec
     assert torch.equal(embedding[kept], before[changed][kept])
     (vectors.parent / "w").write_bytes(b"a 1 2\n")
     with pytest.raises(FormatError, match="w:1: expected a word and 3 numbers, the network's embedding size, found 2"):
-        GivenEmbeddings({"source": str(vectors.parent / "w")}).begin(model, WORDS)
+        begin_as(str(vectors.parent / "w"), model, "source", WORDS)
 
 
 # --- in a training ------------------------------------------------------------------------------------------------------

@@ -126,17 +126,12 @@ def start_falsely(folder):
         raise KeyboardInterrupt
 
 
-def test_a_false_start_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        start_falsely(tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_false_start_removes_no_other_files(tmp_path):
+def test_a_false_start_leaves_nothing_and_removes_no_other_files(tmp_path):
     (tmp_path / "mine").touch()
-    with pytest.raises(KeyboardInterrupt):
-        start_falsely(tmp_path)
-    assert names(tmp_path) == ["mine"]
+    for folder in (tmp_path / "new", tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            start_falsely(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_a_second_run_is_refused_until_the_first_has_ended(tmp_path):
@@ -164,10 +159,16 @@ def test_the_best_weights_are_written_with_the_runs_history(tmp_path):
     ]
 
 
-def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path):
+@pytest.fixture
+def with_model(tmp_path):
+    """A folder with a model, and no state of its run."""
     with ModelFolder(tmp_path, ENCDEC) as kept:
         kept.checkpoint = checkpoint()
         kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
+
+
+@pytest.mark.usefixtures("with_model")
+def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path):
     with pytest.raises(CheckpointError, match="found a model alone\n  --restart replaces it"):
         ModelFolder(tmp_path, ENCDEC).__enter__()
     (tmp_path / "mine").touch()
@@ -175,15 +176,11 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
         assert names(tmp_path) == ["mine", "training/lock"]
 
 
+@pytest.mark.usefixtures("with_model")
 def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
-    with ModelFolder(tmp_path, ENCDEC) as kept:
-        kept.checkpoint = checkpoint()
-        kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
-        (kept.arrays / "state.safetensors").touch()
-    with (
-        ModelFolder(tmp_path, RNNLM) as kept,
-        pytest.raises(CheckpointError, match="of network 'rnnlm', found 'encdec'"),
-    ):
+    (tmp_path / "training" / "state.safetensors").touch()
+    message = "of network 'rnnlm', found 'encdec'"
+    with ModelFolder(tmp_path, RNNLM) as kept, pytest.raises(CheckpointError, match=message):
         kept.check_choices({"seed": 1})
     assert "source.vocab" in names(tmp_path)
     with ModelFolder(tmp_path, RNNLM, restart=True):

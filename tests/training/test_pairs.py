@@ -28,7 +28,7 @@ def test_pairs_are_evaluated_in_blocks_of_a_bounded_number_of_words(corpus, monk
     rows = tasks.by_length(corpus, corpus.held_out)
     lengths = np.diff(corpus.target.ends) + 1
     assert all(np.diff(lengths[rows]) <= 0)
-    blocks = list(tasks.evaluation_blocks(corpus, rows))
+    blocks = list(tasks.blocks_of_words(rows, corpus.target.lengths(rows), tasks.EVALUATION_WORDS))
     assert np.concatenate(blocks).tolist() == rows.tolist()
     assert len(blocks) > 10
     assert all(len(block) * lengths[block[0]] <= 12 for block in blocks)

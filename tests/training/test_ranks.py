@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.training.ranks import ALONE, PeerFailed, Ranks, join, restarts
+from moses_rnn.training.ranks import ALONE, PeerFailed, Ranks, join
 
 PROGRAM = """
 import json, os, sys, torch
@@ -22,7 +22,6 @@ ranks, seen = join(), {}
 seen["place"] = ranks.rank, ranks.size, ranks.leads
 seen["sums"] = ranks.sums([1.0, 10.0 * ranks.rank])
 seen["any"] = ranks.any(False), ranks.any(ranks.rank == 1)
-seen["of_first"] = ranks.of_first(ranks.rank + 0.1)
 tensor = torch.arange(3.0) + ranks.rank
 ranks.add_up(tensor)
 seen["add_up"] = tensor.tolist()
@@ -70,15 +69,11 @@ def seen():
     return [json.loads(output) for output, _ in outputs]
 
 
-def test_each_knows_its_place(seen):
-    assert [of_rank["place"] for of_rank in seen] == [[0, 2, True], [1, 2, False]]
-
-
 def test_numbers_are_added_up_and_decided_together(seen):
+    assert [of_rank["place"] for of_rank in seen] == [[0, 2, True], [1, 2, False]]
     for of_rank in seen:
         assert of_rank["sums"] == [2.0, 10.0]
         assert of_rank["any"] == [False, True]
-        assert of_rank["of_first"] == 0.1
         assert of_rank["add_up"] == [1.0, 3.0, 5.0]
         assert of_rank["each"] == [[i / 3, float(i % 2)] for i in range(5)]
 
@@ -119,12 +114,6 @@ def test_variables_that_lack_an_address_are_refused(monkeypatch):
         MosesRnnError, match="process 1 of 2: cannot meet the others at .*MASTER_ADDR.*\n.*as torchrun does"
     ):
         join()
-
-
-def test_restarts_are_torchruns(monkeypatch):
-    assert restarts() == 0
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
-    assert restarts() == 2
 
 
 class Store(dict):

@@ -67,12 +67,6 @@ def test_sentences_stand_between_their_boundaries(tmp_path):
     assert (text.tokens(), held_out.tokens()) == (5, 2)
 
 
-def test_sentences_of_a_batch_are_about_equally_long(texts):
-    lengths = np.array([len(line.split()) for line in sentences(800)])
-    task = recurrent()(texts[2], dataclasses.replace(FAST, batch_size=16, sort_batches=50))
-    assert max(np.ptp(lengths[batch]) for batch in task.batches(0, 0)) <= 1
-
-
 def test_how_far_errors_go_changes_gradients_and_no_costs(texts):
     tasks = [recurrent(bptt)(texts[2], FAST) for bptt in (0, 1)]
     whole, cut = (task.cost(np.arange(16), 0) for task in tasks)

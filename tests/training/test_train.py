@@ -16,8 +16,8 @@ from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS
-from moses_rnn.training.train import estimate_training, plan_of, threads_for
-from tests.training.small import Listener, never, phrase_options, sentence_options, sentences, text_options, write_texts
+from moses_rnn.training.train import plan_of, threads_for
+from tests.training.small import never, phrase_options, sentence_options, sentences, text_options, write_texts
 
 WATCH = Watch(lambda *_: None, never)
 
@@ -46,13 +46,6 @@ def test_a_gpu_shares_no_minibatch(monkeypatch):
     assert threads_for("cpu", 8, 128) == 2
 
 
-def test_an_estimate_leaves_nothing(table, monkeypatch):
-    monkeypatch.setattr("moses_rnn.training.train.LEAST_SECONDS", 0.0)
-    before = sorted(table.parent.iterdir())
-    assert estimate_training(phrase_options(table), Listener(), never).passes == 1
-    assert sorted(table.parent.iterdir()) == before
-
-
 def test_files_are_read_until_somebody_stops(table):
     shares, paths = [], [str(table), str(table)]
     watch = Watch(lambda lines, share: shares.append((lines, share)), never)
@@ -69,9 +62,8 @@ def test_python_trains_on_each_material_as_the_commands_do(table, tmp_path):
         (tmp_path / "t", sentence_options(tmp_path / "t")),
         ([tmp_path / "t.trg"], text_options(tmp_path / "t.trg", None, architecture="rnnlm")),
     ):
-        here = {
-            name: value for name, value in options.items() if name not in ("phrase_table", "prefix", "texts", "model")
-        }
+        named = "phrase_table", "prefix", "texts", "model"
+        here = {name: value for name, value in options.items() if name not in named}
         assert moses_rnn.train(material, model=tmp_path / "by-place", **here).progress.finished == "1 epoch is done"
         moses_rnn.train(**options | {"model": tmp_path / "by-name"})
         one, other = (
@@ -130,26 +122,16 @@ def test_what_no_decoder_writes_is_no_word(tmp_path):
 
 
 EMPTY = [
-    ([], [b"w1"], "a.fr: expected at least one line, found an empty file"),
-    ([b"", b" "], [b"w1"], "a.fr: expected a text to train on, found no word in 2 lines"),
-    ([b"<s>"], [b"w1"], "expected a text to train on, found no word in 1 lines"),
-    ([b"w1"], [b""], "dev.fr: expected held-out lines, found no line with words"),
-    ([b"w1"], None, "expected a text to train on, found no line with words"),  # its one line is held out
+    ([b"<s>"], {}, "expected a text to train on, found no word in 1 lines"),
+    ([b"w1"], {}, "expected a text to train on, found no line with words"),  # its one line is held out
+    ([*sentences(60)], {"min_count": 1000}, r"a\.fr: expected words seen 1,000 times or more, found none"),
 ]
 
 
-@pytest.mark.parametrize(("lines", "dev", "message"), EMPTY)
-def test_empty_texts_are_refused_and_leave_nothing(tmp_path, lines, dev, message):
-    if dev is not None:
-        (tmp_path / "dev.fr").write_bytes(b"".join(line + b"\n" for line in dev))
+@pytest.mark.parametrize(("lines", "changes", "message"), EMPTY)
+def test_texts_without_words_to_learn_are_refused_and_leave_nothing(tmp_path, lines, changes, message):
     with pytest.raises(InputError, match=message):
-        train_on(tmp_path, lines, dev=dev and str(tmp_path / "dev.fr"))
-    assert not (tmp_path / "model").exists()
-
-
-def test_a_shortlist_without_words_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"a\.fr: expected words seen 1,000 times or more, found none"):
-        train_on(tmp_path, sentences(60), min_count=1000)
+        train_on(tmp_path, lines, **changes)
     assert not (tmp_path / "model").exists()
 
 
