@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from moses_rnn.analysis.choices import METHODS
 from moses_rnn.analysis.grids import PICTURES
-from moses_rnn.cli.analyse.options import (
+from moses_rnn.cli.analyse_options import (
     SEED,
     kind_of,
     open_phrase_network,

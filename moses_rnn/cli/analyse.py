@@ -1,0 +1,509 @@
+"""moses-rnn analyse: what a scored table says, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from moses_rnn.analysis.choices import CRITERIA, Column, ReportOptions
+from moses_rnn.analysis.grids import PICTURES
+from moses_rnn.cli.analyse_map import map_
+from moses_rnn.cli.analyse_options import (
+    SEED,
+    SORTED,
+    Layout,
+    kind_of,
+    named_files,
+    open_phrase_network,
+    open_table,
+    open_writer,
+    optional_output,
+    progress,
+)
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, print_err, print_out
+from moses_rnn.cli.options import choose_model, sound_signature, text_of
+from moses_rnn.errors import InputError, MosesRnnError, shown_value
+from moses_rnn.options import Argument, Force, ModelBeside, Option
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.agreement import Scatter
+    from moses_rnn.analysis.explain import Weights
+    from moses_rnn.analysis.pruning import Pruned
+    from moses_rnn.analysis.report import Findings
+    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.analysis.targets import SourceGroup
+    from moses_rnn.files.streams import Advanced
+    from moses_rnn.networks.vocabulary import Vocabulary
+
+TARGETS_EPILOG = f"""\b
+Example: long sources seen often and seldom; others, as CSV; given ones:
+  moses-rnn analyse targets phrase-table.rnn.gz
+  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
+  moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+
+A source is drawn by its own words, so that other tables of the same text give the same ones. Of equally good targets,
+the table's first one comes first. {SORTED}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetsRequest:
+    """What the command line asks for."""
+
+    phrase_table: str
+    sources: Annotated[
+        tuple[str, ...],
+        Option("A source phrase, as the table has it; may be repeated [default: long ones are chosen]", "--source"),
+    ] = ()
+    count: Annotated[int, Option("Of frequent and of rare ones", min=1)] = 3
+    min_words: Annotated[int, Option("Their least length", min=1)] = 4
+    top: Annotated[int, Option("Targets of each", min=1)] = 3
+    column: Column = None
+    layout: Layout = "text"
+
+
+@command(TARGETS_EPILOG)
+def targets(request: TargetsRequest) -> None:
+    """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.targets import as_grid, as_text
+
+    table = open_table(request.phrase_table, request.column)
+    with progress() as advanced:
+        groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
+    if request.layout == "text":
+        print_out(as_text(groups, table.column, request.top))
+    else:
+        print_out(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
+
+
+def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
+    from moses_rnn.analysis.targets import SourceGroup, targets_of
+    from moses_rnn.table.phrase_table import words
+
+    there = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
+    if not there:
+        wanted = ", ".join(map(repr, sources))
+        raise InputError(f"{table.path}: expected source phrases {wanted}, found none")
+    names = {tuple(words(one.source)) for one in there}
+    for source in sources:
+        if tuple(words(os.fsencode(source))) not in names:
+            print_err(f"warning: {table.path}: has no source phrase {source!r}")
+    return [SourceGroup("", there)]
+
+
+def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
+    from moses_rnn.analysis.targets import LongSources
+
+    chooser = LongSources(request.count, min_words=request.min_words, min_targets=request.top, seed=SEED)
+    for lines in table.sources(advanced):
+        chooser.add(lines)
+    groups = chooser.groups()
+    if not any(group.sources for group in groups):
+        expected = f"source phrases of at least {request.min_words} words and {request.top} targets"
+        raise InputError(f"{table.path}: expected {expected}, found none")
+    return groups
+
+
+SUMMARY_EPILOG = f"""\b
+Example: also how far table and RNN agree over all pairs, as a figure and in numbers:
+  moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
+
+Logarithms are natural. Pearson's correlation is that of all pairs, Spearman's that of a sample; pairs whose RNN score
+is at the floor, and those with a score of 0, are counted and left out of both.
+Whether the paper's observations hold: does the RNN prefer shorter targets, does it follow counts? {SORTED}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryRequest:
+    """What the command line asks for."""
+
+    phrase_table: str
+    output: Annotated[
+        str | None,
+        Option("Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv", "-o --output"),
+    ] = None
+    column: Column = None
+    layout: Layout = "text"
+    force: Force = False
+
+
+@command(SUMMARY_EPILOG)
+def summary(request: SummaryRequest) -> None:
+    """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
+    check_inputs(request.phrase_table)
+    from moses_rnn.analysis.agreement import compute_scatter, groups_grid, notes, preferences_grid, summarise
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.table.signatures import recorded_floor
+
+    output = request.output
+    kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""
+    table, show = open_table(request.phrase_table, request.column), LAYOUTS[request.layout]
+    with optional_output(output, table.path, force=request.force) as file:
+        with progress() as advanced:
+            pairs = table.pairs(advanced)
+        figures = summarise(pairs, seed=SEED)
+        if output:
+            scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=SEED)
+            file.commit(_drawn(scatter, kind))
+    print_out(show(preferences_grid(figures)))
+    if request.layout == "text":
+        print_out("\n".join(notes(figures)))
+    if output:
+        print_out(f"\n{show(groups_grid(scatter))}")
+
+
+def _drawn(scatter: Scatter, kind: str) -> bytes:
+    """Figure 3 as a picture, or its cells."""
+    from moses_rnn.analysis.agreement import histogram_grid
+    from moses_rnn.analysis.grids import as_csv
+    from moses_rnn.analysis.plots import density_figure, picture
+
+    if kind in PICTURES:
+        return picture(density_figure, scatter, kind=kind)
+    return f"{as_csv(histogram_grid(scatter))}\n".encode()
+
+
+PRUNE_EPILOG = f"""\b
+Example: keep seven tenths of the table:
+  moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1
+
+Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
+are not changed, and of equally good ones evenly spread ones stay. Most sources of a raw table have a single target:
+where those alone are more than --keep allows, more stays, unless --keep-best-words 1 protects single words only,
+which longer sources are made of. --by: direct is p(target|source), which is 1 for most sources that were seen once;
+both is the mean of the two rank quantiles. {SORTED}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneRequest:
+    """What the command line asks for."""
+
+    phrase_table: str
+    output: Annotated[str, Option("The smaller table; compressed by its suffix", "-o --output")]
+    keep: Annotated[float, Option("The share of lines that stay", min=0, max=1, min_open=True)]
+    by: Annotated[str, Option(choices=CRITERIA)] = "rnn"
+    keep_best_words: Annotated[
+        int | None,
+        Option(
+            "Never drop the best target of a source of at most N words; 0: any may go [default: keep it of all]", min=0
+        ),
+    ] = None
+    column: Column = None
+    force: Force = False
+
+
+@command(PRUNE_EPILOG)
+def prune(request: PruneRequest) -> None:
+    """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
+    from moses_rnn.analysis.grids import as_text
+    from moses_rnn.analysis.pruning import as_grid, warnings
+
+    table = open_table(request.phrase_table, request.column, by_table=request.by != "rnn")
+    pruned = _write_pruned(table, request)
+    for text in warnings(pruned):
+        print_err(f"warning: {text}")
+    print_out(as_text(as_grid(pruned)))
+
+
+def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
+    """Write the smaller table and its signature: both or none."""
+    from moses_rnn.analysis.pruning import prune_table
+    from moses_rnn.files.outputs import OutputFile, commit_all
+
+    signature = sound_signature(table.path)
+    names = [request.output, f"{request.output}.json"]
+    inputs = (table.path, f"{table.path}.json")
+    protected = math.inf if request.keep_best_words is None else request.keep_best_words
+    with ExitStack() as stack:
+        kept, beside = (stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names)
+        with progress() as advanced:
+            pruned = prune_table(
+                table, kept.append, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced
+            )
+        beside.append(_signature(signature, table, pruned, kept.digest(), request))
+        commit_all([kept, beside])
+    return pruned
+
+
+def _signature(
+    signature: dict[str, Any] | None, table: ScoredTable, pruned: Pruned, digest: dict[str, Any], request: PruneRequest
+) -> bytes:
+    """What is recorded of the smaller table, whose own bytes have the `digest`."""
+    from moses_rnn.table.signatures import changed_signature
+
+    files = {"input": Path(table.path).name, "output": Path(request.output).name, "file": digest}
+    shape = {"lines": pruned.lines[1], "columns": table.scores}
+    how = {
+        "by": request.by,
+        "column": table.column,
+        "keep": request.keep,
+        "keep_best": request.keep_best_words != 0,
+        "keep_best_words": request.keep_best_words or None,
+        "lines_before": pruned.lines[0],
+    }
+    return changed_signature(signature, {**files, **shape}, "pruned", how)
+
+
+EXPLAIN_EPILOG = """\b
+Example:
+  moses-rnn analyse explain phrase-table.rnn.gz "far from the ||| loin de la" --moses-ini tuned/moses.ini
+
+A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest:
+    """What the command line asks for."""
+
+    phrase_table: str
+    pair: str
+    model: ModelBeside = None
+    moses_ini: Annotated[
+        str | None, Option("With tuned weights of the table's scores: also rank by their weighted sum")
+    ] = None
+    output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None
+    force: Force = False
+
+
+@command(EXPLAIN_EPILOG)
+def explain(request: ExplainRequest) -> None:
+    """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
+
+    PAIR is "source ||| target", in the table's words, or a whole line of it.
+    """
+    folder = choose_model(request.model, request.phrase_table)
+    check_inputs(folder, request.phrase_table, request.moses_ini)
+    from moses_rnn.analysis.explain import as_json, as_text, explain_in_table, parse_pair
+
+    inputs = (request.phrase_table, request.moses_ini or "")
+    with optional_output(request.output, *inputs, force=request.force) as file:
+        model = open_phrase_network(folder)
+        pair, weights = parse_pair(os.fsencode(request.pair), model.form), _weights(request)
+        with progress() as advanced:
+            found = explain_in_table(model, model.make_scorer(), pair, request.phrase_table, weights, advanced)
+        file.commit(as_json(found).encode())
+    print_out("\n".join(as_text(found)))
+
+
+def _weights(request: ExplainRequest) -> Weights | None:
+    """The weights and the table limit that an ini has for a table."""
+    from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
+    from moses_rnn.moses.ini import MosesIni
+
+    if request.moses_ini is None:
+        return None
+    try:
+        ini = MosesIni(Path(request.moses_ini).read_bytes(), request.moses_ini)
+    except OSError as error:
+        raise InputError(f"{request.moses_ini}: cannot be read: {error.strerror}") from error
+    feature = ini.choose(table=request.phrase_table)
+    own = feature.options.get("table-limit", "")
+    limit = int(own) if own.isdecimal() else TABLE_LIMIT
+    return Weights(ini.weights(feature), request.moses_ini, limit)
+
+
+LENGTHS_EPILOG = """\b
+Example: two systems, also on the sentences whose words a network all knows, and their curves:
+  moses-rnn analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
+
+Texts are line by line translations of each other, tokenised; BLEU is sacreBLEU's, without tokenisation. No UNK are the
+sentences without a word, in source or reference, that is unknown to the model. Exit codes: 0 done, 1 failure, 2 wrong
+command line, 3 texts or model rejected.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthsRequest:
+    """What the command line asks for."""
+
+    source: str
+    reference: str
+    outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")]
+    model: Annotated[
+        Path | None, Option("Also compare where this network knows all words", "--model", metavar="FOLDER")
+    ] = None
+    output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None
+    layout: Layout = "text"
+    force: Force = False
+
+
+@command(LENGTHS_EPILOG)
+def lengths(request: LengthsRequest) -> None:
+    """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
+    check_inputs(request.source, request.reference, *request.outputs, request.model)
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.lengths import as_grid, compare_lengths
+    from moses_rnn.analysis.plots import lengths_figure, picture
+
+    kind = kind_of(request.output, PICTURES, "the table needs nothing") if request.output else ""
+    texts = (request.source, request.reference, *request.outputs)
+    with optional_output(request.output, *texts, force=request.force) as file:
+        outputs = {name: text_of(path) for name, path in named_files(request.outputs).items()}
+        known = _known_words(request.model) if request.model else None
+        scores = compare_lengths(text_of(request.source), text_of(request.reference), outputs, known)
+        file.commit(picture(lengths_figure, scores, kind=kind) if kind else b"")
+    print_out(LAYOUTS[request.layout](as_grid(scores)))
+
+
+def _known_words(folder: Path) -> tuple[Vocabulary, Vocabulary]:
+    """The words of a network by the language of the texts, not by what it reads and writes."""
+    from moses_rnn.scorers.open import open_model
+
+    model = open_model(folder)
+    sides = model.source_vocabulary, model.target_vocabulary
+    return sides[::-1] if model.inverse else sides
+
+
+PARSES_EPILOG = """\b
+Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):
+  moses-rnn analyse parses test.trees search.brackets lstm.brackets
+  moses-rnn analyse parses test.conllu search.actions lstm.actions
+
+OUTPUT has a line for each tree of GOLD. Below the outputs stand two baselines that do not look at the words.
+Of bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. What is no tree is repaired, and counted
+as malformed. All brackets count, the root's and those of punctuation too. The baselines, with the commonest labels of
+GOLD: the root alone, and a bracket from each word to the end.
+Of CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Actions that are not possible are skipped, words that
+are left over hang on the root; outputs with either are malformed. All words count, punctuation too. The baselines, with
+the commonest relation of GOLD: each word on the one before it, or on the next one.
+"""
+
+
+@command(PARSES_EPILOG)
+def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
+    """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.parses import compare_parses
+    from moses_rnn.files.streams import find_input, read_lines
+
+    name = find_input(gold)
+    lines = list(read_lines(name))
+    texts = {key: text_of(path) for key, path in named_files(outputs).items()}
+    print_out(LAYOUTS[layout](compare_parses(lines, name, texts)))
+
+
+EPOCH = "SOURCE_DATE_EPOCH"
+REPORT_EPILOG = f"""\b
+Example:
+  moses-rnn analyse report phrase-table.rnn.gz -o report.html
+
+The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
+without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
+models and options give equal pages but for the date at the end, which {EPOCH} sets. A table of 839 112 lines
+takes minutes.
+{SORTED}
+"""
+
+
+@command(REPORT_EPILOG)
+def report(request: ReportOptions) -> None:
+    """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
+    folder = choose_model(request.model, request.phrase_table)
+    check_inputs(request.phrase_table, folder, request.source_text, request.results)
+    from moses_rnn.analysis.report import write_report
+    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.streams import find_input
+
+    path, made = find_input(request.phrase_table), _made()
+    inputs = (path, *filter(None, [request.source_text, request.results]))
+    with OutputFile(request.output, force=request.force, inputs=inputs) as file:
+        findings = _gather(path, folder, request)
+        file.commit(write_report(findings, made))
+    if findings.missing:
+        missing = " and ".join(findings.missing)
+        print_err(f"warning: {missing} not found: pip install 'moses-rnn[plot]' for all pictures")
+    print_out(f"The report is in {request.output}.")
+
+
+def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
+    from moses_rnn.analysis.report import gather
+    from moses_rnn.files.streams import show_nothing
+    from moses_rnn.networks.hardware import Compute
+
+    model = open_writer(folder)
+    scorer = model.make_scorer(Compute(precision="fp64"))
+    with ExitStack() as stack:
+
+        def announce(title: str, unit: str) -> Advanced:
+            """Begin a step; one that counts in units has a bar on a terminal."""
+            stack.close()
+            if sys.stderr.isatty():
+                print_err(f"{title} …")
+            return stack.enter_context(progress(unit)) if unit else show_nothing
+
+        return gather(open_table(path, request.column, model.architecture.name), model, scorer, request, announce)
+
+
+def _made() -> str:
+    """When, and by which command."""
+    given = os.environ.get(EPOCH)
+    try:
+        when = datetime.fromtimestamp(float(given or time.time()), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        expected = "expected seconds since 1970, up to the year 9999"
+        raise MosesRnnError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
+    command = shlex.join(["moses-rnn", *sys.argv[1:]])
+    return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
+
+
+EPILOG = """\b
+Example:
+  moses-rnn analyse targets phrase-table.rnn.gz --count 3
+  moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+"""
+
+
+@click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
+def main() -> None:
+    """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
+
+
+RESULTS_EPILOG = """\b
+Example, as `make results` calls it:
+  moses-rnn analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsRequest:
+    """What the command line asks for."""
+
+    work: Path
+    target: Annotated[str, Option("Suffix of the target language")]
+    systems: Annotated[tuple[str, ...], Option("A system, the baseline first; repeat it", "--system")]
+    tests: Annotated[tuple[str, ...], Option("A test set; repeat it", "--test")] = ("test",)
+    seeds: Annotated[tuple[str, ...], Option("Of a tuning; repeat it", "--seed")]
+    output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None
+    force: Force = False
+
+
+@command(RESULTS_EPILOG)
+def results(request: ResultsRequest) -> None:
+    """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
+    from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
+
+    place = Place(request.work, request.target, request.tests)
+    comparison = compare_systems(place, request.systems, request.seeds)
+    with optional_output(request.output, force=request.force) as file:
+        file.commit(as_json(comparison))
+    for text in list_warnings(comparison):
+        print_err(f"warning: {text}")
+    print_out("\n".join(format_table(comparison)))
+
+
+for subcommand in (targets, summary, prune, map_, explain, lengths, parses, report, results):
+    main.add_command(subcommand)
