@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, best_of_sources, split_by_count
+from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, split_by_count
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
 SAMPLE_SIZE = 100_000  # rows from which a rank correlation is estimated
@@ -97,9 +98,9 @@ def _lowest(counts: Ints) -> float:
     return -BIN * float(np.searchsorted(shares, 1 - OUTSIDE) + 2)
 
 
-def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR, seed: int = 1) -> Scatter:
+def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
     """Look at all pairs of a table, whose RNN scores were raised to a floor (a natural logarithm)."""
-    keys = np.random.default_rng(seed).random(len(pairs.logs))
+    keys = np.random.default_rng(SEED).random(len(pairs.logs))
     usable = _has_logs(pairs.logs, floor)
     sample = draw(np.column_stack([pairs.logs, pairs.counts])[usable], keys[usable], POINTS)
     groups = [_group(name, pairs.logs[own], keys[own], floor) for name, own in split_by_count(pairs.counts)]
@@ -178,15 +179,13 @@ class Summary:
     rnn_over_pairs: float | None
 
 
-def summarise(pairs: Pairs, *, seed: int = 1) -> Summary:
-    """Look at all sources that have several targets; pairs are drawn by the seed."""
-    best, begins = best_of_sources(pairs)
-    sizes = np.diff(begins, append=len(pairs.logs))
-    looked_at = sizes > 1
-    figures = _figures(pairs, best, begins, sizes)[looked_at]
+def summarise(pairs: Pairs) -> Summary:
+    """Look at all sources that have several targets."""
+    looked_at = pairs.sizes > 1
+    figures = _figures(pairs)[looked_at]
     counted = looked_at[pairs.source] & (pairs.counts > 0)
     rows = np.column_stack([pairs.logs, pairs.counts])[counted]
-    table_scores, rnn_scores, counts = draw(rows, np.random.default_rng(seed).random(len(rows)), SAMPLE_SIZE).T
+    table_scores, rnn_scores, counts = draw(rows, np.random.default_rng(SEED).random(len(rows)), SAMPLE_SIZE).T
     return Summary(
         [_preferences(name, figures[own]) for name, own in split_by_count(pairs.source_counts[looked_at])],
         len(counts),
@@ -195,19 +194,21 @@ def summarise(pairs: Pairs, *, seed: int = 1) -> Summary:
     )
 
 
-def _figures(pairs: Pairs, best: Mask, begins: Ints, sizes: Ints) -> Floats:
+def _figures(pairs: Pairs) -> Floats:
     """Of each source, in the order of `_preferences`; NaN: there is no correlation with counts."""
+    best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
     chosen = np.add.reduceat(best, begins, dtype=np.int64)
     by_table, by_rnn, of_all = (np.add.reduceat(lengths, begins) / np.column_stack([chosen, sizes])).T
     agreement = np.add.reduceat(best.all(axis=1), begins, dtype=np.int64) / chosen[:, 1]
     shares = agreement, chosen[:, 0] / sizes
-    with_count = _correlations_with_count(pairs, begins, sizes)
+    with_count = _correlations_with_count(pairs)
     return np.column_stack([*shares, by_table, by_rnn, of_all, by_rnn < by_table, by_rnn > by_table, with_count])
 
 
-def _correlations_with_count(pairs: Pairs, begins: Ints, sizes: Ints) -> Floats:
+def _correlations_with_count(pairs: Pairs) -> Floats:
     """Spearman's, of the RNN's score and the count among the targets of each source; NaN: there is none."""
+    begins, sizes = pairs.begins, pairs.sizes
     x, y = (
         ranks(pairs.source * len(values) + np.unique(values, return_inverse=True)[1])
         - begins[pairs.source]

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from moses_rnn.options import Force, ModelBeside, Option
 
+SEED = 1  # of all that is drawn
 CRITERIA = ("rnn", "direct", "both")  # by which pairs are pruned
 METHODS = ("tsne", "pca")  # by which maps are laid out
 Column = Annotated[
@@ -31,4 +32,3 @@ class ReportOptions:
     samples: ClassVar[int] = 50  # of each source in Table 3
     phrases: ClassVar[int] = 2000  # to draw for the gates
     points: ClassVar[int] = 500  # of either map
-    seed: ClassVar[int] = 1

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
-from moses_rnn.analysis.phrase_samples import PhraseSample, read_for_network
+from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
@@ -47,7 +47,6 @@ TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct l
 TABLE_LIMIT = 20  # Moses's own
 NEAREST = 5  # phrases that are named, by their summary c
 OTHERS = 5000  # phrases of a table, of which these are the nearest
-SEED = 1  # of their sample
 
 
 class Option(NamedTuple):
@@ -96,16 +95,18 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
 
     If a rule is in the table more than once, the first one counts. An inverse network reads target phrases.
     """
-    sample = PhraseSample(OTHERS, SEED)
     options: list[Option] = []
-    for block in blocks:
-        for phrase in dict.fromkeys(block.pairs().sides(inverse=inverse)[0]):
-            sample.add(phrase)
-        options += _options(block, name, pair.source)
+
+    def phrases() -> Iterator[tuple[bytes]]:
+        for block in blocks:
+            options.extend(_options(block, name, pair.source))
+            yield from zip(dict.fromkeys(block.pairs().sides(inverse=inverse)[0]))
+
+    others = [phrase for (phrase,) in draw_phrases(phrases(), OTHERS)]
     chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
     read = pair.read if chosen is None else options[chosen].read
     found = replace(pair, read=read, options=options, chosen=chosen)
-    return found, [phrase for (phrase,) in sample.items()]
+    return found, others
 
 
 def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:

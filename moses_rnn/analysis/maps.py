@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
@@ -87,12 +88,12 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
     return labels, model.summaries(ids).astype(np.float64)
 
 
-def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne", seed: int = 1) -> Map:
-    """Lay points out by one of METHODS and choose what to enlarge; equal points and seeds give equal maps."""
+def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne") -> Map:
+    """Lay points out by one of METHODS and choose what to enlarge; equal points give equal maps."""
     coordinates = principal_components(vectors)
     if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
         with np.errstate(all="ignore"):  # told below
-            coordinates = _tsne(vectors, coordinates, seed)
+            coordinates = _tsne(vectors, coordinates)
     if not np.isfinite(coordinates).all():
         found = f"numbers of the network as large as {np.abs(vectors).max():g}"
         raise MosesRnnError(f"{title}: expected points that can be laid out, found {found}")
@@ -126,10 +127,10 @@ def _library(name: str) -> Any:
         raise MosesRnnError(f"t-SNE needs scikit-learn: {advice}") from error
 
 
-def _tsne(vectors: Floats, start: Floats, seed: int) -> Floats:
+def _tsne(vectors: Floats, start: Floats) -> Floats:
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     start = (start / start[:, 0].std() * 1e-4).astype(np.float32)  # as scikit-learn scales its own
-    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=seed, n_jobs=1)
+    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=SEED, n_jobs=1)
     with _library("threadpoolctl").threadpool_limits(1):  # threads would add up in another order each time
         return np.asarray(tsne.fit_transform(vectors.astype(np.float32)), np.float64)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,35 +23,27 @@ from markupsafe import Markup
 from moses_rnn import __version__
 from moses_rnn.analysis import alignment_maps, gates, maps, plots, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
-from moses_rnn.analysis.choices import ReportOptions
+from moses_rnn.analysis.choices import SEED, ReportOptions
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, Option
 from moses_rnn.analysis.grids import readable, unescaped
-from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
-from moses_rnn.analysis.scored_table import (
-    ALL,
-    Ints,
-    Pairs,
-    ScoredTable,
-    best_of_sources,
-    length,
-    split_by_count,
-)
-from moses_rnn.analysis.targets import LongSources, SourceGroup
+from moses_rnn.analysis.phrase_samples import Pair
+from moses_rnn.analysis.scored_table import ALL, Ints, Pairs, ScoredTable, split_by_count
+from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import Advanced, find_input
+from moses_rnn.files.streams import Advanced, find_input, show_nothing
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.vocabulary import UNKNOWN
+from moses_rnn.networks.vocabulary import UNKNOWN_ID
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_table import TableLine, log_of, words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
+from moses_rnn.table.table_blocks import PhraseIds
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
 EXACT = Compute(precision="fp64")
-LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
 TEXT_LINES = 3  # that a network with attention translates
 MIN_WORDS, TOP = 4, 3  # of the sources in Table 2 and of Figure 5's phrases; targets of each source by either
 DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a source on which both may disagree
@@ -84,46 +75,38 @@ class Dispute(NamedTuple):
 
 
 @dataclass
-class Survey:
-    """What is in a table's lines; words are running words, and unknown ones are ``<unk>`` to the network."""
+class Coverage:
+    """Which running words of a table a network knows, and how many there are; unknown ones are ``<unk>`` to it."""
 
-    reading: Reading
-    options: ReportOptions
-    lines: int = 0
-    sources: int = 0
     source_words: int = 0
-    pairs_unknown: int = 0  # with an unknown word on either side
+    target_words: list[int] = field(default_factory=list)  # of each line
     source_unknown: Counter[bytes] = field(default_factory=Counter)
     target_unknown: Counter[bytes] = field(default_factory=Counter)
-    target_words: list[int] = field(default_factory=list)  # of each line, as the network reads them
-    lexical: array[float] = field(
-        default_factory=lambda: array("d")
-    )  # log lex(target | source) a word of the target, of each line
+    pairs_unknown: int = 0  # with an unknown word on either side
 
-    def __post_init__(self) -> None:
-        self.phrases = PhraseSample(self.options.phrases, self.options.seed)
-        self.long_phrases = PhraseSample(self.options.points, self.options.seed)
 
-    def add(self, lines: Sequence[TableLine]) -> None:
-        """Look at all lines of a source."""
-        self.sources += 1
-        self.lines += len(lines)
-        for line in lines:
-            self._look(line)
-
-    def _look(self, line: TableLine) -> None:
-        source, target = self.reading.pair(line)
-        unread = self.reading.unknown(source)
-        unwritten = self.reading.unwritten(line) if UNKNOWN in target else []
-        self.source_words += len(words(source))
-        self.target_words.append(len(words(target)))
-        self.source_unknown.update(unread)
-        self.target_unknown.update(unwritten)
-        self.pairs_unknown += bool(unread or unwritten)
-        self.lexical.append(log_of(float(words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1))
-        self.phrases.add(source)
-        if length(source) >= MIN_WORDS:
-            self.long_phrases.add(source)
+def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
+    """Look all words of a table up in the shortlists of a network."""
+    found = Coverage()
+    source_ids, target_ids = PhraseIds(model.source_vocabulary.id_of()), PhraseIds(model.target_vocabulary.id_of())
+    for block in table.blocks(advanced):
+        pairs = block.pairs()
+        source, source_lengths = source_ids(pairs.sources)
+        target, target_lengths = target_ids(pairs.targets)
+        found.source_words += len(source)
+        found.target_words += target_lengths.tolist()
+        lost = set()
+        for vocabulary, phrases, ids, lengths, unknown in (
+            (model.source_vocabulary, pairs.sources, source, source_lengths, found.source_unknown),
+            (model.target_vocabulary, pairs.targets, target, target_lengths, found.target_unknown),
+        ):
+            known = vocabulary.id_of()  # which has a table's own <unk>
+            for i in np.unique(np.repeat(np.arange(len(block)), lengths)[ids == UNKNOWN_ID]).tolist():
+                if outside := [word for word in words(phrases[i]) if word not in known]:
+                    unknown.update(outside)
+                    lost.add(i)
+        found.pairs_unknown += len(lost)
+    return found
 
 
 @dataclass(frozen=True)
@@ -133,8 +116,8 @@ class Findings:
     table: ScoredTable
     model: Model
     options: ReportOptions
-    signature: Mapping[str, Any]
-    survey: Survey
+    pairs: Pairs
+    coverage: Coverage
     literalness: Literalness
     selections: Sequence[SourceGroup]
     summary: Summary
@@ -176,44 +159,50 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
     Refuses a model of the inverse direction or of phrases of another form, a damaged or unsorted table, results that
     are none, and a source text for a model without attention.
     """
-    reading, seed = Reading(model), options.seed
+    reading = Reading(model)
     if reading.inverse:
         found = f"found direction {model.direction}"
         raise InputError(f"{table.path}: expected a model of p(target | source) to report on, {found}")
     reading.check_form(table.path, table.form)
     tuning = read_tuning(find_input(options.results)) if options.results else None
     alignments = _alignments(model, options, announce)
-    survey = Survey(reading, options)
-    chooser = LongSources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=seed)
-    pairs = table.pairs(announce("reading the table", "lines"), survey.add, chooser.add)
-    selections = chooser.groups()
+    pairs = table.pairs(announce("reading the table", "lines"))
+    coverage = measure_coverage(table, model, announce("looking words up", "lines"))
+    selections = long_sources(table, pairs, options.sources, min_words=MIN_WORDS, min_targets=TOP)
+    phrases = _draw_sources(table, pairs, reading, options.phrases)
     can_explain = model.architecture is ENCDEC
-    phrases = [phrase for (phrase,) in survey.phrases.items()]
     explainer = Explainer(model, scorer, phrases, recorded_names(table.signature))
     return Findings(
         table=table,
         model=model,
         options=options,
-        signature=table.signature,
-        survey=survey,
-        literalness=weigh(pairs, np.frombuffer(survey.lexical)),
+        pairs=pairs,
+        coverage=coverage,
+        literalness=weigh(pairs),
         selections=selections,
-        summary=summarise(pairs, seed=seed),
-        scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=seed),
+        summary=summarise(pairs),
+        scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column)),
         proposals=_proposals(model, scorer, selections, options, announce),
         gates=_gates(model, phrases, announce) if can_explain and phrases else None,
-        maps=dict(_maps(model, survey, options, announce)),
+        maps=dict(_maps(model, _draw_sources(table, pairs, reading, options.points, MIN_WORDS), options, announce)),
         disputes=list(_explain(pairs, table, explainer)) if can_explain else [],
-        costs=costs_by_class(pairs, np.array(survey.target_words)),
+        costs=costs_by_class(pairs, np.array(coverage.target_words)),
         tuning=tuning,
         alignments=alignments,
     )
 
 
+def _draw_sources(table: ScoredTable, pairs: Pairs, reading: Reading, count: int, least: int = 0) -> list[bytes]:
+    """Some sources of so many words or more, in the network's words."""
+    fitting = np.flatnonzero(pairs.source_words >= least)
+    drawn = pairs.begins[fitting[np.argsort(pairs.source_keys[fitting])[:count]]].tolist()
+    lines = table.lines(drawn)
+    return [*dict.fromkeys(reading.pair(lines[line])[0] for line in drawn)]
+
+
 def find_disputes(pairs: Pairs) -> list[Dispute]:
     """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
-    best, begins = best_of_sources(pairs)
-    sizes = np.diff(begins, append=len(pairs.logs))
+    best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
     is_frequent &= pairs.source_counts >= DISPUTED_COUNT
     found = []
@@ -226,14 +215,14 @@ def find_disputes(pairs: Pairs) -> list[Dispute]:
         ranks = 1 + np.add.reduceat(pairs.logs[:, other] > limits[pairs.source], begins, dtype=np.int64)[sources]
         for i in np.lexsort((-pairs.source_counts[sources], -ranks))[:1]:
             source = sources[i]
-            targets = range(begins[source], begins[source] + sizes[source])
-            found.append(Dispute(by, int(ranks[i]), float(pairs.source_counts[source]), int(chosen[i]), targets))
+            seen, targets = float(pairs.source_counts[source]), pairs.pairs_of(source)
+            found.append(Dispute(by, int(ranks[i]), seen, int(chosen[i]), targets))
     return [dispute for dispute in found if dispute.rank > 1]
 
 
 def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
     for one in find_disputes(pairs):
-        lines = table.some_lines(one.targets.start, len(one.targets))
+        lines = [*table.lines(one.targets).values()]
         options, chosen = [Option.of(line, table.form) for line in lines], one.pair - one.targets.start
         source, (target, _, read) = b" ".join(words(lines[0].source)), options[chosen]
         yield one, explain(Lookup(source, target, read, options, chosen))
@@ -247,7 +236,7 @@ def _proposals(
     reading = Reading(model)
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
-    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=options.seed))
+    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=SEED))
     return list(Proposer(reading, writer, scorer, known_targets(lines, sources, reading))(sources))
 
 
@@ -256,16 +245,18 @@ def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.
     return gates.measure_gates(model, [Pair(phrase) for phrase in phrases], "encoder")
 
 
-def _maps(model: Model, survey: Survey, options: ReportOptions, announce: Announce) -> Iterator[tuple[str, maps.Map]]:
+def _maps(
+    model: Model, phrases: list[bytes], options: ReportOptions, announce: Announce
+) -> Iterator[tuple[str, maps.Map]]:
     method = "pca" if "scikit-learn" in plots.missing_libraries() else "tsne"
     points = {
         "words": maps.word_points(model, "source", options.points),
-        "phrases": maps.phrase_points(model, [phrase for (phrase,) in survey.long_phrases.items()]),
+        "phrases": maps.phrase_points(model, phrases),
     }
     for name, (labels, vectors) in points.items():
         if labels:
             announce(f"mapping {name}", "")
-            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method, options.seed)
+            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method)
 
 
 def _alignments(model: Model, options: ReportOptions, announce: Announce) -> list[alignment_maps.AlignmentMap]:
@@ -356,14 +347,15 @@ def _shown(value: Any) -> Any:
 
 def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """How the table was scored: titles, and names and values under each."""
-    table, model, n = findings.table, findings.model, findings.survey
+    table, model, pairs = findings.table, findings.model, findings.pairs
+    lines, sources = len(pairs.source), len(pairs.source_words)
     yield (
         "The table",
         [
             ("file", Path(table.path).name),
-            ("pairs (lines)", n.lines),
-            ("source phrases", n.sources),
-            ("pairs a source", n.lines / max(n.sources, 1)),
+            ("pairs (lines)", lines),
+            ("source phrases", sources),
+            ("pairs a source", lines / sources),
             ("form of phrases", str(table.form)),
             ("scores", f"{table.scores}, of which number {table.column + 1} is the RNN's"),
         ],
@@ -378,7 +370,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     )
     recorded = {name: value for name, value in model.provenance.items() if name != "history"}
     yield "Its training", list(_scalars(recorded))
-    yield "The scoring, by the signature beside the table", list(_scalars(findings.signature))
+    yield "The scoring, by the signature beside the table", list(_scalars(table.signature))
 
 
 def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:

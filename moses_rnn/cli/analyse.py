@@ -19,7 +19,6 @@ from moses_rnn.analysis.choices import CRITERIA, Column, ReportOptions
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse_map import map_
 from moses_rnn.cli.analyse_options import (
-    SEED,
     SORTED,
     Layout,
     kind_of,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Weights
     from moses_rnn.analysis.pruning import Pruned
     from moses_rnn.analysis.report import Findings
-    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.analysis.scored_table import Pairs, ScoredTable
     from moses_rnn.analysis.targets import SourceGroup
     from moses_rnn.files.streams import Advanced
     from moses_rnn.networks.vocabulary import Vocabulary
@@ -80,18 +79,19 @@ def targets(request: TargetsRequest) -> None:
 
     table = open_table(request.phrase_table, request.column)
     with progress() as advanced:
-        groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
+        pairs = table.pairs(advanced)
+    groups = _given(table, pairs, request.sources) if request.sources else _chosen(table, pairs, request)
     if request.layout == "text":
         print_out(as_text(groups, table.column, request.top))
     else:
         print_out(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
 
 
-def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import SourceGroup, targets_of
+def _given(table: ScoredTable, pairs: Pairs, sources: tuple[str, ...]) -> list[SourceGroup]:
+    from moses_rnn.analysis.targets import SourceGroup, find_sources
     from moses_rnn.table.phrase_table import words
 
-    there = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
+    there = find_sources(table, pairs, [os.fsencode(source) for source in sources])
     if not there:
         wanted = ", ".join(map(repr, sources))
         raise InputError(f"{table.path}: expected source phrases {wanted}, found none")
@@ -102,13 +102,10 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
     return [SourceGroup("", there)]
 
 
-def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import LongSources
+def _chosen(table: ScoredTable, pairs: Pairs, request: TargetsRequest) -> list[SourceGroup]:
+    from moses_rnn.analysis.targets import long_sources
 
-    chooser = LongSources(request.count, min_words=request.min_words, min_targets=request.top, seed=SEED)
-    for lines in table.sources(advanced):
-        chooser.add(lines)
-    groups = chooser.groups()
+    groups = long_sources(table, pairs, request.count, min_words=request.min_words, min_targets=request.top)
     if not any(group.sources for group in groups):
         expected = f"source phrases of at least {request.min_words} words and {request.top} targets"
         raise InputError(f"{table.path}: expected {expected}, found none")
@@ -153,9 +150,9 @@ def summary(request: SummaryRequest) -> None:
     with optional_output(output, table.path, force=request.force) as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
-        figures = summarise(pairs, seed=SEED)
+        figures = summarise(pairs)
         if output:
-            scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=SEED)
+            scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
             file.commit(_drawn(scatter, kind))
     print_out(show(preferences_grid(figures)))
     if request.layout == "text":

@@ -15,7 +15,6 @@ from click.core import ParameterSource
 from moses_rnn.analysis.choices import METHODS
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse_options import (
-    SEED,
     kind_of,
     open_phrase_network,
     progress,
@@ -187,7 +186,7 @@ def _draw_points(request: MapRequest) -> None:
     check_method(method)
     with _outputs(request, request.outputs) as files:
         title, labels, vectors = _points(request)
-        map_ = draw_map(f"{title}, {method}", labels, vectors, method, SEED)
+        map_ = draw_map(f"{title}, {method}", labels, vectors, method)
         texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
             file.append(texts[kind]().encode() if kind in texts else picture(map_figure, map_, kind=kind))
@@ -230,9 +229,7 @@ def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words
     from moses_rnn.analysis.phrase_samples import sample_table
 
     with progress() as advanced:
-        return sample_table(
-            model, str(request.file), MAX_POINTS, SEED, whole=whole, min_words=min_words, advanced=advanced
-        )
+        return sample_table(model, str(request.file), MAX_POINTS, whole=whole, min_words=min_words, advanced=advanced)
 
 
 def _sentences(request: MapRequest) -> Iterator[bytes]:

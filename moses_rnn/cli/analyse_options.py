@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Layout = Annotated[str, Option("", "--format", choices=tuple(LAYOUTS))]
 
-SEED = 1  # of what is drawn
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
 
 
