@@ -192,9 +192,18 @@ class ScoredTable:
                 sources.append(len(keys) - 1)
             lengths = [length(target) for target in _fields(block, "target", "target_end")]
             of_pairs.append((self._logs(block), [count.pair for count in counts], lengths, sources))
-        logs, *others = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
+        logs, pair_counts, target_words, numbers = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
         source_counts, source_words = np.array(of_sources, np.float64).T
-        return Pairs(logs[:, :-1], logs[:, -1], *others, source_counts, source_words, np.asarray(keys))
+        return Pairs(
+            logs[:, :-1],
+            logs[:, -1],
+            pair_counts,
+            target_words,
+            numbers,
+            source_counts,
+            source_words,
+            np.asarray(keys),
+        )
 
     def _logs(self, block: TableLines) -> Floats:
         """Of the scores in `columns`, and of LEXICAL_COLUMN, natural; lines × columns and one more."""

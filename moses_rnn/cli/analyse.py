@@ -8,10 +8,9 @@ import shlex
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -25,24 +24,19 @@ from moses_rnn.cli.analyse_options import (
     named_files,
     open_phrase_network,
     open_table,
-    open_writer,
     optional_output,
     progress,
 )
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, print_err, print_out
 from moses_rnn.cli.options import choose_model, sound_signature, text_of
-from moses_rnn.errors import InputError, MosesRnnError, shown_value
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.agreement import Scatter
     from moses_rnn.analysis.explain import Weights
-    from moses_rnn.analysis.pruning import Pruned
     from moses_rnn.analysis.report import Findings
-    from moses_rnn.analysis.scored_table import Pairs, ScoredTable
-    from moses_rnn.analysis.targets import SourceGroup
+    from moses_rnn.analysis.targets import Targets
     from moses_rnn.files.streams import Advanced
-    from moses_rnn.networks.vocabulary import Vocabulary
 
 TARGETS_EPILOG = f"""\b
 Example: long sources seen often and seldom; others, as CSV; given ones:
@@ -55,61 +49,52 @@ the table's first one comes first. {SORTED}
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetsRequest:
-    """What the command line asks for."""
-
-    phrase_table: str
+@command(TARGETS_EPILOG)
+def targets(
+    phrase_table: str,
+    *,
     sources: Annotated[
         tuple[str, ...],
         Option("A source phrase, as the table has it; may be repeated [default: long ones are chosen]", "--source"),
-    ] = ()
-    count: Annotated[int, Option("Of frequent and of rare ones", min=1)] = 3
-    min_words: Annotated[int, Option("Their least length", min=1)] = 4
-    top: Annotated[int, Option("Targets of each", min=1)] = 3
-    column: Column = None
-    layout: Layout = "text"
-
-
-@command(TARGETS_EPILOG)
-def targets(request: TargetsRequest) -> None:
+    ] = (),
+    count: Annotated[int, Option("Of frequent and of rare ones", min=1)] = 3,
+    min_words: Annotated[int, Option("Their least length", min=1)] = 4,
+    top: Annotated[int, Option("Targets of each", min=1)] = 3,
+    column: Column = None,
+    layout: Layout = "text",
+) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis.grids import LAYOUTS
-    from moses_rnn.analysis.targets import as_grid, as_text
+    from moses_rnn.analysis.targets import SourceGroup, as_grid, as_text, find_sources, long_sources
 
-    table = open_table(request.phrase_table, request.column)
+    table = open_table(phrase_table, column)
     with progress() as advanced:
         pairs = table.pairs(advanced)
-    groups = _given(table, pairs, request.sources) if request.sources else _chosen(table, pairs, request)
-    if request.layout == "text":
-        print_out(as_text(groups, table.column, request.top))
+    if sources:
+        found = find_sources(table, pairs, [os.fsencode(source) for source in sources])
+        _check_found(table.path, sources, found)
+        groups = [SourceGroup("", found)]
     else:
-        print_out(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
+        groups = long_sources(table, pairs, count, min_words=min_words, min_targets=top)
+        if not any(group.sources for group in groups):
+            expected = f"source phrases of at least {min_words} words and {top} targets"
+            raise InputError(f"{table.path}: expected {expected}, found none")
+    if layout == "text":
+        print_out(as_text(groups, table.column, top))
+    else:
+        print_out(LAYOUTS[layout](as_grid(groups, table.column, top)))
 
 
-def _given(table: ScoredTable, pairs: Pairs, sources: tuple[str, ...]) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import SourceGroup, find_sources
+def _check_found(table: str, sources: tuple[str, ...], found: list[Targets]) -> None:
+    """Refuse a table that has none of the sources; warn of those that it lacks."""
     from moses_rnn.table.phrase_table import words
 
-    there = find_sources(table, pairs, [os.fsencode(source) for source in sources])
-    if not there:
-        wanted = ", ".join(map(repr, sources))
-        raise InputError(f"{table.path}: expected source phrases {wanted}, found none")
-    names = {tuple(words(one.source)) for one in there}
+    if not found:
+        raise InputError(f"{table}: expected source phrases {', '.join(map(repr, sources))}, found none")
+    names = [words(one.source) for one in found]
     for source in sources:
-        if tuple(words(os.fsencode(source))) not in names:
-            print_err(f"warning: {table.path}: has no source phrase {source!r}")
-    return [SourceGroup("", there)]
-
-
-def _chosen(table: ScoredTable, pairs: Pairs, request: TargetsRequest) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import long_sources
-
-    groups = long_sources(table, pairs, request.count, min_words=request.min_words, min_targets=request.top)
-    if not any(group.sources for group in groups):
-        expected = f"source phrases of at least {request.min_words} words and {request.top} targets"
-        raise InputError(f"{table.path}: expected {expected}, found none")
-    return groups
+        if words(os.fsencode(source)) not in names:
+            print_err(f"warning: {table}: has no source phrase {source!r}")
 
 
 SUMMARY_EPILOG = f"""\b
@@ -122,54 +107,51 @@ Whether the paper's observations hold: does the RNN prefer shorter targets, does
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class SummaryRequest:
-    """What the command line asks for."""
-
-    phrase_table: str
+@command(SUMMARY_EPILOG)
+def summary(
+    phrase_table: str,
+    *,
     output: Annotated[
         str | None,
         Option("Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv", "-o --output"),
-    ] = None
-    column: Column = None
-    layout: Layout = "text"
-    force: Force = False
-
-
-@command(SUMMARY_EPILOG)
-def summary(request: SummaryRequest) -> None:
+    ] = None,
+    column: Column = None,
+    layout: Layout = "text",
+    force: Force = False,
+) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
-    check_inputs(request.phrase_table)
-    from moses_rnn.analysis.agreement import compute_scatter, groups_grid, notes, preferences_grid, summarise
-    from moses_rnn.analysis.grids import LAYOUTS
+    check_inputs(phrase_table)
+    from moses_rnn.analysis.agreement import (
+        compute_scatter,
+        groups_grid,
+        histogram_grid,
+        notes,
+        preferences_grid,
+        summarise,
+    )
+    from moses_rnn.analysis.grids import LAYOUTS, as_csv
+    from moses_rnn.analysis.plots import density_figure, picture
     from moses_rnn.table.signatures import recorded_floor
 
-    output = request.output
     kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""
-    table, show = open_table(request.phrase_table, request.column), LAYOUTS[request.layout]
-    with optional_output(output, table.path, force=request.force) as file:
+    table, show = open_table(phrase_table, column), LAYOUTS[layout]
+    with optional_output(output, table.path, force=force) as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
         figures = summarise(pairs)
         if output:
             scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
-            file.commit(_drawn(scatter, kind))
+            as_picture = kind in PICTURES
+            file.commit(
+                picture(density_figure, scatter, kind=kind)
+                if as_picture
+                else f"{as_csv(histogram_grid(scatter))}\n".encode()
+            )
     print_out(show(preferences_grid(figures)))
-    if request.layout == "text":
+    if layout == "text":
         print_out("\n".join(notes(figures)))
     if output:
         print_out(f"\n{show(groups_grid(scatter))}")
-
-
-def _drawn(scatter: Scatter, kind: str) -> bytes:
-    """Figure 3 as a picture, or its cells."""
-    from moses_rnn.analysis.agreement import histogram_grid
-    from moses_rnn.analysis.grids import as_csv
-    from moses_rnn.analysis.plots import density_figure, picture
-
-    if kind in PICTURES:
-        return picture(density_figure, scatter, kind=kind)
-    return f"{as_csv(histogram_grid(scatter))}\n".encode()
 
 
 PRUNE_EPILOG = f"""\b
@@ -184,74 +166,51 @@ both is the mean of the two rank quantiles. {SORTED}
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class PruneRequest:
-    """What the command line asks for."""
-
-    phrase_table: str
-    output: Annotated[str, Option("The smaller table; compressed by its suffix", "-o --output")]
-    keep: Annotated[float, Option("The share of lines that stay", min=0, max=1, min_open=True)]
-    by: Annotated[str, Option(choices=CRITERIA)] = "rnn"
+@command(PRUNE_EPILOG)
+def prune(
+    phrase_table: str,
+    *,
+    output: Annotated[str, Option("The smaller table; compressed by its suffix", "-o --output")],
+    keep: Annotated[float, Option("The share of lines that stay", min=0, max=1, min_open=True)],
+    by: Annotated[str, Option(choices=CRITERIA)] = "rnn",
     keep_best_words: Annotated[
         int | None,
         Option(
             "Never drop the best target of a source of at most N words; 0: any may go [default: keep it of all]", min=0
         ),
-    ] = None
-    column: Column = None
-    force: Force = False
-
-
-@command(PRUNE_EPILOG)
-def prune(request: PruneRequest) -> None:
+    ] = None,
+    column: Column = None,
+    force: Force = False,
+) -> None:
     """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
     from moses_rnn.analysis.grids import as_text
-    from moses_rnn.analysis.pruning import as_grid, warnings
+    from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
+    from moses_rnn.files.outputs import OutputFile, commit_all
+    from moses_rnn.table.signatures import changed_signature
 
-    table = open_table(request.phrase_table, request.column, by_table=request.by != "rnn")
-    pruned = _write_pruned(table, request)
+    table = open_table(phrase_table, column, by_table=by != "rnn")
+    signature, inputs = sound_signature(table.path), (table.path, f"{table.path}.json")
+    protected = math.inf if keep_best_words is None else keep_best_words
+    with ExitStack() as stack:
+        names = output, f"{output}.json"  # both or none
+        kept, beside = (stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names)
+        with progress() as advanced:
+            pruned = prune_table(table, kept.append, keep=keep, by=by, keep_best=protected, advanced=advanced)
+        files = {"input": Path(table.path).name, "output": Path(output).name, "file": kept.digest()}
+        how = {
+            "by": by,
+            "column": table.column,
+            "keep": keep,
+            "keep_best": keep_best_words != 0,
+            "keep_best_words": keep_best_words or None,
+            "lines_before": pruned.lines[0],
+        }
+        shape = {"lines": pruned.lines[1], "columns": table.scores}
+        beside.append(changed_signature(signature, {**files, **shape}, "pruned", how))
+        commit_all([kept, beside])
     for text in warnings(pruned):
         print_err(f"warning: {text}")
     print_out(as_text(as_grid(pruned)))
-
-
-def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
-    """Write the smaller table and its signature: both or none."""
-    from moses_rnn.analysis.pruning import prune_table
-    from moses_rnn.files.outputs import OutputFile, commit_all
-
-    signature = sound_signature(table.path)
-    names = [request.output, f"{request.output}.json"]
-    inputs = (table.path, f"{table.path}.json")
-    protected = math.inf if request.keep_best_words is None else request.keep_best_words
-    with ExitStack() as stack:
-        kept, beside = (stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names)
-        with progress() as advanced:
-            pruned = prune_table(
-                table, kept.append, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced
-            )
-        beside.append(_signature(signature, table, pruned, kept.digest(), request))
-        commit_all([kept, beside])
-    return pruned
-
-
-def _signature(
-    signature: dict[str, Any] | None, table: ScoredTable, pruned: Pruned, digest: dict[str, Any], request: PruneRequest
-) -> bytes:
-    """What is recorded of the smaller table, whose own bytes have the `digest`."""
-    from moses_rnn.table.signatures import changed_signature
-
-    files = {"input": Path(table.path).name, "output": Path(request.output).name, "file": digest}
-    shape = {"lines": pruned.lines[1], "columns": table.scores}
-    how = {
-        "by": request.by,
-        "column": table.column,
-        "keep": request.keep,
-        "keep_best": request.keep_best_words != 0,
-        "keep_best_words": request.keep_best_words or None,
-        "lines_before": pruned.lines[0],
-    }
-    return changed_signature(signature, {**files, **shape}, "pruned", how)
 
 
 EXPLAIN_EPILOG = """\b
@@ -262,55 +221,48 @@ A pair that is not in the table is explained too. Log-probabilities are natural,
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainRequest:
-    """What the command line asks for."""
-
-    phrase_table: str
-    pair: str
-    model: ModelBeside = None
+@command(EXPLAIN_EPILOG)
+def explain(
+    phrase_table: str,
+    pair: str,
+    *,
+    model: ModelBeside = None,
     moses_ini: Annotated[
         str | None, Option("With tuned weights of the table's scores: also rank by their weighted sum")
-    ] = None
-    output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None
-    force: Force = False
-
-
-@command(EXPLAIN_EPILOG)
-def explain(request: ExplainRequest) -> None:
+    ] = None,
+    output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None,
+    force: Force = False,
+) -> None:
     """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
 
     PAIR is "source ||| target", in the table's words, or a whole line of it.
     """
-    folder = choose_model(request.model, request.phrase_table)
-    check_inputs(folder, request.phrase_table, request.moses_ini)
+    folder = choose_model(model, phrase_table)
+    check_inputs(folder, phrase_table, moses_ini)
     from moses_rnn.analysis.explain import as_json, as_text, explain_in_table, parse_pair
 
-    inputs = (request.phrase_table, request.moses_ini or "")
-    with optional_output(request.output, *inputs, force=request.force) as file:
-        model = open_phrase_network(folder)
-        pair, weights = parse_pair(os.fsencode(request.pair), model.form), _weights(request)
+    with optional_output(output, phrase_table, moses_ini or "", force=force) as file:
+        network = open_phrase_network(folder)
+        given = parse_pair(os.fsencode(pair), network.form)
+        weights = _weights(moses_ini, phrase_table) if moses_ini else None
         with progress() as advanced:
-            found = explain_in_table(model, model.make_scorer(), pair, request.phrase_table, weights, advanced)
+            found = explain_in_table(network, network.make_scorer(), given, phrase_table, weights, advanced)
         file.commit(as_json(found).encode())
     print_out("\n".join(as_text(found)))
 
 
-def _weights(request: ExplainRequest) -> Weights | None:
+def _weights(moses_ini: str, table: str) -> Weights:
     """The weights and the table limit that an ini has for a table."""
     from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
     from moses_rnn.moses.ini import MosesIni
 
-    if request.moses_ini is None:
-        return None
     try:
-        ini = MosesIni(Path(request.moses_ini).read_bytes(), request.moses_ini)
+        ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
     except OSError as error:
-        raise InputError(f"{request.moses_ini}: cannot be read: {error.strerror}") from error
-    feature = ini.choose(table=request.phrase_table)
+        raise InputError(f"{moses_ini}: cannot be read: {error.strerror}") from error
+    feature = ini.choose(table=table)
     own = feature.options.get("table-limit", "")
-    limit = int(own) if own.isdecimal() else TABLE_LIMIT
-    return Weights(ini.weights(feature), request.moses_ini, limit)
+    return Weights(ini.weights(feature), moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
 
 
 LENGTHS_EPILOG = """\b
@@ -323,46 +275,36 @@ command line, 3 texts or model rejected.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class LengthsRequest:
-    """What the command line asks for."""
-
-    source: str
-    reference: str
-    outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")]
+@command(LENGTHS_EPILOG)
+def lengths(
+    source: str,
+    reference: str,
+    outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")],
+    *,
     model: Annotated[
         Path | None, Option("Also compare where this network knows all words", "--model", metavar="FOLDER")
-    ] = None
-    output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None
-    layout: Layout = "text"
-    force: Force = False
-
-
-@command(LENGTHS_EPILOG)
-def lengths(request: LengthsRequest) -> None:
+    ] = None,
+    output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
+    layout: Layout = "text",
+    force: Force = False,
+) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
-    check_inputs(request.source, request.reference, *request.outputs, request.model)
+    check_inputs(source, reference, *outputs, model)
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
     from moses_rnn.analysis.plots import lengths_figure, picture
-
-    kind = kind_of(request.output, PICTURES, "the table needs nothing") if request.output else ""
-    texts = (request.source, request.reference, *request.outputs)
-    with optional_output(request.output, *texts, force=request.force) as file:
-        outputs = {name: text_of(path) for name, path in named_files(request.outputs).items()}
-        known = _known_words(request.model) if request.model else None
-        scores = compare_lengths(text_of(request.source), text_of(request.reference), outputs, known)
-        file.commit(picture(lengths_figure, scores, kind=kind) if kind else b"")
-    print_out(LAYOUTS[request.layout](as_grid(scores)))
-
-
-def _known_words(folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    """The words of a network by the language of the texts, not by what it reads and writes."""
     from moses_rnn.scorers.open import open_model
 
-    model = open_model(folder)
-    sides = model.source_vocabulary, model.target_vocabulary
-    return sides[::-1] if model.inverse else sides
+    kind = kind_of(output, PICTURES, "the table needs nothing") if output else ""
+    with optional_output(output, source, reference, *outputs, force=force) as file:
+        texts, known = {name: text_of(path) for name, path in named_files(outputs).items()}, None
+        if model:  # whose words are by the language of the texts, not by what it reads and writes
+            network = open_model(model)
+            sides = network.source_vocabulary, network.target_vocabulary
+            known = sides[::-1] if network.inverse else sides
+        scores = compare_lengths(text_of(source), text_of(reference), texts, known)
+        file.commit(picture(lengths_figure, scores, kind=kind) if kind else b"")
+    print_out(LAYOUTS[layout](as_grid(scores)))
 
 
 PARSES_EPILOG = """\b
@@ -430,8 +372,11 @@ def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
     from moses_rnn.analysis.report import gather
     from moses_rnn.files.streams import show_nothing
     from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.open import open_model
 
-    model = open_writer(folder)
+    model = open_model(folder)
+    if model.architecture.stepper is None:
+        raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
     scorer = model.make_scorer(Compute(precision="fp64"))
     with ExitStack() as stack:
 
@@ -475,27 +420,22 @@ Example, as `make results` calls it:
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResultsRequest:
-    """What the command line asks for."""
-
-    work: Path
-    target: Annotated[str, Option("Suffix of the target language")]
-    systems: Annotated[tuple[str, ...], Option("A system, the baseline first; repeat it", "--system")]
-    tests: Annotated[tuple[str, ...], Option("A test set; repeat it", "--test")] = ("test",)
-    seeds: Annotated[tuple[str, ...], Option("Of a tuning; repeat it", "--seed")]
-    output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None
-    force: Force = False
-
-
 @command(RESULTS_EPILOG)
-def results(request: ResultsRequest) -> None:
+def results(
+    work: Path,
+    *,
+    target: Annotated[str, Option("Suffix of the target language")],
+    systems: Annotated[tuple[str, ...], Option("A system, the baseline first; repeat it", "--system")],
+    tests: Annotated[tuple[str, ...], Option("A test set; repeat it", "--test")] = ("test",),
+    seeds: Annotated[tuple[str, ...], Option("Of a tuning; repeat it", "--seed")],
+    output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None,
+    force: Force = False,
+) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
     from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
 
-    place = Place(request.work, request.target, request.tests)
-    comparison = compare_systems(place, request.systems, request.seeds)
-    with optional_output(request.output, force=request.force) as file:
+    comparison = compare_systems(Place(work, target, tests), systems, seeds)
+    with optional_output(output, force=force) as file:
         file.commit(as_json(comparison))
     for text in list_warnings(comparison):
         print_err(f"warning: {text}")

@@ -86,13 +86,3 @@ def open_phrase_network(folder: Path) -> Model:
         expected = "an RNN Encoder-Decoder of the paper's gated units to look into"
         raise CheckpointError(f"{folder}: expected {expected}, found {model.network_title}")
     return model
-
-
-def open_writer(folder: Path) -> Model:
-    """A model that has an encoder and a decoder; one that scores whole pairs alone is refused."""
-    from moses_rnn.scorers.open import open_model
-
-    model = open_model(folder)
-    if model.architecture.stepper is None:
-        raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
-    return model

@@ -59,15 +59,13 @@ def test_degenerate_tables(tmp_path, lines, correlation):
     assert (everything.pearson, everything.spearman) == (expected, expected)
 
 
-def test_samples_have_their_size_and_seed(tmp_path, monkeypatch):
+def test_samples_have_their_size(tmp_path, monkeypatch):
     monkeypatch.setattr("moses_rnn.analysis.agreement.SAMPLE_SIZE", 100)
     random = np.random.default_rng(1)
     lines = [line("a", f"x{i:03}", *random.random(2).round(6), f"1 1 {1 + i % 3}") for i in range(500)]
-    first, again, other = (found(tmp_path, lines, seed=seed).groups[0] for seed in (1, 1, 2))
+    first, again = (found(tmp_path, lines).groups[0] for _ in range(2))
     assert first == again
     assert first.sample == 100
-    assert first.spearman != other.spearman
-    assert first.pearson == other.pearson
 
 
 def test_a_sample_is_drawn_point_by_point_and_pairs_seen_once_are_marked(tmp_path):
