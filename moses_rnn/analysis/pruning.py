@@ -26,6 +26,7 @@ from itertools import compress, islice
 
 import numpy as np
 
+from moses_rnn.analysis.agreement import ranks
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
@@ -73,12 +74,12 @@ def prune_table(
     keep_best: float = math.inf,
     advanced: Advanced = show_nothing,
 ) -> Pruned:
-    """Write the lines that stay, byte for byte and in their order.
+    """Write the lines that stay, byte for byte and in their order; `by` is one of CRITERIA.
 
-    `keep` is the share of lines that stay, above 0 and up to 1; it is rounded to a whole line, which must stay. `by` is
-    one of CRITERIA. Sources of at most `keep_best` words do not lose the target that is best by it, the first of equal
-    ones: by default none does, so that no word becomes unknown. The share counts these targets; it is exceeded if they
-    alone are more, as most sources of a raw table have one target only. `advanced` is told of both passes as of one.
+    `keep` is the share of lines that stay, rounded to whole lines. Sources of at most `keep_best` words do not lose
+    the target that is best by it, the first of equal ones: by default none does, so that no word becomes unknown. The
+    share counts these targets; it is exceeded if they alone are more, as most sources of a raw table have one target
+    only. `advanced` is told of both passes as of one.
     """
     pairs = table.pairs(lambda lines, share: advanced(lines, share and share / 2))
     count = len(pairs.logs)
@@ -112,10 +113,7 @@ def _goodness(logs: Floats, by: str) -> Ints:
 
 def _quantiles(values: Ints) -> Floats:
     """The share of pairs below each, those that are equal counted half: 0 to 1, and 1/2 if all are equal."""
-    _, group, here = np.unique(values, return_inverse=True, return_counts=True)
-    upto = here.cumsum()
-    shares: Floats = (upto - here / 2) / upto[-1]
-    return shares[group]
+    return (ranks(values) - 0.5) / len(values)
 
 
 def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:

@@ -24,14 +24,14 @@ from moses_rnn import __version__
 from moses_rnn.analysis import alignment_maps, gates, maps, plots, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
 from moses_rnn.analysis.choices import SEED, ReportOptions
-from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, Option
+from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_option
 from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import ALL, Ints, Pairs, ScoredTable, split_by_count
 from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import Advanced, find_input, show_nothing
+from moses_rnn.files.streams import Advanced, find_input, read_lines, show_nothing
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN_ID
@@ -222,10 +222,10 @@ def find_disputes(pairs: Pairs) -> list[Dispute]:
 
 def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
     for one in find_disputes(pairs):
-        lines = [*table.lines(one.targets).values()]
-        options, chosen = [Option.of(line, table.form) for line in lines], one.pair - one.targets.start
-        source, (target, _, read) = b" ".join(words(lines[0].source)), options[chosen]
-        yield one, explain(Lookup(source, target, read, options, chosen))
+        lines = table.lines(one.targets)
+        options = [read_option(line, table.path, table.form) for line in lines.values()]
+        target, _, read = options[one.pair - one.targets.start]
+        yield one, explain(Lookup(b" ".join(words(lines[one.pair].source)), target, read, options))
 
 
 def _proposals(
@@ -266,7 +266,10 @@ def _alignments(model: Model, options: ReportOptions, announce: Announce) -> lis
     announce("translating", "")
     # of so many words the translation can always be drawn
     most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
-    return alignment_maps.map_first(model, find_input(options.source_text), TEXT_LINES, most_words)
+    name = find_input(options.source_text)
+    lines = [line.rstrip(b"\r\n") for line in read_lines(name)]
+    numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]
+    return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
 
 
 def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:

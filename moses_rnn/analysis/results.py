@@ -86,8 +86,7 @@ class Run:
     is_untuned: bool = False  # whether no round of tuning was better on dev than the weights that it began with
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where the pipeline left everything; `target` is the target language's suffix, `tests` are the test sets."""
 
     folder: Path

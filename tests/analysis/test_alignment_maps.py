@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from moses_rnn.analysis.alignment_maps import AlignmentMap, map_alignments, map_first
+from moses_rnn.analysis.alignment_maps import AlignmentMap, map_alignments
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.translation.search import BeamConfig, Hypothesis
 from moses_rnn.translation.translate import Translator, align
@@ -10,18 +10,6 @@ from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.scorers.pairs import SOURCE, TARGET
 
 SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, TRANSLATIONS))
-
-
-def test_the_first_lines_are_those_with_words_and_not_too_many(tmp_path):
-    (tmp_path / "src").write_bytes(b"".join(LINES))
-    name = str(tmp_path / "src")
-    assert [(one.line, one.source) for one in map_first(search(), name, 3, 4)] == [
-        (1, [b"s2", b"s3", b"s4"]),
-        (2, [b"s5"]),
-        (5, [b"s6", b"s6"]),
-    ]
-    assert [one.line for one in map_first(search(), name, 3, 5)] == [1, 2, 4]
-    assert [one.line for one in map_first(search(), name, 1, 5)] == [1]
 
 
 def test_a_given_translation_is_forced():
