@@ -33,7 +33,7 @@ LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifol
 READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
-PART_SIDE = 4.6  # of a map or part in a column of a page, where its letters are as large as the text around it
+PART_SIDE = 4.2  # of a map or part in a column of a page, where its letters are as large as the text around it
 PART_PLACE = (0.01, 0.01, 0.98, 0.91)
 MEASURED = 288  # dots per inch: enough that the widths of labels are true at any size
 DOTS = MEASURED / 72  # of a point
@@ -251,6 +251,7 @@ def density_figure(scatter: Scatter) -> Figure:
             origin="lower",
             aspect="auto",
             norm=LogNorm(1, most),
+            cmap="viridis_r",
             interpolation="nearest",
         )
         axes.set(xlim=scatter.limits[0], ylim=scatter.limits[1])
@@ -305,15 +306,14 @@ def training_figure(history: Sequence[tuple[float, float]], unigram: float | Non
     return figure
 
 
-def gates_figure(z: Floats, r: Floats) -> Figure:
-    """How many units have which mean gates."""
-    figure = _figure(2 * INCHES, INCHES * 0.5, layout="constrained")
-    named = {"mean update gate z (1 keeps the state)": z, "mean reset gate r (0 forgets the state)": r}
-    for axes, (name, means) in zip(figure.subplots(1, 2), named.items(), strict=True):
-        counts, _, bars = axes.hist(means, bins=10, range=(0, 1), color=COLOURS[1], rwidth=0.9)
-        axes.bar_label(bars, [f"{count:,.0f}" * bool(count) for count in counts], fontsize=8)
-        axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
-        axes.margins(y=0.15)
+def gates_figure(name: str, means: Floats) -> Figure:
+    """How many units have which mean gate."""
+    figure = _figure(INCHES, INCHES * 0.5, layout="constrained")
+    axes = figure.add_subplot()
+    counts, _, bars = axes.hist(means, bins=10, range=(0, 1), color=COLOURS[1], rwidth=0.9)
+    axes.bar_label(bars, [f"{count:,.0f}" * bool(count) for count in counts], fontsize=8)
+    axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
+    axes.margins(y=0.15)
     return figure
 
 
