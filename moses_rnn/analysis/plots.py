@@ -310,8 +310,9 @@ def gates_figure(name: str, means: Floats) -> Figure:
     """How many units have which mean gate."""
     figure = _figure(INCHES, INCHES * 0.5, layout="constrained")
     axes = figure.add_subplot()
-    counts, _, bars = axes.hist(means, bins=10, range=(0, 1), color=COLOURS[1], rwidth=0.9)
-    axes.bar_label(bars, [f"{count:,.0f}" * bool(count) for count in counts], fontsize=8)
+    counts, edges = np.histogram(means, 10, (0, 1))
+    bars = axes.bar(edges[:-1] + 0.05, counts, 0.09, color=COLOURS[1])
+    axes.bar_label(bars, [f"{count:,}" * bool(count) for count in counts], fontsize=8)
     axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
     axes.margins(y=0.15)
     return figure
