@@ -103,10 +103,7 @@ def test_a_text_is_scored_by_all():
 
 
 ROWS = {
-    "a network": (("rnnlm",), 0, ["rnnlm.0"]),
     "two alike": (("rnnlm", "rnnlm"), 0, ["rnnlm.0", "rnnlm.1", "the 2 networks evenly", "best for dev.fr: "]),
-    "Mikolov's": (("rnnlm",), 1, ["rnnlm.0", "lm0", "0.75 rnnlm.0, 0.25 lm0", "best for dev.fr: "]),
-    "Bengio's": (("bengio",), 1, ["bengio.0", "lm0", "0.5 bengio.0, 0.5 lm0", "best for dev.fr: "]),
     "three and an n-gram model": (
         ("rnnlm",) * 3, 1,
         ["rnnlm.0", "rnnlm.1", "rnnlm.2", "lm0", "the 3 networks evenly", "0.75 rnnlm.0, 0.25 lm0",
@@ -147,7 +144,7 @@ def test_line_ends_and_empty_lines_do_not_count(lines):
     assert len(found.outside) == sum(len(line.split(b" ")) + 1 for line in TEXT)  # words and ends
 
 
-@pytest.mark.parametrize("together", [1, 2, 4, 100])
+@pytest.mark.parametrize("together", [1, 4])
 def test_how_many_are_scored_together_does_not_matter(monkeypatch, together):
     expected = score_text(TEXT, "dev", [CSLM])
     monkeypatch.setattr(perplexity_module, "SENTENCES", together)

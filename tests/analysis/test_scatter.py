@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from moses_rnn.analysis.agreement import Group, compute_scatter
@@ -57,15 +56,6 @@ def test_degenerate_tables(tmp_path, lines, correlation):
     assert everything.pairs == len(lines)
     expected = None if correlation is None else pytest.approx(correlation)
     assert (everything.pearson, everything.spearman) == (expected, expected)
-
-
-def test_samples_have_their_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("moses_rnn.analysis.agreement.SAMPLE_SIZE", 100)
-    random = np.random.default_rng(1)
-    lines = [line("a", f"x{i:03}", *random.random(2).round(6), f"1 1 {1 + i % 3}") for i in range(500)]
-    first, again = (found(tmp_path, lines).groups[0] for _ in range(2))
-    assert first == again
-    assert first.sample == 100
 
 
 def test_a_sample_is_drawn_point_by_point_and_pairs_seen_once_are_marked(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.analysis.targets import find_sources, long_sources, side_by_side
+from moses_rnn.analysis.targets import find_sources, long_sources
 from tests.analysis.scored import line, scored
 
 TABLE = [
@@ -65,12 +65,6 @@ def test_draws_depend_on_the_source_alone(chosen):
     assert chosen(4, without)[1] == once[1:]
 
 
-def test_groups_say_how_they_were_chosen(table):
-    frequent, rare = long_sources(*table(TABLE), 1, min_words=3, min_targets=2)
-    assert frequent.note == "at least 3 words, at least 2 targets; 1 of 4, the most frequent"
-    assert rare.note == "at least 3 words, at least 2 targets, seen 1 to 3 times; 1 of 1, drawn with seed 1"
-
-
 def test_odd_bytes_and_rules_count_as_words(chosen):
     odd = [b"a\xc2\xa0b \xff ||| x ||| .1 .1 .5 .1 .5\n"]
     rules = [b"a [X][X] [X] ||| [X][X] b [X] ||| .1 .1 .5 .1 .5 ||| 1-0 0-1 ||| 1 1 1\n"]
@@ -94,14 +88,3 @@ def test_targets_are_ranked_by_a_column(table):
     assert first.best(-1, 2) == [(b"y z", 0.6), (b"x", 0.2)]
     assert first.picks(-1, 9) == [(b"x", 0.7, b"y z", 0.6), (b"y z", 0.2, b"x", 0.2)]
     assert second.picks(4, 1) == [(b"y", 0.4, b"y", 0.1)]  # of equal scores the first is best
-
-
-def test_both_rankings_stand_side_by_side(table):
-    first, second = find_sources(*table(TARGETS), [b"a b c", b"g h i"])
-    assert side_by_side(first, -1, 2) == [
-        "a b c   (seen 9 times, 2 targets)",
-        "    p(target|source)  RNN",
-        "    0.7       x       0.6       y z",
-        "    0.2       y z     0.2       x",
-    ]
-    assert side_by_side(second, -1, 1)[0] == "g h i   (2 targets)"

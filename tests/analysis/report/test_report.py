@@ -135,7 +135,7 @@ def test_a_training_and_its_bleu_are_shown(findings, tmp_path):
     assert "Weight of the score in each tuning: 0.070, 0.070." in text
 
 
-ABSURD = ["1e400", "-1e400", "NaN", "9" * 400, "-9", "1e300", "true", "null", '"<b>"', "[1]", "{}"]
+ABSURD = ["-1e400", "NaN", "9" * 400, "true", "null", '"<b>"', "[1]", "{}"]
 EVALUATION = '{"nats_per_token": %s, "seconds": %s, "epochs": %s}'
 PROVENANCE = '{"table": %s, "corpus": {"training_pairs": %s}, "unigram_nats_per_token": %s, "phrases": {"source_factor": %s}, "history": [%s]}'
 COLUMN = '{"index": 4, "name": %s, "floor": %s, "floored": %s, "lowest": %s, "highest": %s, "unknown_share": %s, "floored_share": %s}'
