@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
-from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask
 from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
@@ -81,16 +80,16 @@ class GateReport:
         return self.reset_active > MOST
 
 
-def measure_gates(model: Model, pairs: Sequence[Pair], network: str) -> GateReport:
-    """Run an "encoder" or a "decoder" over a sample of phrases and sum up its gates by the words that are read."""
-    read = [model.source_vocabulary.ids(words(pair.read)) for pair in pairs]
-    if network == "encoder":
+def measure_gates(model: Model, sources: Sequence[bytes], targets: Sequence[bytes] | None = None) -> GateReport:
+    """Run the encoder over phrases, or the decoder from them to targets, and sum up its gates by the words it reads."""
+    read = [model.source_vocabulary.ids(words(source)) for source in sources]
+    if targets is None:
         vocabulary, gates = model.source_vocabulary, encoder_gates(model.network, read)
         has_state = np.ones(len(gates.words), np.bool_)
         has_state[np.unique(gates.phrases, return_index=True)[1]] = False  # h_0 = 0
     else:
         vocabulary = model.target_vocabulary
-        gates = decoder_gates(model.network, read, [vocabulary.ids(words(pair.written)) for pair in pairs])
+        gates = decoder_gates(model.network, read, [vocabulary.ids(words(target)) for target in targets])
         has_state = np.ones(len(gates.words), np.bool_)
     names = [*map(readable, vocabulary.words), BEGINNING]
     at = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
@@ -102,8 +101,8 @@ def measure_gates(model: Model, pairs: Sequence[Pair], network: str) -> GateRepo
         return [Unit(unit, z[unit], r[unit], *_ends(values[:, unit], read_at, names)) for unit in units]
 
     return GateReport(
-        network=network,
-        phrases=len(pairs),
+        network="encoder" if targets is None else "decoder",
+        phrases=len(sources),
         steps=len(at),
         z=z,
         r=r,

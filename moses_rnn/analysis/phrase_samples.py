@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from moses_rnn.analysis.scored_table import sample_key
 from moses_rnn.errors import InputError
@@ -12,13 +11,6 @@ from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import read_first_line, words
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.translation.proposals import Reading
-
-
-class Pair(NamedTuple):
-    """A phrase pair in a network's words: what it reads, and what it predicts from it."""
-
-    read: bytes
-    written: bytes = b""
 
 
 def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[bytes, ...]]:
@@ -47,26 +39,21 @@ def read_for_network(table: str, reading: Reading, advanced: Advanced = show_not
 
 
 def sample_table(
-    model: Model,
-    table: str,
-    count: int,
-    *,
-    whole: bool = False,
-    min_words: int = 1,
-    advanced: Advanced = show_nothing,
-) -> list[Pair]:
-    """A sample of a table's distinct phrases that a network reads, or of `whole` pairs, of so many words or more."""
+    model: Model, table: str, count: int, *, whole: bool = False, min_words: int = 1, advanced: Advanced = show_nothing
+) -> list[tuple[bytes, ...]]:
+    """A sample of a table's distinct phrases of so many words or more that a network reads.
+
+    If it is `whole`, also what the network predicts from each.
+    """
     reading = Reading(model)
 
     def items() -> Iterator[tuple[bytes, ...]]:
         for block in read_for_network(table, reading, advanced):
             read, written = block.pairs().sides(inverse=reading.inverse)
-            of_block: Iterable[tuple[bytes, ...]] = (
-                zip(read, written, strict=True) if whole else zip(dict.fromkeys(read))
-            )
-            yield from (item for item in of_block if len(words(item[0])) >= min_words and all(map(words, item)))
+            some: Iterable[tuple[bytes, ...]] = zip(read, written, strict=True) if whole else zip(dict.fromkeys(read))
+            yield from (item for item in some if len(words(item[0])) >= min_words and all(map(words, item)))
 
     drawn = draw_phrases(items(), count)
     if not drawn:
         raise InputError(f"{table}: expected phrases of {min_words} or more words, found none")
-    return [Pair(*item) for item in drawn]
+    return drawn

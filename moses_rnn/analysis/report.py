@@ -23,10 +23,9 @@ from markupsafe import Markup
 from moses_rnn import __version__
 from moses_rnn.analysis import alignment_maps, gates, maps, plots, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
-from moses_rnn.analysis.choices import SEED, ReportOptions
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_option
 from moses_rnn.analysis.grids import readable, unescaped
-from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import ALL, Ints, Pairs, ScoredTable, split_by_count
 from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
@@ -44,6 +43,8 @@ from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
 EXACT = Compute(precision="fp64")
+SOURCES, SAMPLES = 3, 50  # of each kind in Table 2, of each of them in Table 3
+PHRASES, POINTS = 2000, 500  # to draw for the gates, for either map
 TEXT_LINES = 3  # that a network with attention translates
 MIN_WORDS, TOP = 4, 3  # of the sources in Table 2 and of Figure 5's phrases; targets of each source by either
 DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a source on which both may disagree
@@ -115,7 +116,6 @@ class Findings:
 
     table: ScoredTable
     model: Model
-    options: ReportOptions
     pairs: Pairs
     coverage: Coverage
     literalness: Literalness
@@ -128,7 +128,7 @@ class Findings:
     disputes: Sequence[tuple[Dispute, Explanation]]
     costs: Sequence[CostClass]
     tuning: Tuning | None
-    alignments: Sequence[alignment_maps.AlignmentMap]
+    alignments: Sequence[alignment_maps.AlignmentMap] | None  # None: there is no text
     missing: Sequence[str] = field(default_factory=plots.missing_libraries)  # libraries, for pictures
 
     @property
@@ -153,7 +153,9 @@ def _is_positive(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and 0 < value < math.inf
 
 
-def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOptions, announce: Announce) -> Findings:
+def gather(
+    table: ScoredTable, model: Model, scorer: Scorer, source_text: str | None, results: str | None, announce: Announce
+) -> Findings:
     """Look at a table and the network of pairs that scored it, by a scorer of its scores.
 
     Refuses a model of the inverse direction or of phrases of another form, a damaged or unsorted table, results that
@@ -164,27 +166,26 @@ def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOpti
         found = f"found direction {model.direction}"
         raise InputError(f"{table.path}: expected a model of p(target | source) to report on, {found}")
     reading.check_form(table.path, table.form)
-    tuning = read_tuning(find_input(options.results)) if options.results else None
-    alignments = _alignments(model, options, announce)
+    tuning = read_tuning(find_input(results)) if results else None
+    alignments = _alignments(model, source_text, announce) if source_text else None
     pairs = table.pairs(announce("reading the table", "lines"))
     coverage = measure_coverage(table, model, announce("looking words up", "lines"))
-    selections = long_sources(table, pairs, options.sources, min_words=MIN_WORDS, min_targets=TOP)
-    phrases = _draw_sources(table, pairs, reading, options.phrases)
+    selections = long_sources(table, pairs, SOURCES, min_words=MIN_WORDS, min_targets=TOP)
+    phrases = _draw_sources(table, pairs, reading, PHRASES)
     can_explain = model.architecture is ENCDEC
     explainer = Explainer(model, scorer, phrases, recorded_names(table.signature))
     return Findings(
         table=table,
         model=model,
-        options=options,
         pairs=pairs,
         coverage=coverage,
         literalness=weigh(pairs),
         selections=selections,
         summary=summarise(pairs),
         scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column)),
-        proposals=_proposals(model, scorer, selections, options, announce),
+        proposals=_proposals(model, scorer, selections, announce),
         gates=_gates(model, phrases, announce) if can_explain and phrases else None,
-        maps=dict(_maps(model, _draw_sources(table, pairs, reading, options.points, MIN_WORDS), options, announce)),
+        maps=dict(_maps(model, _draw_sources(table, pairs, reading, POINTS, MIN_WORDS), announce)),
         disputes=list(_explain(pairs, table, explainer)) if can_explain else [],
         costs=costs_by_class(pairs, np.array(coverage.target_words)),
         tuning=tuning,
@@ -228,29 +229,25 @@ def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[t
         yield one, explain(Lookup(b" ".join(words(lines[one.pair].source)), target, read, options))
 
 
-def _proposals(
-    model: Model, scorer: Scorer, selections: Sequence[SourceGroup], options: ReportOptions, announce: Announce
-) -> list[Proposals]:
+def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], announce: Announce) -> list[Proposals]:
     """What the network writes for the sources of Table 2."""
     announce("sampling targets", "")
     reading = Reading(model)
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
-    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=SEED))
+    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=SAMPLES, seed=SEED))
     return list(Proposer(reading, writer, scorer, known_targets(lines, sources, reading))(sources))
 
 
 def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.GateReport:
     announce("looking at gates", "")
-    return gates.measure_gates(model, [Pair(phrase) for phrase in phrases], "encoder")
+    return gates.measure_gates(model, phrases)
 
 
-def _maps(
-    model: Model, phrases: list[bytes], options: ReportOptions, announce: Announce
-) -> Iterator[tuple[str, maps.Map]]:
+def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tuple[str, maps.Map]]:
     method = "pca" if "scikit-learn" in plots.missing_libraries() else "tsne"
     points = {
-        "words": maps.word_points(model, "source", options.points),
+        "words": maps.word_points(model, "source", POINTS),
         "phrases": maps.phrase_points(model, phrases),
     }
     for name, (labels, vectors) in points.items():
@@ -259,14 +256,12 @@ def _maps(
             yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method)
 
 
-def _alignments(model: Model, options: ReportOptions, announce: Announce) -> list[alignment_maps.AlignmentMap]:
-    """Of the first lines of the source text, if there is one, and the network's own translations."""
-    if options.source_text is None:
-        return []
+def _alignments(model: Model, source_text: str, announce: Announce) -> list[alignment_maps.AlignmentMap]:
+    """Of the first lines of a text, and the network's own translations."""
     announce("translating", "")
     # of so many words the translation can always be drawn
     most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
-    name = find_input(options.source_text)
+    name = find_input(source_text)
     lines = [line.rstrip(b"\r\n") for line in read_lines(name)]
     numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]
     return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
@@ -317,6 +312,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
         weights=list(_weights(findings)),
         totals=totals,
         top=TOP,
+        samples=SAMPLES,
         plots=plots,
         alignment_grid=alignment_maps.as_grid,
         made=f"{__version__}{made}",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moses_rnn.analysis.choices import CRITERIA, Column, ReportOptions
+from moses_rnn.analysis.choices import CRITERIA, Column
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse_map import map_
 from moses_rnn.cli.analyse_options import (
@@ -34,7 +34,6 @@ from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Weights
-    from moses_rnn.analysis.report import Findings
     from moses_rnn.analysis.targets import Targets
     from moses_rnn.files.streams import Advanced
 
@@ -349,45 +348,50 @@ takes minutes.
 
 
 @command(REPORT_EPILOG)
-def report(request: ReportOptions) -> None:
+def report(
+    phrase_table: str,
+    *,
+    model: ModelBeside = None,
+    output: Annotated[str, Option("The page, one file of HTML", "-o --output")],
+    source_text: Annotated[
+        str | None, Option("Draw where a network with attention looks in its first lines", metavar="FILE")
+    ] = None,
+    results: Annotated[str | None, Option("results.json of `make results`: what tuning gained", metavar="FILE")] = None,
+    column: Column = None,
+    force: Force = False,
+) -> None:
     """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
-    folder = choose_model(request.model, request.phrase_table)
-    check_inputs(request.phrase_table, folder, request.source_text, request.results)
-    from moses_rnn.analysis.report import write_report
+    folder = choose_model(model, phrase_table)
+    check_inputs(phrase_table, folder, source_text, results)
+    from moses_rnn.analysis.report import gather, write_report
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.files.streams import find_input
+    from moses_rnn.files.streams import find_input, show_nothing
+    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.open import open_model
 
-    path, made = find_input(request.phrase_table), _made()
-    inputs = (path, *filter(None, [request.source_text, request.results]))
-    with OutputFile(request.output, force=request.force, inputs=inputs) as file:
-        findings = _gather(path, folder, request)
+    path, made = find_input(phrase_table), _made()
+    with OutputFile(output, force=force, inputs=(path, *filter(None, [source_text, results]))) as file:
+        network = open_model(folder)
+        if network.architecture.stepper is None:
+            expected = "expected a network that writes word by word"
+            raise CheckpointError(f"{folder}: {expected}, found: {network.network_title}")
+        scorer = network.make_scorer(Compute(precision="fp64"))
+        with ExitStack() as stack:
+
+            def announce(title: str, unit: str) -> Advanced:
+                """Begin a step; one that counts in units has a bar on a terminal."""
+                stack.close()
+                if sys.stderr.isatty():
+                    print_err(f"{title} …")
+                return stack.enter_context(progress(unit)) if unit else show_nothing
+
+            table = open_table(path, column, network.architecture.name)
+            findings = gather(table, network, scorer, source_text, results, announce)
         file.commit(write_report(findings, made))
     if findings.missing:
         missing = " and ".join(findings.missing)
         print_err(f"warning: {missing} not found: pip install 'moses-rnn[plot]' for all pictures")
-    print_out(f"The report is in {request.output}.")
-
-
-def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
-    from moses_rnn.analysis.report import gather
-    from moses_rnn.files.streams import show_nothing
-    from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.open import open_model
-
-    model = open_model(folder)
-    if model.architecture.stepper is None:
-        raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
-    scorer = model.make_scorer(Compute(precision="fp64"))
-    with ExitStack() as stack:
-
-        def announce(title: str, unit: str) -> Advanced:
-            """Begin a step; one that counts in units has a bar on a terminal."""
-            stack.close()
-            if sys.stderr.isatty():
-                print_err(f"{title} …")
-            return stack.enter_context(progress(unit)) if unit else show_nothing
-
-        return gather(open_table(path, request.column, model.architecture.name), model, scorer, request, announce)
+    print_out(f"The report is in {output}.")
 
 
 def _made() -> str:

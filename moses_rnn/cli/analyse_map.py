@@ -27,7 +27,6 @@ from moses_rnn.files.outputs import writing
 from moses_rnn.options import Force, Option
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.phrase_samples import Pair
     from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.scorers.open import Model
@@ -206,7 +205,7 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
         return f"{side} words", labels, vectors
     if request.what == "phrases":
         model = open_phrase_network(request.folder)
-        phrases = [pair.read for pair in _sample(model, request, min_words=request.min_words)]
+        phrases = [phrase for (phrase,) in _sample(model, request, min_words=request.min_words)]
         return f"{'target' if model.inverse else 'source'} phrases", *phrase_points(model, phrases)
     model = open_model(request.folder)
     warn_of_unit(model)
@@ -225,7 +224,7 @@ def _model_and_side(request: MapRequest) -> tuple[Model, str]:
     return model, request.side or model.architecture.sides[0]
 
 
-def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words: int = 1) -> list[Pair]:
+def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words: int = 1) -> list[tuple[bytes, ...]]:
     from moses_rnn.analysis.phrase_samples import sample_table
 
     with progress() as advanced:
@@ -296,11 +295,9 @@ def _report_gates(request: MapRequest) -> None:
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
     from moses_rnn.analysis.grids import as_csv
 
-    network = "decoder" if request.side == "target" else "encoder"
     with _outputs(request, request.outputs) as files:
         model = open_phrase_network(request.folder)
-        pairs = _sample(model, request, whole=network == "decoder")
-        report = measure_gates(model, pairs, network)
+        report = measure_gates(model, *zip(*_sample(model, request, whole=request.side == "target"), strict=True))
         for file in files:
             file.append(f"{as_csv(as_grid(report))}\n".encode())
     print_out("\n".join(as_text(report)))

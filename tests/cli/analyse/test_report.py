@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.analysis.choices import ReportOptions
+from moses_rnn.analysis import report as module
 from moses_rnn.cli.analyse import main
 from tests.commands import run
 
@@ -25,8 +25,8 @@ main()
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Samples of a size that takes a second."""
-    for name, count in {"sources": 1, "samples": 3, "phrases": 20, "points": 30}.items():
-        monkeypatch.setattr(ReportOptions, name, count)
+    for name, count in {"SOURCES": 1, "SAMPLES": 3, "PHRASES": 20, "POINTS": 30}.items():
+        monkeypatch.setattr(module, name, count)
 
 
 def invoke(*arguments, code=0):
