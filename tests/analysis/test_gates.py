@@ -48,19 +48,3 @@ def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown, monkeypa
     words = {word for word, _ in found.resetting[0].highest + found.resetting[0].lowest}
     assert words <= read
     assert len(words) == shown
-
-
-def test_the_extreme_units_and_their_words(monkeypatch):
-    show(monkeypatch, UNITS=2, WORDS=2, MIN_TIMES=2)
-    found = measure_gates(checkpoint(), SOURCES)
-    gates = encoder_gates(checkpoint().network, IDS[0])
-    at = {"a": [0, 1], "</s>": [5, 6, 7]}  # the words that come twice, and their steps
-    assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
-    assert [unit.unit for unit in found.resetting] == np.argsort(gates.r[3:].mean(0))[:2].tolist()
-    for unit in found.remembering:
-        means = {word: gates.z[steps, unit.unit].mean() for word, steps in at.items()}
-        assert unit.highest[0].word == max(means, key=means.get)
-        assert unit.lowest[0].word == min(means, key=means.get)
-        assert unit.highest[0].gate == pytest.approx(max(means.values()))
-    # behind the first word, only </s> comes twice: too few to have two sides
-    assert all(unit.highest == unit.lowest == [] for unit in found.resetting)

@@ -43,17 +43,6 @@ def scored(tmp_path_factory, table, model):
     return path
 
 
-def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # or its date could change in between
-    page = tmp_path / "report.html"
-    done = invoke(scored, "--model", model, "-o", page)
-    assert done.stdout == f"The report is in {page}.\n"
-    text = page.read_text(encoding="utf-8")
-    invoke(scored, "--model", model, "-o", page, "--force")
-    assert page.read_text(encoding="utf-8") == text
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
 @pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-1e99"])
 def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
