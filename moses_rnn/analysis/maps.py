@@ -34,7 +34,6 @@ ZOOMS = 4  # parts that are enlarged
 ZOOM_POINTS = 24  # about so many in each
 LEAST_ZOOM = 3  # points
 NEIGHBOURS = 10  # whose agreement is counted
-ROWS = 256  # of distances at once
 CSV_COLUMNS = ("label", "x", "y", "zoom")
 
 
@@ -137,15 +136,11 @@ def _tsne(vectors: Floats, start: Floats) -> Floats:
 
 def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
     """For each point its nearest others, nearest first, and their distances; points × count each."""
-    members, distances = np.empty((len(points), count), np.int64), np.empty((len(points), count))
     squares = (points**2).sum(1)
-    for first in range(0, len(points), ROWS):
-        rows = np.arange(first, min(first + ROWS, len(points)))
-        d = np.maximum(squares[rows, None] + squares - 2 * points[rows] @ points.T, 0)
-        d[rows - first, rows] = -1  # itself comes first
-        order = np.argsort(d, axis=1, kind="stable")[:, 1 : count + 1]
-        members[rows], distances[rows] = order, np.sqrt(np.take_along_axis(d, order, 1))
-    return members, distances
+    d = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0)
+    np.fill_diagonal(d, -1)  # itself comes first
+    members = np.argsort(d, axis=1, kind="stable")[:, 1 : count + 1]
+    return members, np.sqrt(np.take_along_axis(d, members, 1))
 
 
 def agreement(vectors: Floats, coordinates: Floats) -> Floats:

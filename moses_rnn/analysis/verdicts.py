@@ -221,7 +221,7 @@ def _decided(for_it: float, against: float) -> str:
 
 def ignores_counts(summary: Summary) -> str:
     """Whether it does not know how often a pair was seen, by correlations with the counts of pairs."""
-    if summary.sample < FEWEST or summary.rnn_over_pairs is None:
+    if summary.counted < FEWEST or summary.rnn_over_pairs is None:
         return OPEN
     strongest = max(abs(summary.rnn_over_pairs), abs(summary.classes[0].rnn_with_count or 0.0))
     return HOLDS if strongest < WEAK else PARTLY if strongest < MODERATE else UNSEEN

@@ -100,8 +100,8 @@ SUMMARY_EPILOG = f"""\b
 Example: also how far table and RNN agree over all pairs, as a figure and in numbers:
   moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
 
-Logarithms are natural. Pearson's correlation is that of all pairs, Spearman's that of a sample; pairs whose RNN score
-is at the floor, and those with a score of 0, are counted and left out of both.
+Logarithms are natural. Pairs whose RNN score is at the floor, and those with a score of 0, are counted and left out of
+both correlations.
 Whether the paper's observations hold: does the RNN prefer shorter targets, does it follow counts? {SORTED}
 """
 
