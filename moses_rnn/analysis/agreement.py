@@ -158,8 +158,8 @@ class Preferences(NamedTuple):
 class Summary:
     """By classes of the source's count, all of them first; and over pairs of different sources.
 
-    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `counted` pairs: those
-    of all sources that were looked at that have a count.
+    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `counted` pairs: all
+    that have a count, of the sources that were looked at.
     """
 
     classes: list[Preferences]

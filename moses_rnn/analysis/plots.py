@@ -17,10 +17,8 @@ import numpy as np
 
 from moses_rnn.analysis.agreement import BIN, Scatter
 from moses_rnn.analysis.agreement import BINS as CELLS
-from moses_rnn.analysis.alignment_maps import AlignmentMap
 from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.lengths import BINS, LengthScores
-from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import InputError, MosesRnnError
 
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
+
+    from moses_rnn.analysis.alignment_maps import AlignmentMap
+    from moses_rnn.analysis.maps import Map, Zoom
 
 LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``plot``
 READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either

@@ -120,14 +120,7 @@ def summary(
 ) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
     check_inputs(phrase_table)
-    from moses_rnn.analysis.agreement import (
-        compute_scatter,
-        groups_grid,
-        histogram_grid,
-        notes,
-        preferences_grid,
-        summarise,
-    )
+    from moses_rnn.analysis import agreement
     from moses_rnn.analysis.grids import LAYOUTS, as_csv
     from moses_rnn.analysis.plots import density_figure, picture
     from moses_rnn.table.signatures import recorded_floor
@@ -137,20 +130,18 @@ def summary(
     with optional_output(output, table.path, force=force) as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
-        figures = summarise(pairs)
+        figures = agreement.summarise(pairs)
         if output:
-            scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
-            as_picture = kind in PICTURES
-            file.commit(
-                picture(density_figure, scatter, kind=kind)
-                if as_picture
-                else f"{as_csv(histogram_grid(scatter))}\n".encode()
-            )
-    print_out(show(preferences_grid(figures)))
+            scatter = agreement.compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
+            if kind == "csv":
+                file.commit(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
+            else:
+                file.commit(picture(density_figure, scatter, kind=kind))
+    print_out(show(agreement.preferences_grid(figures)))
     if layout == "text":
-        print_out("\n".join(notes(figures)))
+        print_out("\n".join(agreement.notes(figures)))
     if output:
-        print_out(f"\n{show(groups_grid(scatter))}")
+        print_out(f"\n{show(agreement.groups_grid(scatter))}")
 
 
 PRUNE_EPILOG = f"""\b
@@ -292,12 +283,13 @@ def lengths(
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
     from moses_rnn.analysis.plots import lengths_figure, picture
-    from moses_rnn.scorers.open import open_model
 
     kind = kind_of(output, PICTURES, "the table needs nothing") if output else ""
     with optional_output(output, source, reference, *outputs, force=force) as file:
         texts, known = {name: text_of(path) for name, path in named_files(outputs).items()}, None
         if model:  # whose words are by the language of the texts, not by what it reads and writes
+            from moses_rnn.scorers.open import open_model
+
             network = open_model(model)
             sides = network.source_vocabulary, network.target_vocabulary
             known = sides[::-1] if network.inverse else sides
