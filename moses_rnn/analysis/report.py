@@ -89,23 +89,24 @@ class Coverage:
 def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
     """Look all words of a table up in the shortlists of a network."""
     found = Coverage()
-    source_ids, target_ids = PhraseIds(model.source_vocabulary.id_of()), PhraseIds(model.target_vocabulary.id_of())
+    sides = [
+        (vocabulary.id_of(), PhraseIds(vocabulary.id_of()), unknown)
+        for vocabulary, unknown in (
+            (model.source_vocabulary, found.source_unknown),
+            (model.target_vocabulary, found.target_unknown),
+        )
+    ]
     for block in table.blocks(advanced):
-        pairs = block.pairs()
-        source, source_lengths = source_ids(pairs.sources)
-        target, target_lengths = target_ids(pairs.targets)
-        found.source_words += len(source)
-        found.target_words += target_lengths.tolist()
-        lost = set()
-        for vocabulary, phrases, ids, lengths, unknown in (
-            (model.source_vocabulary, pairs.sources, source, source_lengths, found.source_unknown),
-            (model.target_vocabulary, pairs.targets, target, target_lengths, found.target_unknown),
-        ):
-            known = vocabulary.id_of()  # which has a table's own <unk>
-            for i in np.unique(np.repeat(np.arange(len(block)), lengths)[ids == UNKNOWN_ID]).tolist():
-                if outside := [word for word in words(phrases[i]) if word not in known]:
+        pairs, lengths, lost = block.pairs(), [], set()
+        for (known, to_ids, unknown), phrases in zip(sides, (pairs.sources, pairs.targets), strict=True):
+            ids, words_of_each = to_ids(phrases)
+            lengths.append(words_of_each.tolist())
+            for i in np.unique(np.repeat(np.arange(len(block)), words_of_each)[ids == UNKNOWN_ID]).tolist():
+                if outside := [word for word in words(phrases[i]) if word not in known]:  # a table may have an <unk>
                     unknown.update(outside)
                     lost.add(i)
+        found.source_words += sum(lengths[0])
+        found.target_words += lengths[1]
         found.pairs_unknown += len(lost)
     return found
 
