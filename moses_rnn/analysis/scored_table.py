@@ -176,7 +176,7 @@ class ScoredTable:
 
     def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
         """All pairs; refuses logarithms in the place of probabilities, and sources that are not in order."""
-        of_pairs, of_sources, keys, before = [], [], array("Q"), b""
+        of_pairs, of_sources, keys, before = [], array("d"), array("Q"), b""
         for block in self.blocks(advanced):
             sources = array("q")
             counts = [_counts(text) for text in _fields(block, "alignment_end", "line_end")]
@@ -187,13 +187,13 @@ class ScoredTable:
                         expected = "sources in the order of LC_ALL=C sort, so that the lines of each follow each other"
                         raise FormatError(self.path, number, expected, shown(source), sort_command(self.path))
                     before = key
-                    of_sources.append((count, length(source)))
+                    of_sources.extend((count, length(source)))
                     keys.append(sample_key(b" ".join(words(source))))
                 sources.append(len(keys) - 1)
             lengths = [length(target) for target in _fields(block, "target", "target_end")]
             of_pairs.append((self._logs(block), [count.pair for count in counts], lengths, sources))
         logs, pair_counts, target_words, numbers = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
-        source_counts, source_words = np.array(of_sources, np.float64).T
+        source_counts, source_words = np.asarray(of_sources).reshape(-1, 2).T
         return Pairs(
             logs[:, :-1],
             logs[:, -1],
