@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid, readable
+from moses_rnn.analysis.plots import is_installed
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.inspection import word_embeddings
@@ -113,24 +114,16 @@ def principal_components(vectors: Floats) -> Floats:
 
 def check_method(method: str) -> None:
     """Raise MosesRnnError if points cannot be laid out so here: better before a long pass than after it."""
-    if method == "tsne":
-        _library("sklearn.manifold")
-
-
-def _library(name: str) -> Any:
-    """A module of scikit-learn's, which ships no types."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        advice = "pip install 'moses-rnn[plot]' (--method pca needs nothing)"
-        raise MosesRnnError(f"t-SNE needs scikit-learn: {advice}") from error
+    if method == "tsne" and not is_installed("scikit-learn"):
+        raise MosesRnnError("t-SNE needs scikit-learn: pip install 'moses-rnn[plot]' (--method pca needs nothing)")
 
 
 def _tsne(vectors: Floats, start: Floats) -> Floats:
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     start = (start / start[:, 0].std() * 1e-4).astype(np.float32)  # as scikit-learn scales its own
-    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=SEED, n_jobs=1)
-    with _library("threadpoolctl").threadpool_limits(1):  # threads would add up in another order each time
+    manifold, threads = map(importlib.import_module, ("sklearn.manifold", "threadpoolctl"))  # which ship no types
+    tsne = manifold.TSNE(perplexity=perplexity, init=start, random_state=SEED, n_jobs=1)
+    with threads.threadpool_limits(1):  # threads would add up in another order each time
         return np.asarray(tsne.fit_transform(vectors.astype(np.float32)), np.float64)
 
 

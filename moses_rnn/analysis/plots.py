@@ -62,17 +62,24 @@ LINES = ("-", "--", ":")
 HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a legend would leave out
 
 
+def is_installed(library: str) -> bool:
+    """Whether one of LIBRARIES can be imported."""
+    try:
+        with _undisturbed():
+            importlib.import_module(LIBRARIES[library])
+    except ImportError:
+        return False
+    return True
+
+
 def missing_libraries() -> list[str]:
     """Of the extra ``plot``: those that are not installed."""
-    return [name for name in LIBRARIES if not _is_there(name)]
+    return [name for name in LIBRARIES if not is_installed(name)]
 
 
 def check_matplotlib(otherwise: str) -> None:
-    """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise.
-
-    Commands call it before a long pass.
-    """
-    if not _is_there("matplotlib"):
+    """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise."""
+    if not is_installed("matplotlib"):
         raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[plot]' ({otherwise})")
 
 
@@ -97,15 +104,6 @@ def _figure(width: float, height: float, **options: Any) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
 
     return Figure(figsize=(width, height), **options)
-
-
-def _is_there(library: str) -> bool:
-    try:
-        with _undisturbed():
-            importlib.import_module(LIBRARIES[library])
-    except ImportError:
-        return False
-    return True
 
 
 @contextlib.contextmanager
