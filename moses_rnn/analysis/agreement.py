@@ -1,8 +1,7 @@
 """How far table and RNN agree: over all pairs (Figure 3 of the paper), and in what they prefer for a source.
 
-Every pair of the table is in the histogram and in Pearson's correlation; Spearman's is that of a sample. Pairs whose
-RNN score is at the floor (moses-rnn-score writes nothing below e^-87) are counted and left out of the rest: that they
-stand in a line is the floor's doing.
+Pairs whose RNN score is at the floor (moses-rnn-score writes nothing below e^-87) are counted and left out of the
+histogram and the correlations: that they stand in a line is the floor's doing.
 
 Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
 often a pair was seen. The preferences are means over all sources with at least two targets: how long the best targets
@@ -17,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, best_of_sources, split_by_count
+from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, split_by_count
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
-SAMPLE_SIZE = 100_000  # rows from which a rank correlation is estimated
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
 ROUNDING = 1e-6  # nats; scores have nine digits
@@ -50,17 +49,11 @@ def spearman(x: Floats, y: Floats) -> float | None:
     return pearson(ranks(x), ranks(y))
 
 
-def draw(rows: Floats, keys: Floats, size: int) -> Floats:
-    """So many rows at most, those with the smallest keys: of random keys, each row is as likely to be drawn."""
-    drawn: Floats = rows[np.argsort(keys, kind="stable")[:size]]
-    return drawn
-
-
 class Group(NamedTuple):
     """Pairs that were extracted about as often.
 
     Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
-    the others, Pearson's over all of them, Spearman's over `sample`. None: there is no correlation.
+    the others. None: there is no correlation.
     """
 
     name: str
@@ -68,7 +61,6 @@ class Group(NamedTuple):
     at_floor: int
     without_log: int
     pearson: float | None
-    sample: int
     spearman: float | None
 
 
@@ -97,15 +89,14 @@ def _lowest(counts: Ints) -> float:
     return -BIN * float(np.searchsorted(shares, 1 - OUTSIDE) + 2)
 
 
-def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR, seed: int = 1) -> Scatter:
+def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
     """Look at all pairs of a table, whose RNN scores were raised to a floor (a natural logarithm)."""
-    keys = np.random.default_rng(seed).random(len(pairs.logs))
     usable = _has_logs(pairs.logs, floor)
-    sample = draw(np.column_stack([pairs.logs, pairs.counts])[usable], keys[usable], POINTS)
-    groups = [_group(name, pairs.logs[own], keys[own], floor) for name, own in split_by_count(pairs.counts)]
+    drawn = np.random.default_rng(SEED).permutation(np.flatnonzero(usable))[:POINTS]
+    groups = [_group(name, pairs.logs[own], floor) for name, own in split_by_count(pairs.counts)]
     cells = np.clip(np.floor(-pairs.logs[usable] / BIN), 0, BINS - 1).astype(np.int64)
     histogram = np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS).reshape(BINS, BINS)
-    return Scatter(floor, histogram, groups, sample[:, :2], sample[:, 2] == 1)
+    return Scatter(floor, histogram, groups, pairs.logs[drawn], pairs.counts[drawn] == 1)
 
 
 def _has_logs(logs: Floats, floor: float) -> Mask:
@@ -113,14 +104,13 @@ def _has_logs(logs: Floats, floor: float) -> Mask:
     return usable
 
 
-def _group(name: str, logs: Floats, keys: Floats, floor: float) -> Group:
+def _group(name: str, logs: Floats, floor: float) -> Group:
     usable, without_log = _has_logs(logs, floor), (logs == LOWEST).any(axis=1)
-    good, sample = logs[usable], draw(logs[usable], keys[usable], SAMPLE_SIZE)
-    at_floor = int((~usable & ~without_log).sum())
-    return Group(name, len(logs), at_floor, int(without_log.sum()), pearson(*good.T), len(sample), spearman(*sample.T))
+    at_floor, x, y = ~usable & ~without_log, *logs[usable].T
+    return Group(name, len(logs), int(at_floor.sum()), int(without_log.sum()), pearson(x, y), spearman(x, y))
 
 
-GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "sample", "Spearman")
+GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "Spearman")
 
 
 def groups_grid(pairs: Scatter) -> Grid:
@@ -168,46 +158,41 @@ class Preferences(NamedTuple):
 class Summary:
     """By classes of the source's count, all of them first; and over pairs of different sources.
 
-    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `sample` pairs that
-    were drawn from the lines with a count of all sources that were looked at.
+    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `counted` pairs: all
+    that have a count, of the sources that were looked at.
     """
 
     classes: list[Preferences]
-    sample: int
+    counted: int
     table_over_pairs: float | None
     rnn_over_pairs: float | None
 
 
-def summarise(pairs: Pairs, *, seed: int = 1) -> Summary:
-    """Look at all sources that have several targets; pairs are drawn by the seed."""
-    best, begins = best_of_sources(pairs)
-    sizes = np.diff(begins, append=len(pairs.logs))
-    looked_at = sizes > 1
-    figures = _figures(pairs, best, begins, sizes)[looked_at]
+def summarise(pairs: Pairs) -> Summary:
+    """Look at all sources that have several targets."""
+    looked_at = pairs.sizes > 1
+    figures = _figures(pairs)[looked_at]
     counted = looked_at[pairs.source] & (pairs.counts > 0)
-    rows = np.column_stack([pairs.logs, pairs.counts])[counted]
-    table_scores, rnn_scores, counts = draw(rows, np.random.default_rng(seed).random(len(rows)), SAMPLE_SIZE).T
-    return Summary(
-        [_preferences(name, figures[own]) for name, own in split_by_count(pairs.source_counts[looked_at])],
-        len(counts),
-        spearman(table_scores, counts),
-        spearman(rnn_scores, counts),
-    )
+    by_table, by_rnn = (spearman(logs, pairs.counts[counted]) for logs in pairs.logs[counted].T)
+    classes = [_preferences(name, figures[own]) for name, own in split_by_count(pairs.source_counts[looked_at])]
+    return Summary(classes, int(counted.sum()), by_table, by_rnn)
 
 
-def _figures(pairs: Pairs, best: Mask, begins: Ints, sizes: Ints) -> Floats:
+def _figures(pairs: Pairs) -> Floats:
     """Of each source, in the order of `_preferences`; NaN: there is no correlation with counts."""
+    best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
     chosen = np.add.reduceat(best, begins, dtype=np.int64)
     by_table, by_rnn, of_all = (np.add.reduceat(lengths, begins) / np.column_stack([chosen, sizes])).T
     agreement = np.add.reduceat(best.all(axis=1), begins, dtype=np.int64) / chosen[:, 1]
     shares = agreement, chosen[:, 0] / sizes
-    with_count = _correlations_with_count(pairs, begins, sizes)
+    with_count = _correlations_with_count(pairs)
     return np.column_stack([*shares, by_table, by_rnn, of_all, by_rnn < by_table, by_rnn > by_table, with_count])
 
 
-def _correlations_with_count(pairs: Pairs, begins: Ints, sizes: Ints) -> Floats:
+def _correlations_with_count(pairs: Pairs) -> Floats:
     """Spearman's, of the RNN's score and the count among the targets of each source; NaN: there is none."""
+    begins, sizes = pairs.begins, pairs.sizes
     x, y = (
         ranks(pairs.source * len(values) + np.unique(values, return_inverse=True)[1])
         - begins[pairs.source]
@@ -248,11 +233,11 @@ def notes(summary: Summary) -> list[str]:
         f"{name} {'–' if value is None else format(value, '.3f')}"
         for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))
     )
-    drawn = f"{summary.sample:,} pairs of all these sources"
+    counted = f"{summary.counted:,} pairs of all these sources"
     return [
         "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all, of "
         "equally good ones the mean; apart: the RNN's is not one of the table's, and how many of those are shorter;",
         "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
         "sources, where both differ.",
-        f"Spearman correlation of score and pair count over {drawn}: {over_pairs}.",
+        f"Spearman correlation of score and pair count over {counted}: {over_pairs}.",
     ]

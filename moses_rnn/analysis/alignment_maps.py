@@ -5,14 +5,12 @@ N source words with the end symbol, T target words. A map is of a given translat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from moses_rnn.analysis import grids
 from moses_rnn.errors import CheckpointError, FormatError, InputError
-from moses_rnn.files.streams import read_lines
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END
@@ -23,8 +21,6 @@ from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attent
 
 BEAM = 12  # the paper's
 WORDS_PER_SOURCE_WORD = 3  # as moses-rnn nmt translate has it
-
-Lines = Mapping[int, bytes]  # chosen ones by their numbers, from 1, in order
 
 
 @dataclass(frozen=True)
@@ -56,34 +52,35 @@ class AlignmentMap:
         return " → ".join(grids.unescaped(grids.readable(b" ".join(side))) for side in (self.source, self.target))
 
 
-def choose_lines(lines: Sequence[bytes], name: str, numbers: Iterable[int]) -> Lines:
-    """Those lines of a source text that have these numbers; refused if there is none, or if it cannot be aligned."""
-    chosen = {}
-    for number in sorted({*numbers}):
-        if number > len(lines):
-            raise InputError(f"{name}: expected a line {number:,}, found {len(lines):,} lines")
-        chosen[number] = lines[number - 1]
-        count = len(words(chosen[number]))
-        if not 0 < count <= MOST_WORDS:
-            raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{count:,}")
-    return chosen
-
-
 def map_alignments(
     model: Model, sources: Sequence[bytes], name: str, numbers: Iterable[int], targets: Sequence[bytes] | None = None
 ) -> list[AlignmentMap]:
-    """α of some lines of a source text of that name and of their translations: given ones, or the network's own."""
-    stepper = _attentive_stepper(model)
-    chosen = choose_lines(sources, name, numbers)
-    return _own_maps(model, stepper, chosen) if targets is None else _given_maps(model, stepper, chosen, targets)
+    """α of some lines of a source text of that name and of their translations: given ones, or the network's own.
 
-
-def map_first(model: Model, name: str, count: int, most_words: int) -> list[AlignmentMap]:
-    """α of the network's own translations of the first lines that have words, and not more than `most_words`."""
+    Refuses a line that is not there, or that cannot be aligned.
+    """
     stepper = _attentive_stepper(model)
-    lines = enumerate((line.rstrip(b"\r\n") for line in read_lines(name)), start=1)
-    fitting = ((number, line) for number, line in lines if 0 < len(words(line)) <= most_words)
-    return _own_maps(model, stepper, dict(islice(fitting, count)))
+    chosen = {}
+    for number in sorted({*numbers}):
+        if number > len(sources):
+            raise InputError(f"{name}: expected a line {number:,}, found {len(sources):,} lines")
+        chosen[number] = words(sources[number - 1])
+        if not 0 < len(chosen[number]) <= MOST_WORDS:
+            raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{len(chosen[number]):,}")
+    reads, writes = model.source_vocabulary, model.target_vocabulary
+    ids = [reads.ids(line) for line in chosen.values()]
+    if targets is None:
+        search = BeamSearch(stepper, BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD))
+        hypotheses = [found[0] for found in search(ids)]
+        written = [[writes.words[word] for word in hypothesis.words] for hypothesis in hypotheses]
+    else:
+        written = [words(targets[number - 1]) for number in chosen]
+        hypotheses = [Hypothesis(tuple(writes.ids(line)), 0.0, ended=True) for line in written]
+    maps = []
+    for (number, source), target, alpha in zip(chosen.items(), written, align(stepper, ids, hypotheses), strict=True):
+        unknown = ({*source} - reads.id_of().keys()) | ({*target} - writes.id_of().keys())
+        maps.append(AlignmentMap(number, source, target, alpha, frozenset(unknown)))
+    return maps
 
 
 def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
@@ -97,32 +94,6 @@ def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
             advice="moses-rnn nmt train --architecture rnnsearch makes one.",
         )
     return stepper
-
-
-def _given_maps(
-    model: Model, stepper: Stepper[Any, Any], sources: Lines, targets: Sequence[bytes]
-) -> list[AlignmentMap]:
-    """By a forced pass over the translations of the chosen sources, which are lines of a text."""
-    read, written = [words(line) for line in sources.values()], [words(targets[number - 1]) for number in sources]
-    hypotheses = [Hypothesis(tuple(model.target_vocabulary.ids(line)), 0.0, ended=True) for line in written]
-    alphas = align(stepper, [model.source_vocabulary.ids(line) for line in read], hypotheses)
-    return [_map(model, *one) for one in zip(sources, read, written, alphas, strict=True)]
-
-
-def _own_maps(model: Model, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
-    """By beam search."""
-    config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
-    read = [words(line) for line in sources.values()]
-    ids = [model.source_vocabulary.ids(line) for line in read]
-    best = [found[0] for found in BeamSearch(stepper, config)(ids)]
-    written = [[model.target_vocabulary.words[word] for word in hypothesis.words] for hypothesis in best]
-    return [_map(model, *one) for one in zip(sources, read, written, align(stepper, ids, best), strict=True)]
-
-
-def _map(model: Model, number: int, source: list[bytes], target: list[bytes], alpha: Alpha) -> AlignmentMap:
-    known = model.source_vocabulary.id_of(), model.target_vocabulary.id_of()
-    unknown = (word for some, side in zip(known, (source, target), strict=True) for word in side if word not in some)
-    return AlignmentMap(number, source, target, alpha, frozenset(unknown))
 
 
 def as_grid(alignment: AlignmentMap) -> grids.Grid:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
-from moses_rnn.analysis.phrase_samples import PhraseSample, read_for_network
+from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
@@ -47,7 +47,6 @@ TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct l
 TABLE_LIMIT = 20  # Moses's own
 NEAREST = 5  # phrases that are named, by their summary c
 OTHERS = 5000  # phrases of a table, of which these are the nearest
-SEED = 1  # of their sample
 
 
 class Option(NamedTuple):
@@ -57,26 +56,20 @@ class Option(NamedTuple):
     scores: list[float]
     read: tuple[bytes, bytes]
 
-    @classmethod
-    def of(cls, line: TableLine, form: PhraseForm) -> Option:
-        """What a line has."""
-        read = form.read(line.source, line.target, line.alignment)
-        return cls(b" ".join(words(line.target)), [float(score) for score in words(line.scores)], read)
-
 
 @dataclass(frozen=True)
 class Lookup:
-    """A pair and what a table has for it.
-
-    `read` is the pair in the network's words, source first; `options` are all targets of its source in the table's
-    order, `chosen` is the pair's own place among them, or None.
-    """
+    """A pair, `read` in the network's words, source first; and all targets of its source in the table's order."""
 
     source: bytes
     target: bytes
     read: tuple[bytes, bytes]
     options: Sequence[Option] = ()
-    chosen: int | None = None
+
+    @property
+    def chosen(self) -> int | None:
+        """The pair's own place among the options; of a rule that is there twice the first one."""
+        return next((i for i, option in enumerate(self.options) if option.target == self.target), None)
 
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
@@ -92,33 +85,29 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
 
 
 def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> tuple[Lookup, list[bytes]]:
-    """The pair with what the blocks of a table of that name have, and a sample of the phrases that a network reads.
-
-    If a rule is in the table more than once, the first one counts. An inverse network reads target phrases.
-    """
-    sample = PhraseSample(OTHERS, SEED)
+    """The pair with what the blocks of a table of that name have, and a sample of the phrases that a network reads."""
     options: list[Option] = []
-    for block in blocks:
-        for phrase in dict.fromkeys(block.pairs().sides(inverse=inverse)[0]):
-            sample.add(phrase)
-        options += _options(block, name, pair.source)
-    chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
-    read = pair.read if chosen is None else options[chosen].read
-    found = replace(pair, read=read, options=options, chosen=chosen)
-    return found, [phrase for (phrase,) in sample.items()]
+
+    def phrases() -> Iterator[tuple[bytes]]:
+        for block in blocks:
+            if pair.source in block.text:
+                at = [i for i, source in enumerate(block.field("source")) if source == pair.source]
+                lines = [parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form) for i in at]
+                options.extend(read_option(line, name, block.form) for line in lines)
+            yield from zip(dict.fromkeys(block.pairs().sides(inverse=inverse)[0]))
+
+    others = [phrase for (phrase,) in draw_phrases(phrases(), OTHERS)]
+    found = replace(pair, options=options)
+    return found if found.chosen is None else replace(found, read=options[found.chosen].read), others
 
 
-def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:
-    if source not in block.text:
-        return
-    for i, of_line in enumerate(block.field("source")):
-        if of_line == source:
-            line = parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form)
-            option = Option.of(line, block.form)
-            if min(option.scores) < 0:
-                advice = "Moses cannot use a table of logarithms: score it again without --log."
-                raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), advice)
-            yield option
+def read_option(line: TableLine, name: str, form: PhraseForm) -> Option:
+    """What a line of a table of that name has; refused if its scores are logarithms."""
+    scores = [float(score) for score in words(line.scores)]
+    if min(scores) < 0:
+        advice = "Moses cannot use a table of logarithms: score it again without --log."
+        raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), advice)
+    return Option(b" ".join(words(line.target)), scores, form.read(line.source, line.target, line.alignment))
 
 
 @dataclass(frozen=True)
@@ -242,59 +231,52 @@ class Explainer:
     def __call__(self, pair: Lookup) -> Explanation:
         """Explain one; refused if the weights are not those of the table."""
         found = explain_words(self.model, self.scorer, pair)
-        rnn = np.zeros(0)  # log p of every target of the source
-        if pair.options:
-            rnn = self.scorer.log_probs(Pairs.of([option.read for option in pair.options]))
-        added = self._added(pair, rnn) if pair.options else {}
-        names = column_names(len(pair.options[0].scores), added) if pair.options else []
-        scores = pair.options[pair.chosen].scores if pair.chosen is not None else []
+        options, chosen, rnn = pair.options, pair.chosen, np.zeros(0)  # log p of every target of the source
+        scores = np.array([option.scores for option in options])
+        names, added = [], self.added
+        if options:
+            rnn = self.scorer.log_probs(Pairs.of([option.read for option in options]))
+            added = added or self._guess_added(scores, rnn)
+            names = column_names(scores.shape[1], added)
+        logs = np.array([[log_of(score) for score in of_option] for of_option in scores])
+        ranks = []
+        if min([*added, len(names)]) >= len(TABLE_COLUMNS):
+            ranks.append(_rank("p(target|source)", logs[:, DIRECT_COLUMN], chosen))
+        with_own = rnn if chosen is not None else np.append(rnn, found.log_prob)
+        ranks.append(_rank(self.scorer.name, with_own, chosen if chosen is not None else len(rnn)))
+        if self.weights and options:
+            ranks += self._weighted(self.weights, logs, names, rnn, chosen)
+        own = scores[chosen].tolist() if chosen is not None else []
         return replace(
             found,
-            in_table=pair.chosen is not None,
-            targets=len(pair.options),
-            columns=[Column(name, score, log_of(score)) for name, score in zip(names, scores, strict=False)],
-            ranks=list(self._ranks(pair, names, min([*added, len(names)]), rnn, found.log_prob)),
+            in_table=chosen is not None,
+            targets=len(options),
+            columns=[Column(name, score, log_of(score)) for name, score in zip(names, own, strict=False)],
+            ranks=ranks,
             table_limit=self.weights.table_limit if self.weights else None,
             neighbours=self._neighbours(pair.read[self.model.inverse]),
         )
 
-    def _added(self, pair: Lookup, rnn: Floats) -> Mapping[int, str]:
-        """Names of added columns; if nothing is recorded, those are the network's that agree with it."""
-        if self.added:
-            return self.added
-        scores = np.array([option.scores for option in pair.options])
+    def _guess_added(self, scores: Floats, rnn: Floats) -> Mapping[int, str]:
+        """Where nothing is recorded, the network's scores are those that agree with it; targets × columns."""
         logs = np.log(np.maximum(scores, np.exp(DEFAULT_FLOOR)))
-        agree = np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01).all(axis=0)
+        agree = np.all(np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01), axis=0).tolist()
         # a score of Moses's own may agree by chance where there is one target only
         likely = range(len(TABLE_COLUMNS) * (len(scores) == 1), scores.shape[1])
         return {column: self.scorer.name for column in likely if agree[column]}
 
-    def _ranks(self, pair: Lookup, names: list[str], own: int, rnn: Floats, log_prob: float) -> Iterator[Rank]:
-        logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
-        if own >= len(TABLE_COLUMNS):
-            yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
-        if pair.chosen is None:
-            yield _rank(self.scorer.name, np.append(rnn, log_prob), len(rnn))
-        else:
-            yield _rank(self.scorer.name, rnn, pair.chosen)
-        if self.weights and pair.options:
-            yield from self._weighted(logs, names, rnn, pair.chosen)
-
-    def _weighted(self, logs: Floats, names: list[str], rnn: Floats, chosen: int | None) -> Iterator[Rank]:
+    def _weighted(
+        self, given: Weights, logs: Floats, names: list[str], rnn: Floats, chosen: int | None
+    ) -> Iterator[Rank]:
         """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""
-        assert self.weights is not None
-        weights = np.array(self.weights.values)
-        rnn_name = self.scorer.name
+        weights, rnn_name = np.array(given.values), self.scorer.name
         at = [column for column, name in enumerate(names) if name == rnn_name]
         if not at and len(weights) == len(names) + 1:  # not scored yet
             logs, at = np.column_stack([logs, rnn]), [len(names)]
         if len(weights) != logs.shape[1]:
-            raise InputError(
-                f"{self.weights.name}: expected {logs.shape[1]} weights, one for each score of the table, "
-                f"found {len(weights)}"
-            )
-        limit = self.weights.table_limit or None
-        without = weights.copy()
+            expected = f"{logs.shape[1]} weights, one for each score of the table"
+            raise InputError(f"{given.name}: expected {expected}, found {len(weights)}")
+        limit, without = given.table_limit or None, weights.copy()
         without[at] = 0
         is_clear = bool(at) or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
         yield _rank("weighted sum" + f" without {rnn_name}" * is_clear, logs @ without, chosen, limit)
@@ -343,10 +325,14 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
 
 def as_text(explanation: Explanation) -> list[str]:
     """An explanation for people to read."""
+    targets, log_prob = explanation.targets, explanation.log_prob
     lines = [f"{explanation.source} ||| {explanation.target}"]
-    lines += [f"  {_where(explanation)}"] * (explanation.targets is not None) + [""]
-    log_prob, neighbours = explanation.log_prob, explanation.neighbours
-    lines += [f"{explanation.scorer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
+    if explanation.in_table:
+        lines.append(f"  one of {targets:,} targets of its source in the table")
+    elif targets is not None:
+        lacks = f", which has {targets:,} other targets of its source" if targets else ", nor is its source"
+        lines.append(f"  not in the table{lacks}")
+    lines += ["", f"{explanation.scorer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
     lines += [f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words]
     lines += [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:
@@ -356,23 +342,13 @@ def as_text(explanation: Explanation) -> list[str]:
     if explanation.ranks:
         lines += ["", "rank among the targets of its source:", *map(_rank_line, explanation.ranks)]
     if explanation.table_limit is not None:
+        lines.append("  (of the table's scores alone; Moses, with its")
         limit = f"table-limit={explanation.table_limit}"
-        lines += ["  (of the table's scores alone; Moses, with its",
-                  f"  {limit}, counts the word penalty and the language model's estimate too)"]  # fmt: skip
-    if neighbours:
+        lines.append(f"  {limit}, counts the word penalty and the language model's estimate too)")
+    if explanation.neighbours:
         lines += ["", "nearest phrases by the summary c (cosine):"]
-        lines += [f"  {cosine:z7.4f}  {phrase}" for phrase, cosine in neighbours]
+        lines += [f"  {cosine:z7.4f}  {phrase}" for phrase, cosine in explanation.neighbours]
     return lines
-
-
-def _where(explanation: Explanation) -> str:
-    """What the table has of the pair."""
-    targets = explanation.targets
-    if explanation.in_table:
-        return f"one of {targets:,} targets of its source in the table"
-    if targets:
-        return f"not in the table, which has {targets:,} other targets of its source"
-    return "not in the table, nor is its source"
 
 
 def _rank_line(rank: Rank) -> str:

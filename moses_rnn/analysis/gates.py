@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
-from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask
 from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
@@ -81,31 +80,37 @@ class GateReport:
         return self.reset_active > MOST
 
 
-def measure_gates(model: Model, pairs: Sequence[Pair], network: str) -> GateReport:
-    """Run an "encoder" or a "decoder" over a sample of phrases and sum up its gates by the words that are read."""
-    is_encoder = network == "encoder"
-    vocabulary = model.source_vocabulary if is_encoder else model.target_vocabulary
-    names = [*map(readable, vocabulary.words), BEGINNING]
-    read = [model.source_vocabulary.ids(words(pair.read)) for pair in pairs]
-    if is_encoder:
-        gates = encoder_gates(model.network, read)
+def measure_gates(model: Model, sources: Sequence[bytes], targets: Sequence[bytes] | None = None) -> GateReport:
+    """Run the encoder over phrases, or the decoder from them to targets, and sum up its gates by the words it reads."""
+    read = [model.source_vocabulary.ids(words(source)) for source in sources]
+    if targets is None:
+        vocabulary, gates = model.source_vocabulary, encoder_gates(model.network, read)
+        has_state = np.ones(len(gates.words), np.bool_)
+        has_state[np.unique(gates.phrases, return_index=True)[1]] = False  # h_0 = 0
     else:
-        written = [model.target_vocabulary.ids(words(pair.written)) for pair in pairs]
-        gates = decoder_gates(model.network, read, written)
+        vocabulary = model.target_vocabulary
+        gates = decoder_gates(model.network, read, [vocabulary.ids(words(target)) for target in targets])
+        has_state = np.ones(len(gates.words), np.bool_)
+    names = [*map(readable, vocabulary.words), BEGINNING]
     at = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
-    has_state = np.ones(len(at), np.bool_)
-    if is_encoder:  # h_0 = 0
-        has_state[np.unique(gates.phrases, return_index=True)[1]] = False
     resets, at_resets = gates.r[has_state], at[has_state]
     z, r = _mean(gates.z), _mean(resets)
 
-    def unit(number: int, values: Floats32, read_at: Ints) -> Unit:
-        return Unit(number, z[number], r[number], *_ends(values[:, number], read_at, names))
+    def extreme(order: Floats, values: Floats32, read_at: Ints) -> list[Unit]:
+        units = np.argsort(order, kind="stable")[:UNITS].tolist()
+        return [Unit(unit, z[unit], r[unit], *_ends(values[:, unit], read_at, names)) for unit in units]
 
-    remembering = [unit(number, gates.z, at) for number in np.argsort(-z, kind="stable")[:UNITS].tolist()]
-    resetting = [unit(number, resets, at_resets) for number in np.argsort(r, kind="stable")[:UNITS].tolist()]
-    active = _mean(gates.z > THRESHOLD), _mean(resets < THRESHOLD)
-    return GateReport(network, len(pairs), len(at), z, r, *active, remembering, resetting)
+    return GateReport(
+        network="encoder" if targets is None else "decoder",
+        phrases=len(sources),
+        steps=len(at),
+        z=z,
+        r=r,
+        update_active=_mean(gates.z > THRESHOLD),
+        reset_active=_mean(resets < THRESHOLD),
+        remembering=extreme(-z, gates.z, at),
+        resetting=extreme(r, resets, at_resets),
+    )
 
 
 def _mean(values: npt.NDArray[Any]) -> Floats:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid, readable
+from moses_rnn.analysis.plots import is_installed
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.inspection import word_embeddings
@@ -33,7 +35,6 @@ ZOOMS = 4  # parts that are enlarged
 ZOOM_POINTS = 24  # about so many in each
 LEAST_ZOOM = 3  # points
 NEIGHBOURS = 10  # whose agreement is counted
-ROWS = 256  # of distances at once
 CSV_COLUMNS = ("label", "x", "y", "zoom")
 
 
@@ -87,12 +88,12 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
     return labels, model.summaries(ids).astype(np.float64)
 
 
-def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne", seed: int = 1) -> Map:
-    """Lay points out by one of METHODS and choose what to enlarge; equal points and seeds give equal maps."""
+def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne") -> Map:
+    """Lay points out by one of METHODS and choose what to enlarge; equal points give equal maps."""
     coordinates = principal_components(vectors)
     if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
         with np.errstate(all="ignore"):  # told below
-            coordinates = _tsne(vectors, coordinates, seed)
+            coordinates = _tsne(vectors, coordinates)
     if not np.isfinite(coordinates).all():
         found = f"numbers of the network as large as {np.abs(vectors).max():g}"
         raise MosesRnnError(f"{title}: expected points that can be laid out, found {found}")
@@ -113,38 +114,26 @@ def principal_components(vectors: Floats) -> Floats:
 
 def check_method(method: str) -> None:
     """Raise MosesRnnError if points cannot be laid out so here: better before a long pass than after it."""
-    if method == "tsne":
-        _library("sklearn.manifold")
+    if method == "tsne" and not is_installed("scikit-learn"):
+        raise MosesRnnError("t-SNE needs scikit-learn: pip install 'moses-rnn[plot]' (--method pca needs nothing)")
 
 
-def _library(name: str) -> Any:
-    """A module of scikit-learn's, which ships no types."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        advice = "pip install 'moses-rnn[plot]' (--method pca needs nothing)"
-        raise MosesRnnError(f"t-SNE needs scikit-learn: {advice}") from error
-
-
-def _tsne(vectors: Floats, start: Floats, seed: int) -> Floats:
+def _tsne(vectors: Floats, start: Floats) -> Floats:
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     start = (start / start[:, 0].std() * 1e-4).astype(np.float32)  # as scikit-learn scales its own
-    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=seed, n_jobs=1)
-    with _library("threadpoolctl").threadpool_limits(1):  # threads would add up in another order each time
+    manifold, threads = map(importlib.import_module, ("sklearn.manifold", "threadpoolctl"))  # which ship no types
+    tsne = manifold.TSNE(perplexity=perplexity, init=start, random_state=SEED, n_jobs=1)
+    with threads.threadpool_limits(1):  # threads would add up in another order each time
         return np.asarray(tsne.fit_transform(vectors.astype(np.float32)), np.float64)
 
 
 def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
     """For each point its nearest others, nearest first, and their distances; points × count each."""
-    members, distances = np.empty((len(points), count), np.int64), np.empty((len(points), count))
     squares = (points**2).sum(1)
-    for first in range(0, len(points), ROWS):
-        rows = np.arange(first, min(first + ROWS, len(points)))
-        d = np.maximum(squares[rows, None] + squares - 2 * points[rows] @ points.T, 0)
-        d[rows - first, rows] = -1  # itself comes first
-        order = np.argsort(d, axis=1, kind="stable")[:, 1 : count + 1]
-        members[rows], distances[rows] = order, np.sqrt(np.take_along_axis(d, order, 1))
-    return members, distances
+    d = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0)
+    np.fill_diagonal(d, -1)  # itself comes first
+    members = np.argsort(d, axis=1, kind="stable")[:, 1 : count + 1]
+    return members, np.sqrt(np.take_along_axis(d, members, 1))
 
 
 def agreement(vectors: Floats, coordinates: Floats) -> Floats:

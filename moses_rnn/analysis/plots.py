@@ -17,10 +17,8 @@ import numpy as np
 
 from moses_rnn.analysis.agreement import BIN, Scatter
 from moses_rnn.analysis.agreement import BINS as CELLS
-from moses_rnn.analysis.alignment_maps import AlignmentMap
 from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.lengths import BINS, LengthScores
-from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import InputError, MosesRnnError
 
@@ -29,11 +27,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
+    from moses_rnn.analysis.alignment_maps import AlignmentMap
+    from moses_rnn.analysis.maps import Map, Zoom
+
 LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``plot``
 READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
-PART_SIDE = 4.6  # of a map or part in a column of a page, where its letters are as large as the text around it
+PART_SIDE = 4.2  # of a map or part in a column of a page, where its letters are as large as the text around it
 PART_PLACE = (0.01, 0.01, 0.98, 0.91)
 MEASURED = 288  # dots per inch: enough that the widths of labels are true at any size
 DOTS = MEASURED / 72  # of a point
@@ -61,17 +62,24 @@ LINES = ("-", "--", ":")
 HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a legend would leave out
 
 
+def is_installed(library: str) -> bool:
+    """Whether one of LIBRARIES can be imported."""
+    try:
+        with _undisturbed():
+            importlib.import_module(LIBRARIES[library])
+    except ImportError:
+        return False
+    return True
+
+
 def missing_libraries() -> list[str]:
     """Of the extra ``plot``: those that are not installed."""
-    return [name for name in LIBRARIES if not _is_there(name)]
+    return [name for name in LIBRARIES if not is_installed(name)]
 
 
 def check_matplotlib(otherwise: str) -> None:
-    """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise.
-
-    Commands call it before a long pass.
-    """
-    if not _is_there("matplotlib"):
+    """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise."""
+    if not is_installed("matplotlib"):
         raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[plot]' ({otherwise})")
 
 
@@ -96,15 +104,6 @@ def _figure(width: float, height: float, **options: Any) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
 
     return Figure(figsize=(width, height), **options)
-
-
-def _is_there(library: str) -> bool:
-    try:
-        with _undisturbed():
-            importlib.import_module(LIBRARIES[library])
-    except ImportError:
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -251,6 +250,7 @@ def density_figure(scatter: Scatter) -> Figure:
             origin="lower",
             aspect="auto",
             norm=LogNorm(1, most),
+            cmap="viridis_r",
             interpolation="nearest",
         )
         axes.set(xlim=scatter.limits[0], ylim=scatter.limits[1])
@@ -305,15 +305,15 @@ def training_figure(history: Sequence[tuple[float, float]], unigram: float | Non
     return figure
 
 
-def gates_figure(z: Floats, r: Floats) -> Figure:
-    """How many units have which mean gates."""
-    figure = _figure(2 * INCHES, INCHES * 0.5, layout="constrained")
-    named = {"mean update gate z (1 keeps the state)": z, "mean reset gate r (0 forgets the state)": r}
-    for axes, (name, means) in zip(figure.subplots(1, 2), named.items(), strict=True):
-        counts, _, bars = axes.hist(means, bins=10, range=(0, 1), color=COLOURS[1], rwidth=0.9)
-        axes.bar_label(bars, [f"{count:,.0f}" * bool(count) for count in counts], fontsize=8)
-        axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
-        axes.margins(y=0.15)
+def gates_figure(name: str, means: Floats) -> Figure:
+    """How many units have which mean gate."""
+    figure = _figure(INCHES, INCHES * 0.5, layout="constrained")
+    axes = figure.add_subplot()
+    counts, edges = np.histogram(means, 10, (0, 1))
+    bars = axes.bar(edges[:-1] + 0.05, counts, 0.09, color=COLOURS[1])
+    axes.bar_label(bars, [f"{count:,}" * bool(count) for count in counts], fontsize=8)
+    axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
+    axes.margins(y=0.15)
     return figure
 
 

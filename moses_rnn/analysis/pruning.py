@@ -26,11 +26,12 @@ from itertools import compress, islice
 
 import numpy as np
 
+from moses_rnn.analysis.agreement import ranks
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import Advanced, show_nothing
-from moses_rnn.table.phrase_table import LOWEST, TableLine
+from moses_rnn.files.streams import Advanced, read_lines, show_nothing
+from moses_rnn.table.phrase_table import LOWEST
 
 Append = Callable[[bytes], None]
 
@@ -73,12 +74,12 @@ def prune_table(
     keep_best: float = math.inf,
     advanced: Advanced = show_nothing,
 ) -> Pruned:
-    """Write the lines that stay, byte for byte and in their order.
+    """Write the lines that stay, byte for byte and in their order; `by` is one of CRITERIA.
 
-    `keep` is the share of lines that stay, above 0 and up to 1; it is rounded to a whole line, which must stay. `by` is
-    one of CRITERIA. Sources of at most `keep_best` words do not lose the target that is best by it, the first of equal
-    ones: by default none does, so that no word becomes unknown. The share counts these targets; it is exceeded if they
-    alone are more, as most sources of a raw table have one target only. `advanced` is told of both passes as of one.
+    `keep` is the share of lines that stay, rounded to whole lines. Sources of at most `keep_best` words do not lose
+    the target that is best by it, the first of equal ones: by default none does, so that no word becomes unknown. The
+    share counts these targets; it is exceeded if they alone are more, as most sources of a raw table have one target
+    only. `advanced` is told of both passes as of one.
     """
     pairs = table.pairs(lambda lines, share: advanced(lines, share and share / 2))
     count = len(pairs.logs)
@@ -86,8 +87,7 @@ def prune_table(
     if not wanted:
         raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {count:,} lines")
     stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
-    lines = table.lines(lambda lines, share: advanced(count + lines, share and (1 + share) / 2))
-    read, stayed = _write(lines, stay, append)
+    read, stayed = _write(table, stay, append, advanced)
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
     return Pruned(
         table=table.path,
@@ -113,10 +113,7 @@ def _goodness(logs: Floats, by: str) -> Ints:
 
 def _quantiles(values: Ints) -> Floats:
     """The share of pairs below each, those that are equal counted half: 0 to 1, and 1/2 if all are equal."""
-    _, group, here = np.unique(values, return_inverse=True, return_counts=True)
-    upto = here.cumsum()
-    shares: Floats = (upto - here / 2) / upto[-1]
-    return shares[group]
+    return (ranks(values) - 0.5) / len(values)
 
 
 def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
@@ -125,8 +122,7 @@ def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask,
     Also how many were at the threshold, and how many of these stay.
     """
     goodness = _goodness(pairs.logs, by)
-    best_first = np.lexsort((-goodness, pairs.source))  # and in the table's order, as it is stable
-    best = best_first[np.unique(pairs.source, return_index=True)[1]]
+    best = np.lexsort((-goodness, pairs.source))[pairs.begins]  # the first of equal ones, as it is stable
     stay = np.zeros(len(goodness), np.bool_)
     stay[best[pairs.source_words <= keep_best]] = True
     free = np.flatnonzero(~stay)
@@ -143,17 +139,18 @@ def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask,
     return stay, len(ties), tied_stay
 
 
-def _write(lines: Iterator[TableLine], stay: Mask, append: Append) -> tuple[int, int]:
+def _write(table: ScoredTable, stay: Mask, append: Append, advanced: Advanced) -> tuple[int, int]:
     """Write the lines that stay; the bytes of all lines, and of these."""
     read = stayed = 0
+    lines = read_lines(table.path)
     for first in range(0, len(stay), WRITTEN_AT_ONCE):
-        block = [line.line for line in islice(lines, WRITTEN_AT_ONCE)]
+        advanced(len(stay) + first, (1 + first / len(stay)) / 2)
+        block = [*islice(lines, WRITTEN_AT_ONCE)]
         data = b"".join(compress(block, stay[first : first + WRITTEN_AT_ONCE].tolist()))
         read, stayed = read + sum(map(len, block)), stayed + len(data)
         if data:
             append(data)
-    for _ in lines:  # to the end, where a table that was changed meanwhile is refused
-        pass
+    table.check_unchanged()
     return read, stayed
 
 

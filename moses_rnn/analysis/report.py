@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,35 +23,28 @@ from markupsafe import Markup
 from moses_rnn import __version__
 from moses_rnn.analysis import alignment_maps, gates, maps, plots, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
-from moses_rnn.analysis.choices import ReportOptions
-from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, Option
+from moses_rnn.analysis.choices import SEED
+from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_option
 from moses_rnn.analysis.grids import readable, unescaped
-from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
-from moses_rnn.analysis.scored_table import (
-    ALL,
-    Ints,
-    Pairs,
-    ScoredTable,
-    best_of_sources,
-    length,
-    split_by_count,
-)
-from moses_rnn.analysis.targets import LongSources, SourceGroup
+from moses_rnn.analysis.scored_table import ALL, Ints, Pairs, ScoredTable, split_by_count
+from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import Advanced, find_input
+from moses_rnn.files.streams import Advanced, find_input, read_lines, show_nothing
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.vocabulary import UNKNOWN
+from moses_rnn.networks.vocabulary import UNKNOWN_ID
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_table import TableLine, log_of, words
+from moses_rnn.table.phrase_table import words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
+from moses_rnn.table.table_blocks import PhraseIds
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
 EXACT = Compute(precision="fp64")
-LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
+SOURCES, SAMPLES = 3, 50  # of each kind in Table 2, of each of them in Table 3
+PHRASES, POINTS = 2000, 500  # to draw for the gates, for either map
 TEXT_LINES = 3  # that a network with attention translates
 MIN_WORDS, TOP = 4, 3  # of the sources in Table 2 and of Figure 5's phrases; targets of each source by either
 DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a source on which both may disagree
@@ -84,46 +76,39 @@ class Dispute(NamedTuple):
 
 
 @dataclass
-class Survey:
-    """What is in a table's lines; words are running words, and unknown ones are ``<unk>`` to the network."""
+class Coverage:
+    """Which running words of a table a network knows, and how many there are; unknown ones are ``<unk>`` to it."""
 
-    reading: Reading
-    options: ReportOptions
-    lines: int = 0
-    sources: int = 0
     source_words: int = 0
-    pairs_unknown: int = 0  # with an unknown word on either side
+    target_words: list[int] = field(default_factory=list)  # of each line
     source_unknown: Counter[bytes] = field(default_factory=Counter)
     target_unknown: Counter[bytes] = field(default_factory=Counter)
-    target_words: list[int] = field(default_factory=list)  # of each line, as the network reads them
-    lexical: array[float] = field(
-        default_factory=lambda: array("d")
-    )  # log lex(target | source) a word of the target, of each line
+    pairs_unknown: int = 0  # with an unknown word on either side
 
-    def __post_init__(self) -> None:
-        self.phrases = PhraseSample(self.options.phrases, self.options.seed)
-        self.long_phrases = PhraseSample(self.options.points, self.options.seed)
 
-    def add(self, lines: Sequence[TableLine]) -> None:
-        """Look at all lines of a source."""
-        self.sources += 1
-        self.lines += len(lines)
-        for line in lines:
-            self._look(line)
-
-    def _look(self, line: TableLine) -> None:
-        source, target = self.reading.pair(line)
-        unread = self.reading.unknown(source)
-        unwritten = self.reading.unwritten(line) if UNKNOWN in target else []
-        self.source_words += len(words(source))
-        self.target_words.append(len(words(target)))
-        self.source_unknown.update(unread)
-        self.target_unknown.update(unwritten)
-        self.pairs_unknown += bool(unread or unwritten)
-        self.lexical.append(log_of(float(words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1))
-        self.phrases.add(source)
-        if length(source) >= MIN_WORDS:
-            self.long_phrases.add(source)
+def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
+    """Look all words of a table up in the shortlists of a network."""
+    found = Coverage()
+    sides = [
+        (vocabulary.id_of(), PhraseIds(vocabulary.id_of()), unknown)
+        for vocabulary, unknown in (
+            (model.source_vocabulary, found.source_unknown),
+            (model.target_vocabulary, found.target_unknown),
+        )
+    ]
+    for block in table.blocks(advanced):
+        pairs, lengths, lost = block.pairs(), [], set()
+        for (known, to_ids, unknown), phrases in zip(sides, (pairs.sources, pairs.targets), strict=True):
+            ids, words_of_each = to_ids(phrases)
+            lengths.append(words_of_each.tolist())
+            for i in np.unique(np.repeat(np.arange(len(block)), words_of_each)[ids == UNKNOWN_ID]).tolist():
+                if outside := [word for word in words(phrases[i]) if word not in known]:  # a table may have an <unk>
+                    unknown.update(outside)
+                    lost.add(i)
+        found.source_words += sum(lengths[0])
+        found.target_words += lengths[1]
+        found.pairs_unknown += len(lost)
+    return found
 
 
 @dataclass(frozen=True)
@@ -132,9 +117,8 @@ class Findings:
 
     table: ScoredTable
     model: Model
-    options: ReportOptions
-    signature: Mapping[str, Any]
-    survey: Survey
+    pairs: Pairs
+    coverage: Coverage
     literalness: Literalness
     selections: Sequence[SourceGroup]
     summary: Summary
@@ -145,7 +129,7 @@ class Findings:
     disputes: Sequence[tuple[Dispute, Explanation]]
     costs: Sequence[CostClass]
     tuning: Tuning | None
-    alignments: Sequence[alignment_maps.AlignmentMap]
+    alignments: Sequence[alignment_maps.AlignmentMap] | None  # None: there is no text
     missing: Sequence[str] = field(default_factory=plots.missing_libraries)  # libraries, for pictures
 
     @property
@@ -170,50 +154,57 @@ def _is_positive(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and 0 < value < math.inf
 
 
-def gather(table: ScoredTable, model: Model, scorer: Scorer, options: ReportOptions, announce: Announce) -> Findings:
+def gather(
+    table: ScoredTable, model: Model, scorer: Scorer, source_text: str | None, results: str | None, announce: Announce
+) -> Findings:
     """Look at a table and the network of pairs that scored it, by a scorer of its scores.
 
     Refuses a model of the inverse direction or of phrases of another form, a damaged or unsorted table, results that
     are none, and a source text for a model without attention.
     """
-    reading, seed = Reading(model), options.seed
+    reading = Reading(model)
     if reading.inverse:
         found = f"found direction {model.direction}"
         raise InputError(f"{table.path}: expected a model of p(target | source) to report on, {found}")
     reading.check_form(table.path, table.form)
-    tuning = read_tuning(find_input(options.results)) if options.results else None
-    alignments = _alignments(model, options, announce)
-    survey = Survey(reading, options)
-    chooser = LongSources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=seed)
-    pairs = table.pairs(announce("reading the table", "lines"), survey.add, chooser.add)
-    selections = chooser.groups()
+    tuning = read_tuning(find_input(results)) if results else None
+    alignments = _alignments(model, source_text, announce) if source_text else None
+    pairs = table.pairs(announce("reading the table", "lines"))
+    coverage = measure_coverage(table, model, announce("looking words up", "lines"))
+    selections = long_sources(table, pairs, SOURCES, min_words=MIN_WORDS, min_targets=TOP)
+    phrases = _draw_sources(table, pairs, reading, PHRASES)
     can_explain = model.architecture is ENCDEC
-    phrases = [phrase for (phrase,) in survey.phrases.items()]
     explainer = Explainer(model, scorer, phrases, recorded_names(table.signature))
     return Findings(
         table=table,
         model=model,
-        options=options,
-        signature=table.signature,
-        survey=survey,
-        literalness=weigh(pairs, np.frombuffer(survey.lexical)),
+        pairs=pairs,
+        coverage=coverage,
+        literalness=weigh(pairs),
         selections=selections,
-        summary=summarise(pairs, seed=seed),
-        scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=seed),
-        proposals=_proposals(model, scorer, selections, options, announce),
+        summary=summarise(pairs),
+        scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column)),
+        proposals=_proposals(model, scorer, selections, announce),
         gates=_gates(model, phrases, announce) if can_explain and phrases else None,
-        maps=dict(_maps(model, survey, options, announce)),
+        maps=dict(_maps(model, _draw_sources(table, pairs, reading, POINTS, MIN_WORDS), announce)),
         disputes=list(_explain(pairs, table, explainer)) if can_explain else [],
-        costs=costs_by_class(pairs, np.array(survey.target_words)),
+        costs=costs_by_class(pairs, np.array(coverage.target_words)),
         tuning=tuning,
         alignments=alignments,
     )
 
 
+def _draw_sources(table: ScoredTable, pairs: Pairs, reading: Reading, count: int, least: int = 0) -> list[bytes]:
+    """Some sources of so many words or more, in the network's words."""
+    fitting = np.flatnonzero(pairs.source_words >= least)
+    drawn = pairs.begins[fitting[np.argsort(pairs.source_keys[fitting])[:count]]].tolist()
+    lines = table.lines(drawn)
+    return [*dict.fromkeys(reading.pair(lines[line])[0] for line in drawn)]
+
+
 def find_disputes(pairs: Pairs) -> list[Dispute]:
     """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
-    best, begins = best_of_sources(pairs)
-    sizes = np.diff(begins, append=len(pairs.logs))
+    best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
     is_frequent &= pairs.source_counts >= DISPUTED_COUNT
     found = []
@@ -226,56 +217,55 @@ def find_disputes(pairs: Pairs) -> list[Dispute]:
         ranks = 1 + np.add.reduceat(pairs.logs[:, other] > limits[pairs.source], begins, dtype=np.int64)[sources]
         for i in np.lexsort((-pairs.source_counts[sources], -ranks))[:1]:
             source = sources[i]
-            targets = range(begins[source], begins[source] + sizes[source])
-            found.append(Dispute(by, int(ranks[i]), float(pairs.source_counts[source]), int(chosen[i]), targets))
+            seen, targets = float(pairs.source_counts[source]), pairs.pairs_of(source)
+            found.append(Dispute(by, int(ranks[i]), seen, int(chosen[i]), targets))
     return [dispute for dispute in found if dispute.rank > 1]
 
 
 def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
     for one in find_disputes(pairs):
-        lines = table.some_lines(one.targets.start, len(one.targets))
-        options, chosen = [Option.of(line, table.form) for line in lines], one.pair - one.targets.start
-        source, (target, _, read) = b" ".join(words(lines[0].source)), options[chosen]
-        yield one, explain(Lookup(source, target, read, options, chosen))
+        lines = table.lines(one.targets)
+        options = [read_option(line, table.path, table.form) for line in lines.values()]
+        target, _, read = options[one.pair - one.targets.start]
+        yield one, explain(Lookup(b" ".join(words(lines[one.pair].source)), target, read, options))
 
 
-def _proposals(
-    model: Model, scorer: Scorer, selections: Sequence[SourceGroup], options: ReportOptions, announce: Announce
-) -> list[Proposals]:
+def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], announce: Announce) -> list[Proposals]:
     """What the network writes for the sources of Table 2."""
     announce("sampling targets", "")
     reading = Reading(model)
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
-    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=options.seed))
+    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=SAMPLES, seed=SEED))
     return list(Proposer(reading, writer, scorer, known_targets(lines, sources, reading))(sources))
 
 
 def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.GateReport:
     announce("looking at gates", "")
-    return gates.measure_gates(model, [Pair(phrase) for phrase in phrases], "encoder")
+    return gates.measure_gates(model, phrases)
 
 
-def _maps(model: Model, survey: Survey, options: ReportOptions, announce: Announce) -> Iterator[tuple[str, maps.Map]]:
+def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tuple[str, maps.Map]]:
     method = "pca" if "scikit-learn" in plots.missing_libraries() else "tsne"
     points = {
-        "words": maps.word_points(model, "source", options.points),
-        "phrases": maps.phrase_points(model, [phrase for (phrase,) in survey.long_phrases.items()]),
+        "words": maps.word_points(model, "source", POINTS),
+        "phrases": maps.phrase_points(model, phrases),
     }
     for name, (labels, vectors) in points.items():
         if labels:
             announce(f"mapping {name}", "")
-            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method, options.seed)
+            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method)
 
 
-def _alignments(model: Model, options: ReportOptions, announce: Announce) -> list[alignment_maps.AlignmentMap]:
-    """Of the first lines of the source text, if there is one, and the network's own translations."""
-    if options.source_text is None:
-        return []
+def _alignments(model: Model, source_text: str, announce: Announce) -> list[alignment_maps.AlignmentMap]:
+    """Of the first lines of a text, and the network's own translations."""
     announce("translating", "")
     # of so many words the translation can always be drawn
     most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
-    return alignment_maps.map_first(model, find_input(options.source_text), TEXT_LINES, most_words)
+    name = find_input(source_text)
+    lines = [line.rstrip(b"\r\n") for line in read_lines(name)]
+    numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]
+    return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
 
 
 def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:
@@ -323,6 +313,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
         weights=list(_weights(findings)),
         totals=totals,
         top=TOP,
+        samples=SAMPLES,
         plots=plots,
         alignment_grid=alignment_maps.as_grid,
         made=f"{__version__}{made}",
@@ -356,14 +347,15 @@ def _shown(value: Any) -> Any:
 
 def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """How the table was scored: titles, and names and values under each."""
-    table, model, n = findings.table, findings.model, findings.survey
+    table, model, pairs = findings.table, findings.model, findings.pairs
+    lines, sources = len(pairs.source), len(pairs.source_words)
     yield (
         "The table",
         [
             ("file", Path(table.path).name),
-            ("pairs (lines)", n.lines),
-            ("source phrases", n.sources),
-            ("pairs a source", n.lines / max(n.sources, 1)),
+            ("pairs (lines)", lines),
+            ("source phrases", sources),
+            ("pairs a source", lines / sources),
             ("form of phrases", str(table.form)),
             ("scores", f"{table.scores}, of which number {table.column + 1} is the RNN's"),
         ],
@@ -378,7 +370,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     )
     recorded = {name: value for name, value in model.provenance.items() if name != "history"}
     yield "Its training", list(_scalars(recorded))
-    yield "The scoring, by the signature beside the table", list(_scalars(findings.signature))
+    yield "The scoring, by the signature beside the table", list(_scalars(table.signature))
 
 
 def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:

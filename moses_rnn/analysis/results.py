@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,6 +46,7 @@ BY_THEMSELVES = (
 class Chosen(NamedTuple):
     """A phrase pair as the decoder used it: source words from `first` to `last` of a sentence became `target`."""
 
+    text: str
     sentence: int
     first: int
     last: int
@@ -54,16 +54,11 @@ class Chosen(NamedTuple):
 
 
 class System(NamedTuple):
-    """A row of moses_configs/systems, which pipeline.mk reads too.
-
-    `kind` is "table" if columns of the phrase table are added, "list" if features of n-best lists are, "extended" if
-    the table gets new phrase pairs for each text, "self" if a network translates by itself, without Moses. `title` is
-    for tables of results.
-    """
+    """A row of moses_configs/systems, which pipeline.mk reads too and which says what the kinds are."""
 
     name: str
     kind: str
-    title: str
+    title: str  # in tables of results
 
 
 def read_systems() -> dict[str, System]:
@@ -73,21 +68,19 @@ def read_systems() -> dict[str, System]:
     return {name: System(name, kind, title) for name, kind, _base, _added, _decoder, title in rows}
 
 
-@dataclass(frozen=True)
-class Run:
-    """One tuning of one system and what it translated."""
+class Run(NamedTuple):
+    """One tuning of one system and what it translated; a network that translates by itself has only that."""
 
     system: str
     seed: str
     hypotheses: Mapping[str, list[str]]  # by set
-    weights: Mapping[str, list[float]] = field(default_factory=dict)  # a network that translates by itself has none
+    weights: Mapping[str, list[float]] = {}
     on_lists: bool = False  # whether features were added to n-best lists, not to the decoder
-    phrases: frozenset[tuple[str, Chosen]] | None = None  # None: a network that translates by itself has none
+    phrases: frozenset[Chosen] | None = None
     is_untuned: bool = False  # whether no round of tuning was better on dev than the weights that it began with
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where the pipeline left everything; `target` is the target language's suffix, `tests` are the test sets."""
 
     folder: Path
@@ -99,32 +92,28 @@ class Place:
         """All sets, the one that systems are tuned on first."""
         return DEV, *self.tests
 
-    def references(self) -> dict[str, list[str]]:
-        """The reference translations of every set."""
-        return {name: _lines(self.folder / "corpus" / f"{name}.{self.target}") for name in self.sets}
 
-    def run(self, system: str, seed: str) -> Run:
-        """A run as the pipeline left it; an InputError names a file that is missing."""
-        path = self.folder / "tune" / f"{system}.{seed}" / "moses.ini"
-        row = read_systems().get(system)
-        tuned = None if row is not None and row.kind == "self" else _read(path)
-        stem = str(self.folder / "decode" / f"{system}.{seed}")
-        hypotheses = {name: _lines(Path(f"{stem}.{name}.{self.target}")) for name in self.sets}
-        if tuned is None:
-            return Run(system, seed, hypotheses)
-        ini = MosesIni(tuned, str(path))
-        segments = {name: _lines(Path(f"{stem}.{name}.segments")) for name in self.tests}
-        phrases = frozenset((name, chosen) for name, lines in segments.items() for chosen in chosen_phrases(lines))
-        is_untuned = FIRST_ROUND in tuned.splitlines()
-        return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
+def read_run(place: Place, system: str, seed: str) -> Run:
+    """A run as the pipeline left it; an InputError names a file that is missing."""
+    row = read_systems().get(system)
+    path = place.folder / "tune" / f"{system}.{seed}" / "moses.ini"
+    tuned = None if row is not None and row.kind == "self" else _read(path)
+    stem = str(place.folder / "decode" / f"{system}.{seed}")
+    hypotheses = {name: _lines(Path(f"{stem}.{name}.{place.target}")) for name in place.sets}
+    if tuned is None:
+        return Run(system, seed, hypotheses)
+    ini = MosesIni(tuned, str(path))
+    phrases = frozenset(one for name in place.tests for one in chosen_phrases(name, Path(f"{stem}.{name}.segments")))
+    is_untuned = FIRST_ROUND in tuned.splitlines()
+    return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
 
 
-def chosen_phrases(lines: Sequence[str]) -> Iterator[Chosen]:
+def chosen_phrases(text: str, path: Path) -> Iterator[Chosen]:
     """The phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_lines(path)):
         end = 0
         for span in SPAN.finditer(line):
-            yield Chosen(number, int(span[1]), int(span[2]), line[end : span.start()].strip())
+            yield Chosen(text, number, int(span[1]), int(span[2]), line[end : span.start()].strip())
             end = span.end()
 
 
@@ -146,8 +135,8 @@ def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], 
     Returns what `format_table` makes a table of, as JSON. An InputError names a file that is missing, or of another
     length than the references.
     """
-    references = place.references()
-    runs = [[place.run(system, seed) for seed in seeds] for system in systems]
+    references = {name: _lines(place.folder / "corpus" / f"{name}.{place.target}") for name in place.sets}
+    runs = [[read_run(place, system, seed) for seed in seeds] for system in systems]
     for run in (run for of_system in runs for run in of_system):
         for name in place.sets:
             lines, expected = len(run.hypotheses[name]), len(references[name])

@@ -1,4 +1,4 @@
-"""A scored phrase table as the analyses read it: source by source, or all pairs as arrays of what counts of them.
+"""A scored phrase table as arrays: what counts of each pair and of each source.
 
 The table must be in the order of ``LC_ALL=C sort``, which is how train-model.perl leaves it: there a source's lines
 follow each other, and whether they do can be seen without remembering all sources.
@@ -7,21 +7,24 @@ follow each other, and whether they do can be seen without remembering all sourc
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, islice
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.streams import (
     STANDARD_STREAM,
     Advanced,
     Meter,
     change_stamp,
+    read_blocks,
     read_lines,
     show_nothing,
     sort_command,
@@ -30,22 +33,25 @@ from moses_rnn.table.phrase_table import (
     DIRECT_COLUMN,
     LEFT_HAND_SIDE,
     SEPARATOR,
+    Counts,
     PhraseForm,
+    Spans,
     TableLine,
     log_of,
+    parse_counts,
     parse_line,
-    parse_table,
     read_first_line,
     words,
 )
 from moses_rnn.table.signatures import recorded_columns
+from moses_rnn.table.table_blocks import TableLines, TextPhrases, parse_blocks
 from moses_rnn.table.validation import signature_of
 
 TABLE_SCORES = 4  # what phrase-extract writes
 RNN = "RNN"  # what the score of a network of p(target | source) is called as a rule
 OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
 HOW_TO_SAY = "Or name the network's score with --column."
-LINES_BETWEEN_LOOKS = 10_000
+LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
 ALL = "all"  # pairs or sources, whatever their count
 CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
 FIRST_COUNTS = (2, 10)  # of the second and the third class
@@ -53,7 +59,6 @@ FIRST_COUNTS = (2, 10)  # of the second and the third class
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-Look = Callable[[list[TableLine]], None]
 
 
 def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
@@ -71,23 +76,43 @@ def length(phrase: bytes) -> int:
     return len(all_words) - bool(all_words and LEFT_HAND_SIDE.fullmatch(all_words[-1]))
 
 
+def sample_key(*phrases: bytes) -> int:
+    """A number by which phrases, or several that belong together, are drawn: it depends on their words alone."""
+    return int.from_bytes(blake2b(b"\n".join(phrases), digest_size=8, key=b"%d" % SEED).digest())
+
+
 @dataclass(frozen=True)
 class Pairs:
     """All pairs of a table in its order, and its sources; counts are 0 where the table does not say."""
 
     logs: Floats  # natural logarithms of the scores that are compared, as Moses takes them; pairs × columns
+    lexical: Floats  # the same of lex(target | source), where the table has it
     counts: Floats  # how often each pair was extracted
     target_words: Floats
     source: Ints  # number of each pair's source, from 0
     source_counts: Floats  # how often each source was extracted
     source_words: Floats
+    source_keys: npt.NDArray[np.uint64]  # see `sample_key`
 
+    @cached_property
+    def begins(self) -> Ints:
+        """The first pair of each source."""
+        return np.searchsorted(self.source, np.arange(len(self.source_words)))
 
-def best_of_sources(pairs: Pairs) -> tuple[Mask, Ints]:
-    """Which targets of a source have its best score, by each column (pairs × columns), and where sources begin."""
-    begins = np.searchsorted(pairs.source, np.arange(len(pairs.source_words)))
-    best: Mask = pairs.logs == np.maximum.reduceat(pairs.logs, begins)[pairs.source]
-    return best, begins
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many targets each source has."""
+        return np.diff(self.begins, append=len(self.source))
+
+    @cached_property
+    def best(self) -> Mask:
+        """Which targets of a source have its best score, by each column; pairs × columns."""
+        best: Mask = self.logs == np.maximum.reduceat(self.logs, self.begins)[self.source]
+        return best
+
+    def pairs_of(self, source: int) -> range:
+        """The pairs of a source."""
+        return range(self.begins[source], self.begins[source] + self.sizes[source])
 
 
 @dataclass(frozen=True)
@@ -136,55 +161,81 @@ class ScoredTable:
         """The network's score, from 0."""
         return self.columns[-1]
 
-    def lines(self, advanced: Advanced = show_nothing) -> Iterator[TableLine]:
-        """All lines, once more; refused if the table was changed meanwhile, or has logarithms for probabilities."""
+    def blocks(self, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
+        """All lines; refused if the table was changed meanwhile."""
         meter = Meter()
-        for line in parse_table(read_lines(self.path, meter=meter), self.path, form=self.form):
-            if line.number % LINES_BETWEEN_LOOKS == 0:
-                advanced(line.number, meter.share)
-            if b"-" in line.scores:
-                self._check(line)
-            yield line
+        for block in parse_blocks(read_blocks(self.path, meter=meter), self.path, form=self.form):
+            advanced(meter.lines_read, meter.share)
+            yield block
+        self.check_unchanged()
+
+    def check_unchanged(self) -> None:
+        """Refuse a table that is not what it was."""
         if change_stamp(self.path) != self.stamp:
             raise InputError(f"{self.path}: was changed while it was read")
 
-    def sources(self, advanced: Advanced = show_nothing) -> Iterator[list[TableLine]]:
-        """The lines of one source after the other; see `by_source`."""
-        return by_source(self.lines(advanced), self.path)
-
-    def pairs(self, advanced: Advanced = show_nothing, *looks: Look) -> Pairs:
-        """All pairs; `looks` are given the lines of one source after the other as they pass."""
-        logs, of_pairs, of_sources = array("d"), array("d"), array("d")
-        for number, lines in enumerate(self.sources(advanced)):
-            for look in looks:
-                look(lines)
-            of_sources.extend((lines[0].counts.source, length(lines[0].source)))
-            for line in lines:
-                logs.extend(self.log_probs(line))
-                of_pairs.extend((line.counts.pair, length(line.target), number))
-        counts, target_words, source = np.frombuffer(of_pairs).reshape(-1, 3).T
-        columns = np.frombuffer(logs).reshape(-1, len(self.columns))
+    def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
+        """All pairs; refuses logarithms in the place of probabilities, and sources that are not in order."""
+        of_pairs, of_sources, keys, before = [], array("d"), array("Q"), b""
+        for block in self.blocks(advanced):
+            sources = array("q")
+            counts = [_counts(text) for text in _fields(block, "alignment_end", "line_end")]
+            for number, source, (_, count, _) in zip(block.numbers.tolist(), block.sources, counts, strict=True):
+                key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
+                if key != before:
+                    if key < before:
+                        expected = "sources in the order of LC_ALL=C sort, so that the lines of each follow each other"
+                        raise FormatError(self.path, number, expected, shown(source), sort_command(self.path))
+                    before = key
+                    of_sources.extend((count, length(source)))
+                    keys.append(sample_key(b" ".join(words(source))))
+                sources.append(len(keys) - 1)
+            lengths = [length(target) for target in _fields(block, "target", "target_end")]
+            of_pairs.append((self._logs(block), [count.pair for count in counts], lengths, sources))
+        logs, pair_counts, target_words, numbers = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
+        source_counts, source_words = np.asarray(of_sources).reshape(-1, 2).T
         return Pairs(
-            columns, counts, target_words, source.astype(np.int64), *np.frombuffer(of_sources).reshape(-1, 2).T
+            logs[:, :-1],
+            logs[:, -1],
+            pair_counts,
+            target_words,
+            numbers,
+            source_counts,
+            source_words,
+            np.asarray(keys),
         )
 
-    def some_lines(self, first: int, count: int) -> list[TableLine]:
-        """So many lines from the `first` one, which counts from 0."""
-        some = enumerate(islice(read_lines(self.path), first, first + count), start=first + 1)
-        return [parse_line(line, self.path, number, self.form) for number, line in some]
-
-    def log_probs(self, line: TableLine) -> tuple[float, ...]:
-        """Natural logarithms of the scores in `columns`, as Moses takes them."""
-        scores = words(line.scores)
-        return tuple(log_of(float(scores[column])) for column in self.columns)
-
-    def _check(self, line: TableLine) -> None:
-        scores = words(line.scores)
-        for column in self.columns:
-            if float(scores[column]) < 0:
+    def _logs(self, block: TableLines) -> Floats:
+        """Of the scores in `columns`, and of LEXICAL_COLUMN, natural; lines × columns and one more."""
+        fields = _fields(block, "target_end", "scores_end")
+        scores = b" ".join(field.partition(SEPARATOR)[2] for field in fields).split()
+        columns = [scores[column :: self.scores] for column in (*self.columns, min(LEXICAL_COLUMN, self.scores - 1))]
+        numbers = [[*map(float, column)] for column in columns]
+        for column, texts, values in zip(self.columns, columns, numbers, strict=False):
+            for line in (i for i, value in enumerate(values) if value < 0):
                 advice = "Moses cannot use a table of logarithms: score it again without --log."
                 expected = f"a probability as score {column + 1}"
-                raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
+                raise FormatError(self.path, int(block.numbers[line]), expected, shown(texts[line]), advice)
+        return np.array([[*map(log_of, values)] for values in numbers]).T
+
+    def lines(self, numbers: Iterable[int]) -> dict[int, TableLine]:
+        """Some lines by their numbers, which count from 0."""
+        wanted = frozenset(numbers)
+        lines = enumerate(read_lines(self.path))
+        found = {i: parse_line(line, self.path, i + 1, self.form) for i, line in lines if i in wanted}
+        self.check_unchanged()
+        return found
+
+
+def _fields(block: TableLines, begin: str, end: str) -> TextPhrases:
+    """What stands between two places of each line."""
+    places = (*Spans._fields, "line_end")
+    return TextPhrases(block.text, block.spans[:, places.index(begin)], block.spans[:, places.index(end)])
+
+
+def _counts(text: bytes) -> Counts:
+    """What field 5 says, of a line from the end of field 4."""
+    return parse_counts(text.partition(SEPARATOR)[2].partition(SEPARATOR)[0])
 
 
 def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
@@ -223,21 +274,3 @@ def _checked(path: str, scores: int, column: int) -> int:
     if not -scores <= column < scores:
         raise InputError(f"{path}: expected --column from 0 to {scores - 1}, the scores of this table, found {column}")
     return column % scores
-
-
-def by_source(lines: Iterable[TableLine], name: str) -> Iterator[list[TableLine]]:
-    """The lines of one source after the other, of a table of that name, which must be sorted."""
-    before = b""
-    for source, group in groupby(lines, key=lambda line: line.source):
-        members = list(group)
-        key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
-        if key <= before:
-            raise FormatError(
-                name,
-                members[0].number,
-                "sources in the order of LC_ALL=C sort, so that the lines of each follow each other",
-                shown(source),
-                sort_command(name),
-            )
-        before = key
-        yield members

@@ -1,23 +1,21 @@
 """Table 2 of the paper (section 4.3): the best targets of a source by the translation model and by the RNN.
 
-Sources are given, or chosen while a table streams by: long ones, seen often or seldom.
+Sources are given, or chosen: long ones, seen often or seldom.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
+import numpy as np
+
+from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Cell, Grid, readable
-from moses_rnn.analysis.scored_table import length
+from moses_rnn.analysis.scored_table import Ints, Pairs, ScoredTable, sample_key
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine, words
 
-HASH_BYTES = 8
 MOST_OF_RARE = 3  # times that a rare source was extracted
-KINDS = ("Long, frequent source phrases", "Long, rare source phrases")
-LIMITS = ("", f", seen 1 to {MOST_OF_RARE} times")
 GRID_HEADER = (
     "source phrases",
     "source",
@@ -29,8 +27,6 @@ GRID_HEADER = (
     "by RNN",
     "RNN",
 )
-
-_Candidate = tuple[float, int, Sequence[TableLine]]  # priority, minus the first line, all lines
 
 
 @dataclass(frozen=True)
@@ -69,51 +65,46 @@ class SourceGroup:
     note: str = ""
 
 
-class LongSources:
+def long_sources(
+    table: ScoredTable, pairs: Pairs, count: int, *, min_words: int, min_targets: int
+) -> list[SourceGroup]:
     """The paper's two kinds of sources, so many of each: the most frequent ones, and rare ones that are drawn.
 
-    A rule's gaps count as words, its left-hand side does not. Whether a source is drawn depends on the seed and its own
-    words: a table that was filtered or scored again gives the same ones as far as it has them.
+    A rule's gaps count as words, its left-hand side does not. Whether a source is drawn depends on its own words: a
+    table that was filtered or scored again gives the same ones as far as it has them.
     """
-
-    def __init__(self, how_many: int, *, min_words: int, min_targets: int, seed: int) -> None:
-        self._how_many, self._min_words, self._min_targets, self._seed = how_many, min_words, min_targets, seed
-        self._best: tuple[list[_Candidate], ...] = [], []
-        self._fitting = [0, 0]
-
-    def add(self, lines: Sequence[TableLine]) -> None:
-        """Look at all lines of a source."""
-        if len(lines) >= self._min_targets and length(lines[0].source) >= self._min_words:
-            for kind, priority in enumerate(_priorities(lines[0], self._seed)):
-                self._fitting[kind] += 1
-                heapq.heappush(self._best[kind], (priority, -lines[0].number, lines))
-                if len(self._best[kind]) > self._how_many:
-                    heapq.heappop(self._best[kind])
-
-    def groups(self) -> list[SourceGroup]:
-        """What was chosen of all that was looked at."""
-        groups, hows = [], ("the most frequent", f"drawn with seed {self._seed}")
-        for title, limit, how, best, of in zip(KINDS, LIMITS, hows, self._best, self._fitting, strict=True):
-            chosen = [Targets(lines) for _, _, lines in sorted(best, reverse=True)]
-            limits = f"at least {self._min_words} words, at least {self._min_targets} targets{limit}"
-            groups.append(SourceGroup(title, chosen, f"{limits}; {len(chosen):,} of {of:,}, {how}"))
-        return groups
+    fitting = np.flatnonzero((pairs.sizes >= min_targets) & (pairs.source_words >= min_words))
+    seen = pairs.source_counts[fitting]
+    rare = fitting[(seen >= 1) & (seen <= MOST_OF_RARE)]
+    kinds = (
+        ("Long, frequent source phrases", "", fitting[np.argsort(-seen, kind="stable")], "the most frequent"),
+        (
+            "Long, rare source phrases",
+            f", seen 1 to {MOST_OF_RARE} times",
+            rare[np.argsort(pairs.source_keys[rare])[::-1]],
+            f"drawn with seed {SEED}",
+        ),
+    )
+    groups = []
+    for title, limit, sources, how in kinds:
+        chosen = _read_targets(table, pairs, sources[:count])
+        limits = f"at least {min_words} words, at least {min_targets} targets{limit}"
+        groups.append(SourceGroup(title, chosen, f"{limits}; {len(chosen):,} of {len(sources):,}, {how}"))
+    return groups
 
 
-def _priorities(line: TableLine, seed: int) -> Iterator[float]:
-    """Of a source among the frequent ones and, if it is rare, among those that are drawn: the highest are taken."""
-    yield line.counts.source
-    if 1 <= line.counts.source <= MOST_OF_RARE:
-        key = str(seed).encode()
-        yield float(int.from_bytes(blake2b(line.source, key=key, digest_size=HASH_BYTES).digest()))
-
-
-def targets_of(sources: Iterable[Sequence[TableLine]], wanted: Collection[bytes]) -> Iterator[Targets]:
+def find_sources(table: ScoredTable, pairs: Pairs, names: Sequence[bytes]) -> list[Targets]:
     """The sources of some names, in the table's order, with all their targets; blanks between words do not count."""
-    names = frozenset(tuple(words(name)) for name in wanted)
-    for lines in sources:
-        if tuple(words(lines[0].source)) in names:
-            yield Targets(lines)
+    wanted = {b" ".join(words(name)) for name in names}
+    keys = np.array([sample_key(name) for name in wanted], np.uint64)
+    found = _read_targets(table, pairs, np.flatnonzero(np.isin(pairs.source_keys, keys)))
+    return [one for one in found if b" ".join(words(one.source)) in wanted]
+
+
+def _read_targets(table: ScoredTable, pairs: Pairs, sources: Ints) -> list[Targets]:
+    ranges = [pairs.pairs_of(source) for source in sources]
+    lines = table.lines(pair for pairs_of_source in ranges for pair in pairs_of_source)
+    return [Targets([lines[pair] for pair in pairs_of_source]) for pairs_of_source in ranges]
 
 
 def side_by_side(targets: Targets, column: int, top: int) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from moses_rnn.analysis.agreement import Preferences, Summary
-from moses_rnn.analysis.scored_table import Floats, Pairs, best_of_sources
+from moses_rnn.analysis.scored_table import Pairs
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import parse_json
 from moses_rnn.networks.learning_curves import verdict
@@ -71,8 +71,8 @@ def judge_training(findings: Findings) -> Answer:
 
 def judge_fit(findings: Findings) -> Answer:
     """By the words and scores that the network cannot tell apart, and by what is recorded beside the table."""
-    counted, pairs, signature = findings.survey, findings.scatter.groups[0], findings.signature
-    unknown, floored = counted.pairs_unknown / max(counted.lines, 1), pairs.at_floor / max(pairs.pairs, 1)
+    pairs, signature = findings.scatter.groups[0], findings.table.signature
+    unknown, floored = findings.coverage.pairs_unknown / pairs.pairs, pairs.at_floor / pairs.pairs
     text = (
         f"{unknown:.1%} of the pairs have a word that the network reads as <unk>; {floored:.1%} of the scores are at "
         "the floor, where pairs cannot be told apart."
@@ -85,8 +85,8 @@ def judge_fit(findings: Findings) -> Answer:
         return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text
-    if isinstance(lines, int) and lines != counted.lines:
-        told = f"The signature beside the table tells of {lines:,} lines, the table has {counted.lines:,}."
+    if isinstance(lines, int) and lines != pairs.pairs:
+        told = f"The signature beside the table tells of {lines:,} lines, the table has {pairs.pairs:,}."
         return DOUBTFUL, "In part", f"{told} {text}"
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
         return DOUBTFUL, "In part", f"{text} It may have learned from another table, or too few words."
@@ -184,12 +184,13 @@ class Literalness(NamedTuple):
     rnn_less: int = 0
 
 
-def weigh(pairs: Pairs, lexical: Floats) -> Literalness:
+def weigh(pairs: Pairs) -> Literalness:
     """Of the sources whose best targets differ: whose words are likelier translations, one by one.
 
     The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
     """
-    best, begins = best_of_sources(pairs)
+    best, begins = pairs.best, pairs.begins
+    lexical = pairs.lexical / np.maximum(pairs.target_words, 1)
     means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
     differ = ~np.logical_or.reduceat(best.all(axis=1), begins)
     by_table, by_rnn = means[differ].T
@@ -220,7 +221,7 @@ def _decided(for_it: float, against: float) -> str:
 
 def ignores_counts(summary: Summary) -> str:
     """Whether it does not know how often a pair was seen, by correlations with the counts of pairs."""
-    if summary.sample < FEWEST or summary.rnn_over_pairs is None:
+    if summary.counted < FEWEST or summary.rnn_over_pairs is None:
         return OPEN
     strongest = max(abs(summary.rnn_over_pairs), abs(summary.classes[0].rnn_with_count or 0.0))
     return HOLDS if strongest < WEAK else PARTLY if strongest < MODERATE else UNSEEN

@@ -257,7 +257,7 @@ class TableLine(NamedTuple):
     def counts(self) -> Counts:
         """Field 5; a field that is missing or odd says nothing."""
         fields = self.line[self.spans.alignment_end :].split(SEPARATOR, 2)
-        return _parse_counts(fields[1]) if len(fields) > 1 else Counts()
+        return parse_counts(fields[1]) if len(fields) > 1 else Counts()
 
     def with_scores(self, added: bytes) -> bytes:
         """The line with further scores, parted by blanks, behind its own; every other byte as it came."""
@@ -266,7 +266,8 @@ class TableLine(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1 << 16)  # most lines have one of few fields, such as "1 1 1"
-def _parse_counts(field: bytes) -> Counts:
+def parse_counts(field: bytes) -> Counts:
+    """Field 5 of a line; an odd one says nothing."""
     numbers = words(field.strip())[:3]
     if not all(map(NUMBER.fullmatch, numbers)):
         return Counts()

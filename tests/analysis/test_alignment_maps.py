@@ -2,26 +2,14 @@
 
 import numpy as np
 
-from moses_rnn.analysis.alignment_maps import AlignmentMap, map_alignments, map_first
+from moses_rnn.analysis.alignment_maps import map_alignments
 from moses_rnn.networks.hardware import HERE
-from moses_rnn.translation.search import BeamConfig, Hypothesis
-from moses_rnn.translation.translate import Translator, align
+from moses_rnn.translation.search import Hypothesis
+from moses_rnn.translation.translate import align
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.scorers.pairs import SOURCE, TARGET
 
 SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, TRANSLATIONS))
-
-
-def test_the_first_lines_are_those_with_words_and_not_too_many(tmp_path):
-    (tmp_path / "src").write_bytes(b"".join(LINES))
-    name = str(tmp_path / "src")
-    assert [(one.line, one.source) for one in map_first(search(), name, 3, 4)] == [
-        (1, [b"s2", b"s3", b"s4"]),
-        (2, [b"s5"]),
-        (5, [b"s6", b"s6"]),
-    ]
-    assert [one.line for one in map_first(search(), name, 3, 5)] == [1, 2, 4]
-    assert [one.line for one in map_first(search(), name, 1, 5)] == [1]
 
 
 def test_a_given_translation_is_forced():
@@ -38,21 +26,3 @@ def test_a_given_translation_is_forced():
         assert one.alpha.shape == (len(one.rows), len(one.columns))
         np.testing.assert_allclose(one.alpha, alpha, atol=1e-6)
         np.testing.assert_allclose(one.alpha.sum(1), 1, atol=1e-6)
-
-
-def test_without_one_the_network_writes_it_itself():
-    model = search()
-    maps = map_alignments(model, SOURCES, "src", [1, 4])
-    config = BeamConfig(width=3, words_per_source_word=3)
-    translator = Translator(model, HERE, config, aligned=1)
-    for one, translation in zip(maps, translator([SOURCES[0], SOURCES[3]], "src"), strict=True):
-        assert b" ".join(one.target) == translation.best.words
-        assert len(one.rows) == len(one.target) + translation.best.ended
-        np.testing.assert_allclose(one.alpha, translation.alpha, atol=1e-6)
-
-
-ALPHA = np.array([[0.25, 0.75], [0.996, 0.004]], np.float32)
-
-
-def test_both_sentences_can_be_read():
-    assert AlignmentMap(1, [b"a", b"&apos;s"], [b"\xff"], ALPHA[:, :1]).text == "a 's → \\xff"

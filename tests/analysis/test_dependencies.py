@@ -8,7 +8,6 @@ from moses_rnn.analysis.dependencies import (
     Dependencies,
     find_actions,
     format_conllu,
-    format_factors,
     read_conllu,
     run_actions,
 )
@@ -57,12 +56,6 @@ def test_what_is_written_is_read():
 def test_a_word_with_blanks_is_one_word():
     line = b"1\t10 000\xc2\xa0F\t_\t_\t_\t_\t0\troot\t_\t_\n"
     assert read(line)[0].words == (b"10_000\xc2\xa0F",)
-
-
-def test_factors_are_words_with_their_relations():
-    assert format_factors(READ) == b"I|nsubj have|root n't|advmod a|det clue|obj .|punct"
-    assert format_factors(Dependencies((b"a|b",), (0,), (b"x|",))) == b"a&#124;b|x&#124;"
-    assert format_factors(Dependencies((), (), ())) == b""
 
 
 def test_damaged_sentences_are_read_or_refused():

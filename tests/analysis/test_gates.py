@@ -8,11 +8,10 @@ from moses_rnn.analysis.gates import (
     BEGINNING,
     measure_gates,
 )
-from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.networks.inspection import PHRASES, decoder_gates, encoder_gates
+from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from tests.analysis.tiny import checkpoint
 
-PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]
+SOURCES, TARGETS = [b"a b", b"c", b"a zzz"], [b"u v", b"w", b"u"]
 
 
 def show(monkeypatch, **limits):
@@ -25,7 +24,7 @@ IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 
 def test_means_are_over_steps_and_the_first_has_nothing_to_reset():
-    found = measure_gates(checkpoint(), PAIRS, "encoder")
+    found = measure_gates(checkpoint(), SOURCES)
     gates = encoder_gates(checkpoint().network, IDS[0])  # a a c, b <unk> </s>, </s> </s>
     later = slice(3, None)
     assert (found.phrases, found.steps) == (3, 8)
@@ -43,31 +42,9 @@ DECODERS = [("paper", {"u", "v", "w", BEGINNING}, 4), ("groundhog", {"u", "v", "
 def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown, monkeypatch):
     show(monkeypatch, UNITS=1, MIN_TIMES=1, WORDS=9)
     model = checkpoint(variant)
-    found = measure_gates(model, PAIRS, "decoder")
+    found = measure_gates(model, SOURCES, TARGETS)
     gates = decoder_gates(model.network, *IDS)
     np.testing.assert_allclose(found.r, gates.r.mean(0), atol=1e-6)
     words = {word for word, _ in found.resetting[0].highest + found.resetting[0].lowest}
     assert words <= read
     assert len(words) == shown
-
-
-def test_the_extreme_units_and_their_words(monkeypatch):
-    show(monkeypatch, UNITS=2, WORDS=2, MIN_TIMES=2)
-    found = measure_gates(checkpoint(), PAIRS, "encoder")
-    gates = encoder_gates(checkpoint().network, IDS[0])
-    at = {"a": [0, 1], "</s>": [5, 6, 7]}  # the words that come twice, and their steps
-    assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
-    assert [unit.unit for unit in found.resetting] == np.argsort(gates.r[3:].mean(0))[:2].tolist()
-    for unit in found.remembering:
-        means = {word: gates.z[steps, unit.unit].mean() for word, steps in at.items()}
-        assert unit.highest[0].word == max(means, key=means.get)
-        assert unit.lowest[0].word == min(means, key=means.get)
-        assert unit.highest[0].gate == pytest.approx(max(means.values()))
-    # behind the first word, only </s> comes twice: too few to have two sides
-    assert all(unit.highest == unit.lowest == [] for unit in found.resetting)
-
-
-def test_blocks_and_duplicates_change_no_mean():
-    one, many = (measure_gates(checkpoint(), pairs, "encoder") for pairs in (PAIRS, PAIRS * PHRASES))
-    np.testing.assert_allclose(many.z, one.z, atol=1e-6)
-    np.testing.assert_allclose(many.update_active, one.update_active, atol=1e-12)

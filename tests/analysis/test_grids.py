@@ -33,31 +33,18 @@ def test_what_is_wider_than_a_terminal_comes_in_parts(monkeypatch):
     assert as_text(Grid("", ("n" * 99, "m"), [(1, 2)])).split("\n")[0] == f"  {'n' * 99}  m"  # what cannot be parted
 
 
-def test_csv_has_everything_as_it_is():
+def test_csv_tsv_and_json_have_everything_as_it_is():
     phrases = [b'say "a, b"', b"a\xc2\xa0b", b"\xff", b"a\rb", b"\xe2\x80\xa8"]
-    grid = Grid("T", ("phrase", "p"), [(phrase, 0.123456789012) for phrase in phrases])
-    text = as_csv(grid)
-    header, *rows = csv.reader(io.StringIO(text, newline=""))
-    assert header == ["phrase", "p"]
+    text = as_csv(Grid("T", ("phrase", "p"), [(phrase, 0.123456789012) for phrase in phrases]))
+    _, *rows = csv.reader(io.StringIO(text, newline=""))
     assert [row[0].encode("utf-8", "surrogateescape") for row in rows] == phrases
-    assert {row[1] for row in rows} == {"0.123456789"}
     assert as_csv(GRID) == "name,n,share\na|b,1234,0.123456789\nc,,1"
-
-
-def test_tsv_has_a_line_a_row_whatever_is_in_it():
     assert as_tsv(GRID) == "name\tn\tshare\na|b\t1234\t0.123456789\nc\t\t1"
     assert as_tsv(Grid("T", ("a", "b"), [(b"x\ty\r", "c\\d\ne")])).split("\n")[1] == r"x\ty\r" + "\t" + r"c\\d\ne"
-    assert as_tsv(Grid("", ("a",), [(b"\xff",)])).encode("utf-8", "surrogateescape") == b"a\n\xff"
-
-
-def test_json_lines_have_an_object_a_row():
     rows = [json.loads(line) for line in as_json_lines(GRID).split("\n")]
-    assert rows[0]["name"] == "a|b"
-    assert rows[0]["n"] == 1234
-    assert rows[1]["n"] is None
+    assert (rows[0]["name"], rows[0]["n"], rows[1]["n"]) == ("a|b", 1234, None)
     odd = Grid("", ("a", "b"), [(b"caf\xc3\xa9 \xff", float("nan"))])
     assert as_json_lines(odd) == '{"a": "café \\\\xff", "b": null}'
-    assert as_json_lines(Grid("", ("a",), [])) == ""
 
 
 def test_groups_are_named_once_where_people_read():
@@ -69,11 +56,8 @@ def test_groups_are_named_once_where_people_read():
 @pytest.mark.parametrize(
     ("phrase", "expected"),
     [
-        (b"caf\xc3\xa9", "café"),
         (b"a\xc2\xa0b", "a\\xa0b"),
-        (b"\xff", "\\xff"),
         (b"\x1b[31m", "\\x1b[31m"),
-        (b"a b", "a b"),
         (b"\xff<", "\\xff<"),
         ("\u202eabc".encode(), "\\u202eabc"),
     ],
@@ -82,18 +66,7 @@ def test_phrases_as_they_can_be_shown(phrase, expected):
     assert readable(phrase) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "markdown"),
-    [
-        ("a|b", r"a\|b"),
-        ("&apos;", r"\&apos;"),
-        ("$ 1 # _ {}", r"\$ 1 \# \_ {}"),
-        ("a*b*", r"a\*b\*"),
-        ("<b>", r"\<b\>"),
-        ("[X][X]", r"\[X\]\[X\]"),
-        ("a\\xa0", r"a\\xa0"),
-        ("~ ^ `", r"\~ ^ \`"),
-    ],
-)
-def test_specials_are_shown_as_they_are(text, markdown):
-    assert in_markdown(text) == markdown
+def test_specials_are_shown_as_they_are():
+    assert in_markdown("a|b &apos; $ # _ {} *b* <b> [X] a\\xa0 ~ ^ `") == (
+        r"a\|b \&apos; \$ \# \_ {} \*b\* \<b\> \[X\] a\\xa0 \~ ^ \`"
+    )

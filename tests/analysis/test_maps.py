@@ -21,7 +21,7 @@ from moses_rnn.analysis.maps import (
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from tests.analysis.attentive import lstm, search
-from tests.analysis.tiny import SOURCE_WORDS, checkpoint
+from tests.analysis.tiny import SOURCE_WORDS
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, cslm_network
 from tests.scorers.bigrams import random_stepper
@@ -46,13 +46,6 @@ def test_words_of_a_language_model_are_those_that_it_predicts():
     assert all_embeddings(model, "target")[1].tolist() == model.network.embedding[2:6].tolist()  # without that of <s>
     with pytest.raises(CheckpointError, match="expected a network with embeddings of source words, found: CSLM"):
         word_points(model, "source", 3)
-
-
-def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
-    model = checkpoint()
-    found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
-    assert found == ["a qq", "b \\xff"]
-    np.testing.assert_allclose(vectors, model.summaries([[2, 0], [3, 0]]))
 
 
 @pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])

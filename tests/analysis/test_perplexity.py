@@ -9,17 +9,14 @@ from moses_rnn.analysis import perplexity as perplexity_module
 from moses_rnn.analysis.perplexity import (
     Contender,
     Scored,
-    as_cslm_table,
     best_weights,
     interpolations,
     perplexity,
     score_text,
 )
 from moses_rnn.errors import InputError, ScoreError
-from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import LanguageModel
-from moses_rnn.scorers.shares import open_backoff
-from tests.scorers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
+from tests.scorers.tiny_lm import SENTENCES, checkpoint
 
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]
 
@@ -103,10 +100,7 @@ def test_a_text_is_scored_by_all():
 
 
 ROWS = {
-    "a network": (("rnnlm",), 0, ["rnnlm.0"]),
     "two alike": (("rnnlm", "rnnlm"), 0, ["rnnlm.0", "rnnlm.1", "the 2 networks evenly", "best for dev.fr: "]),
-    "Mikolov's": (("rnnlm",), 1, ["rnnlm.0", "lm0", "0.75 rnnlm.0, 0.25 lm0", "best for dev.fr: "]),
-    "Bengio's": (("bengio",), 1, ["bengio.0", "lm0", "0.5 bengio.0, 0.5 lm0", "best for dev.fr: "]),
     "three and an n-gram model": (
         ("rnnlm",) * 3, 1,
         ["rnnlm.0", "rnnlm.1", "rnnlm.2", "lm0", "the 3 networks evenly", "0.75 rnnlm.0, 0.25 lm0",
@@ -147,28 +141,10 @@ def test_line_ends_and_empty_lines_do_not_count(lines):
     assert len(found.outside) == sum(len(line.split(b" ")) + 1 for line in TEXT)  # words and ends
 
 
-@pytest.mark.parametrize("together", [1, 2, 4, 100])
+@pytest.mark.parametrize("together", [1, 4])
 def test_how_many_are_scored_together_does_not_matter(monkeypatch, together):
     expected = score_text(TEXT, "dev", [CSLM])
     monkeypatch.setattr(perplexity_module, "SENTENCES", together)
     observed = []
     assert np.array_equal(score_text(TEXT, "dev", [CSLM], observed.append).log_probs, expected.log_probs)
     assert (max(observed), sum(observed)) == (min(together, len(TEXT)), len(TEXT))
-
-
-def test_a_cslm_and_an_n_gram_model_on_a_text(tmp_path):
-    pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
-    path = SMALL.write(tmp_path)
-    kenlm = KenlmScorer(path)
-    cslm = checkpoint().make_language_model(shares=open_backoff(str(path), checkpoint().target_vocabulary, kenlm))
-    text = score_text(TEXT, "dev.fr", [Contender("cslm", cslm, "cslm"), Contender("lm", kenlm, None)])
-    n_gram = [value for sentence in SENTENCES if sentence for value in SMALL.log_probs(sentence)]
-    assert text.log_probs[1] == pytest.approx(n_gram, abs=1e-5)
-    words = [word for sentence in SENTENCES if sentence for word in [*sentence.split(" "), "</s>"]]
-    assert text.outside.tolist() == [word in ("rare", NBSP, "jamais", "vu") for word in words]
-    assert text.unknown.tolist() == [word in ("neuf", "jamais", "vu") for word in words]
-    weights = best_weights(text)
-    assert 0 < weights[0] < 1
-    line = list(as_cslm_table([text], weights[0]))[2].split(" | ")
-    assert line[4:7] == [f"{math.exp(mean_cost(text, shares)):.2f}" for shares in ([1, 0], [0, 1], weights)]
-    assert line[1] == str(len(words))

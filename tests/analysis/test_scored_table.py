@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.scored_table import (
-    by_source,
-    length,
-    split_by_count,
-)
+from moses_rnn.analysis.scored_table import length, split_by_count
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.table.phrase_table import LOWEST, Counts, parse_table
 from tests.analysis.scored import line, scored
@@ -27,9 +23,12 @@ from tests.analysis.scored import line, scored
         (b" ||| 0-0 ||| five 9 1", Counts()),
     ],
 )
-def test_counts(fields, expected):
-    (parsed,) = parse_table([b"a ||| b ||| .1 .2" + fields + b"\n"], "t")
-    assert parsed.counts == expected
+def test_counts(tmp_path, fields, expected):
+    lines = [b"a ||| b ||| .1 .2 .3 .4 .5" + fields + b"\n", b"b|||b|||.1 .2 .3\t.4 .5" + fields]
+    assert [parsed.counts for parsed in parse_table(lines, "t")] == [expected] * 2
+    pairs = scored(tmp_path / "t", lines).pairs()
+    assert pairs.counts.tolist() == [expected.pair] * 2
+    assert pairs.source_counts.tolist() == [expected.source] * 2
 
 
 def test_classes_of_counts():
@@ -53,51 +52,42 @@ def test_length_of_phrases(phrase, expected):
     assert length(phrase) == expected
 
 
-def test_sources_that_do_not_follow_each_other_are_refused():
+def test_sources_that_do_not_follow_each_other_are_refused(tmp_path):
     def sources(*names):
-        return [
-            [one.target for one in group]
-            for group in by_source(parse_table([line(s, t, 1, 1) for s, t in names], "t"), "t")
-        ]
+        return scored(tmp_path / "t", [line(s, t, 1, 1) for s, t in names]).pairs()
 
     # whole lines are sorted: "a b |||" stands before "a |||"
-    assert sources(("a b", "x"), ("a", "y"), ("a", "x"), ("é", "x")) == [[b"x"], [b"y", b"x"], [b"x"]]
+    pairs = sources(("a b", "x"), ("a", "y"), ("a", "x"), ("é", "x"))
+    assert (pairs.source.tolist(), pairs.sizes.tolist(), [*pairs.pairs_of(1)]) == ([0, 1, 1, 2], [1, 2, 1], [1, 2])
     with pytest.raises(FormatError) as error:
         sources(("a b", "x"), ("a", "y"), ("a b", "z"))
+    name = tmp_path / "t"
     assert str(error.value) == (
-        "t:3: expected sources in the order of LC_ALL=C sort, so that the lines of each follow each other, found 'a b'\n"
-        "  cat t | LC_ALL=C sort | gzip -1 > sorted.gz"
+        f"{name}:3: expected sources in the order of LC_ALL=C sort, so that the lines of each follow each other, "
+        f"found 'a b'\n  cat {name} | LC_ALL=C sort | gzip -1 > sorted.gz"
     )
 
 
-def test_log_probabilities(tmp_path):
-    table = scored(tmp_path / "t", [line("a", "x", 1, 0), line("b", "x", 0.5, "1e-60"), line("c", "x", 0.5, "-2.5")])
-    lines = table.lines()
-    first, second = next(lines), next(lines)
-    assert table.log_probs(first) == (0, LOWEST)
-    assert table.log_probs(second) == (pytest.approx(-0.6931471805599453), LOWEST)  # Moses reads no less
-    with pytest.raises(
-        FormatError,
-        match="t:3: expected a probability as score 5, found '-2.5'\n  Moses cannot use a table of logarithms",
-    ):
-        next(lines)
+def test_a_logarithm_is_no_probability(tmp_path):
+    lines = [line("a", "x", 1, 0), line("b", "x", 0.5, "-2.5"), line("c", "x", 0.5, "-3")]
+    with pytest.raises(FormatError, match="t:2: expected a probability as score 5, found '-2.5'\n  Moses cannot use"):
+        scored(tmp_path / "t", lines).pairs()
 
 
 def test_a_table_that_changes_is_noticed(tmp_path):
     table = scored(tmp_path / "t", [line("a", "x", 1, 1)])
-    assert len(list(table.lines())) == 1
+    assert table.lines([0])[0].target == b"x"
     (tmp_path / "t").write_bytes(line("a", "x", 1, 1) * 2)
-    with pytest.raises(InputError, match="t: was changed while it was read"):
-        list(table.lines())
+    for read in (table.pairs, lambda: table.lines([0])):
+        with pytest.raises(InputError, match="t: was changed while it was read"):
+            read()
 
 
 def test_pairs_are_arrays(tmp_path):
-    lines = [line("a b", "x y", 1, 0.5, "9 7 3"), line("a b", "y", 0.5, 0.5, "9 7 4"), line("c", "x", 0.25, 0)]
+    lines = [line("a b", "x y", 1, 0.5, "9 7 3"), line("a b", "y", 0.5, 0.5, "9 7 4"), line("c", "x", 0.25, "1e-60")]
     pairs = scored(tmp_path / "t", lines).pairs()
     np.testing.assert_allclose(pairs.logs, [[0, np.log(0.5)], [np.log(0.5)] * 2, [np.log(0.25), LOWEST]])
+    np.testing.assert_allclose(pairs.lexical, np.log([0.1] * 3))
     assert (pairs.counts.tolist(), pairs.target_words.tolist()) == ([3, 4, 0], [2, 1, 1])
-    assert (pairs.source.tolist(), pairs.source_counts.tolist(), pairs.source_words.tolist()) == (
-        [0, 0, 1],
-        [7, 0],
-        [2, 1],
-    )
+    assert (pairs.source_counts.tolist(), pairs.source_words.tolist()) == ([7, 0], [2, 1])
+    assert pairs.best.tolist() == [[True, True], [False, True], [True, True]]

@@ -33,23 +33,12 @@ def test_the_example_of_the_paper():
 def test_random_trees_are_read_as_they_are_written():
     drawn = trees()
     lines = [bracketed(tree).encode() for tree in drawn]
-    got = list(read_trees(lines, "t"))
-    assert [format_tree(tree) for tree in got] == lines
-    assert [b" ".join(tree.tokens).decode() for tree in got] == [linearised(tree) for tree in drawn]
-    assert [list(zip(tree.tags, tree.words, strict=True)) for tree in got] == [
-        [(tag.encode(), word.encode()) for tag, word in leaves_of(tree)] for tree in drawn
-    ]
-
-
-def test_spans_are_those_of_the_recursion():
-    for drawn in trees(seed=2):
-        (tree,) = read(bracketed(drawn).encode())
-        assert count_spans(tree) == Counter(spans(drawn))
-
-
-def test_what_is_linearised_is_rebuilt():
-    for drawn in trees(seed=3):
-        (tree,) = read(bracketed(drawn).encode())
+    for tree, line, nested in zip(read_trees(lines, "t"), lines, drawn, strict=True):
+        assert format_tree(tree) == line
+        assert b" ".join(tree.tokens).decode() == linearised(nested)
+        leaves = [(tag.encode(), word.encode()) for tag, word in leaves_of(nested)]
+        assert list(zip(tree.tags, tree.words, strict=True)) == leaves
+        assert count_spans(tree) == Counter(spans(nested))
         rebuilt, malformed = rebuild(tree.tokens, tree.words)
         assert (rebuilt.tokens, rebuilt.words, malformed) == (tree.tokens, tree.words, False)
         assert set(rebuilt.tags) == {b"XX"}
@@ -144,5 +133,4 @@ def test_whatever_is_written_becomes_trees_over_the_words():
         words = [b"w"] * drawn.randint(1, 5)
         rebuilt = rebuild(drawn.choices(tokens, k=drawn.randint(0, 12)), words)
         assert rebuild(rebuilt.tree.tokens, words).tree == rebuilt.tree
-        (again,) = read(format_tree(rebuilt.tree))
-        assert again == rebuilt.tree
+        assert read(format_tree(rebuilt.tree)) == [rebuilt.tree]

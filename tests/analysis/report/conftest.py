@@ -5,12 +5,21 @@ from dataclasses import replace
 import pytest
 import torch
 
+from moses_rnn.analysis import report
 from moses_rnn.analysis.report import gather
-from tests.analysis.report.small import OPTIONS, SIGNATURE, TABLE, Scorer
+from tests.analysis.report.small import LIMITS, SIGNATURE, TABLE, Scorer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
 from tests.networks.checkpoints import search_checkpoint
 from tests.networks.networks import search_network
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few():
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in LIMITS.items():
+            patch.setattr(report, name, value)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +31,7 @@ def findings(tmp_path_factory):
         return lambda done, share: None
 
     opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=SIGNATURE)
-    gathered = gather(opened, checkpoint(), Scorer(), OPTIONS, step)
+    gathered = gather(opened, checkpoint(), Scorer(), None, None, step)
     assert steps[0] == "reading the table"
     return replace(gathered, missing=("matplotlib",))  # pictures take a second each
 
@@ -33,6 +42,6 @@ def search_findings(findings, tmp_path_factory):
     text = tmp_path_factory.mktemp("text") / "text"
     text.write_bytes(b"a <b> &apos;c\n\n" + b"a " * 39 + b"\ng")
     model = search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES)
-    table, options = replace(findings.table, signature={}), replace(OPTIONS, source_text=str(text))
-    gathered = gather(table, model, Scorer(), options, lambda *_: lambda *_: None)
+    table = replace(findings.table, signature={})
+    gathered = gather(table, model, Scorer(), str(text), None, lambda *_: lambda *_: None)
     return replace(gathered, missing=("matplotlib",))

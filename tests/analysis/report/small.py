@@ -1,11 +1,8 @@
 """A small scored table with all that a page must escape, and what reads the page."""
 
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
-
-from moses_rnn.analysis.choices import ReportOptions
 
 NAMES = [
     "facts", "training", "coverage", "costs", "targets", "samples", "preferences", "scores", "words", "phrases", "gates",
@@ -13,21 +10,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-class Small(ReportOptions):
-    sources, samples, phrases, points = 1, 5, 20, 8
-
-
-OPTIONS = Small(
-    model=Path(),
-    phrase_table="",
-    output="",
-    source_text=None,
-    results=None,
-    column=None,
-    force=False,
-)
-
-
+LIMITS = {"SOURCES": 1, "SAMPLES": 5, "PHRASES": 20, "POINTS": 8}  # of what is shown
 SIGNATURE = {
     "program": "moses_rnn <b>",
     "lines": 9,

@@ -48,10 +48,8 @@ def fitting(findings, unknown, floored, **changes):
     group = findings.scatter.groups[0]._replace(pairs=1000, at_floor=floored)
     scatter = replace(findings.scatter, groups=[group])
     signature = {"models": [{"sha256": dict(findings.model.hashes)}]} | changes.pop("recorded", {})
-    covered = replace(findings.survey, lines=1000, pairs_unknown=unknown)
-    return replace(
-        findings, **{"scatter": scatter, "signature": signature, "survey": covered, "disputes": [], **changes}
-    )
+    table, covered = replace(findings.table, signature=signature), replace(findings.coverage, pairs_unknown=unknown)
+    return replace(findings, **{"scatter": scatter, "table": table, "coverage": covered, "disputes": [], **changes})
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,3 @@ def test_a_model_decides_what_is_unknown(texts, tmp_path, direction):
     given = [texts[1], texts[0], texts[0]] if inverse else texts[:3]
     header, counts, only = rows(*given, "--model", model)
     assert (header[-1], counts[-1], only[-1]) == ("No UNK", "2", "100.00")
-
-
-def test_a_picture(texts, tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    invoke("lengths", *texts, "-o", "curves.png")
-    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -14,8 +14,7 @@ from click.core import ParameterSource
 
 from moses_rnn.analysis.choices import METHODS
 from moses_rnn.analysis.grids import PICTURES
-from moses_rnn.cli.analyse.options import (
-    SEED,
+from moses_rnn.cli.analyse_options import (
     kind_of,
     open_phrase_network,
     progress,
@@ -28,7 +27,6 @@ from moses_rnn.files.outputs import writing
 from moses_rnn.options import Force, Option
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.phrase_samples import Pair
     from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.scorers.open import Model
@@ -187,7 +185,7 @@ def _draw_points(request: MapRequest) -> None:
     check_method(method)
     with _outputs(request, request.outputs) as files:
         title, labels, vectors = _points(request)
-        map_ = draw_map(f"{title}, {method}", labels, vectors, method, SEED)
+        map_ = draw_map(f"{title}, {method}", labels, vectors, method)
         texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
             file.append(texts[kind]().encode() if kind in texts else picture(map_figure, map_, kind=kind))
@@ -207,7 +205,7 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
         return f"{side} words", labels, vectors
     if request.what == "phrases":
         model = open_phrase_network(request.folder)
-        phrases = [pair.read for pair in _sample(model, request, min_words=request.min_words)]
+        phrases = [phrase for (phrase,) in _sample(model, request, min_words=request.min_words)]
         return f"{'target' if model.inverse else 'source'} phrases", *phrase_points(model, phrases)
     model = open_model(request.folder)
     warn_of_unit(model)
@@ -226,13 +224,11 @@ def _model_and_side(request: MapRequest) -> tuple[Model, str]:
     return model, request.side or model.architecture.sides[0]
 
 
-def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words: int = 1) -> list[Pair]:
+def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words: int = 1) -> list[tuple[bytes, ...]]:
     from moses_rnn.analysis.phrase_samples import sample_table
 
     with progress() as advanced:
-        return sample_table(
-            model, str(request.file), MAX_POINTS, SEED, whole=whole, min_words=min_words, advanced=advanced
-        )
+        return sample_table(model, str(request.file), MAX_POINTS, whole=whole, min_words=min_words, advanced=advanced)
 
 
 def _sentences(request: MapRequest) -> Iterator[bytes]:
@@ -299,11 +295,9 @@ def _report_gates(request: MapRequest) -> None:
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
     from moses_rnn.analysis.grids import as_csv
 
-    network = "decoder" if request.side == "target" else "encoder"
     with _outputs(request, request.outputs) as files:
         model = open_phrase_network(request.folder)
-        pairs = _sample(model, request, whole=network == "decoder")
-        report = measure_gates(model, pairs, network)
+        report = measure_gates(model, *zip(*_sample(model, request, whole=request.side == "target"), strict=True))
         for file in files:
             file.append(f"{as_csv(as_grid(report))}\n".encode())
     print_out("\n".join(as_text(report)))

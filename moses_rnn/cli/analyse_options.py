@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Layout = Annotated[str, Option("", "--format", choices=tuple(LAYOUTS))]
 
-SEED = 1  # of what is drawn
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
 
 
@@ -86,14 +85,4 @@ def open_phrase_network(folder: Path) -> Model:
     if model.architecture is not ENCDEC:
         expected = "an RNN Encoder-Decoder of the paper's gated units to look into"
         raise CheckpointError(f"{folder}: expected {expected}, found {model.network_title}")
-    return model
-
-
-def open_writer(folder: Path) -> Model:
-    """A model that has an encoder and a decoder; one that scores whole pairs alone is refused."""
-    from moses_rnn.scorers.open import open_model
-
-    model = open_model(folder)
-    if model.architecture.stepper is None:
-        raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
     return model

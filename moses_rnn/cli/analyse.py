@@ -1,0 +1,442 @@
+"""moses-rnn analyse: what a scored table says, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import sys
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from moses_rnn.analysis.choices import CRITERIA, Column
+from moses_rnn.analysis.grids import PICTURES
+from moses_rnn.cli.analyse_map import map_
+from moses_rnn.cli.analyse_options import (
+    SORTED,
+    Layout,
+    kind_of,
+    named_files,
+    open_phrase_network,
+    open_table,
+    optional_output,
+    progress,
+)
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, print_err, print_out
+from moses_rnn.cli.options import choose_model, sound_signature, text_of
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
+from moses_rnn.options import Argument, Force, ModelBeside, Option
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.explain import Weights
+    from moses_rnn.analysis.targets import Targets
+    from moses_rnn.files.streams import Advanced
+
+TARGETS_EPILOG = f"""\b
+Example: long sources seen often and seldom; others, as CSV; given ones:
+  moses-rnn analyse targets phrase-table.rnn.gz
+  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
+  moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+
+A source is drawn by its own words, so that other tables of the same text give the same ones. Of equally good targets,
+the table's first one comes first. {SORTED}
+"""
+
+
+@command(TARGETS_EPILOG)
+def targets(
+    phrase_table: str,
+    *,
+    sources: Annotated[
+        tuple[str, ...],
+        Option("A source phrase, as the table has it; may be repeated [default: long ones are chosen]", "--source"),
+    ] = (),
+    count: Annotated[int, Option("Of frequent and of rare ones", min=1)] = 3,
+    min_words: Annotated[int, Option("Their least length", min=1)] = 4,
+    top: Annotated[int, Option("Targets of each", min=1)] = 3,
+    column: Column = None,
+    layout: Layout = "text",
+) -> None:
+    """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.targets import SourceGroup, as_grid, as_text, find_sources, long_sources
+
+    table = open_table(phrase_table, column)
+    with progress() as advanced:
+        pairs = table.pairs(advanced)
+    if sources:
+        found = find_sources(table, pairs, [os.fsencode(source) for source in sources])
+        _check_found(table.path, sources, found)
+        groups = [SourceGroup("", found)]
+    else:
+        groups = long_sources(table, pairs, count, min_words=min_words, min_targets=top)
+        if not any(group.sources for group in groups):
+            expected = f"source phrases of at least {min_words} words and {top} targets"
+            raise InputError(f"{table.path}: expected {expected}, found none")
+    if layout == "text":
+        print_out(as_text(groups, table.column, top))
+    else:
+        print_out(LAYOUTS[layout](as_grid(groups, table.column, top)))
+
+
+def _check_found(table: str, sources: tuple[str, ...], found: list[Targets]) -> None:
+    """Refuse a table that has none of the sources; warn of those that it lacks."""
+    from moses_rnn.table.phrase_table import words
+
+    if not found:
+        raise InputError(f"{table}: expected source phrases {', '.join(map(repr, sources))}, found none")
+    names = [words(one.source) for one in found]
+    for source in sources:
+        if words(os.fsencode(source)) not in names:
+            print_err(f"warning: {table}: has no source phrase {source!r}")
+
+
+SUMMARY_EPILOG = f"""\b
+Example: also how far table and RNN agree over all pairs, as a figure and in numbers:
+  moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
+
+Logarithms are natural. Pairs whose RNN score is at the floor, and those with a score of 0, are counted and left out of
+both correlations.
+Whether the paper's observations hold: does the RNN prefer shorter targets, does it follow counts? {SORTED}
+"""
+
+
+@command(SUMMARY_EPILOG)
+def summary(
+    phrase_table: str,
+    *,
+    output: Annotated[
+        str | None,
+        Option("Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv", "-o --output"),
+    ] = None,
+    column: Column = None,
+    layout: Layout = "text",
+    force: Force = False,
+) -> None:
+    """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
+    check_inputs(phrase_table)
+    from moses_rnn.analysis import agreement
+    from moses_rnn.analysis.grids import LAYOUTS, as_csv
+    from moses_rnn.analysis.plots import density_figure, picture
+    from moses_rnn.table.signatures import recorded_floor
+
+    kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""
+    table, show = open_table(phrase_table, column), LAYOUTS[layout]
+    with optional_output(output, table.path, force=force) as file:
+        with progress() as advanced:
+            pairs = table.pairs(advanced)
+        figures = agreement.summarise(pairs)
+        if output:
+            scatter = agreement.compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
+            if kind == "csv":
+                file.commit(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
+            else:
+                file.commit(picture(density_figure, scatter, kind=kind))
+    print_out(show(agreement.preferences_grid(figures)))
+    if layout == "text":
+        print_out("\n".join(agreement.notes(figures)))
+    if output:
+        print_out(f"\n{show(agreement.groups_grid(scatter))}")
+
+
+PRUNE_EPILOG = f"""\b
+Example: keep seven tenths of the table:
+  moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1
+
+Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
+are not changed, and of equally good ones evenly spread ones stay. Most sources of a raw table have a single target:
+where those alone are more than --keep allows, more stays, unless --keep-best-words 1 protects single words only,
+which longer sources are made of. --by: direct is p(target|source), which is 1 for most sources that were seen once;
+both is the mean of the two rank quantiles. {SORTED}
+"""
+
+
+@command(PRUNE_EPILOG)
+def prune(
+    phrase_table: str,
+    *,
+    output: Annotated[str, Option("The smaller table; compressed by its suffix", "-o --output")],
+    keep: Annotated[float, Option("The share of lines that stay", min=0, max=1, min_open=True)],
+    by: Annotated[str, Option(choices=CRITERIA)] = "rnn",
+    keep_best_words: Annotated[
+        int | None,
+        Option(
+            "Never drop the best target of a source of at most N words; 0: any may go [default: keep it of all]", min=0
+        ),
+    ] = None,
+    column: Column = None,
+    force: Force = False,
+) -> None:
+    """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
+    from moses_rnn.analysis.grids import as_text
+    from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
+    from moses_rnn.files.outputs import OutputFile, commit_all
+    from moses_rnn.table.signatures import changed_signature
+
+    table = open_table(phrase_table, column, by_table=by != "rnn")
+    signature, inputs = sound_signature(table.path), (table.path, f"{table.path}.json")
+    protected = math.inf if keep_best_words is None else keep_best_words
+    with ExitStack() as stack:
+        names = output, f"{output}.json"  # both or none
+        kept, beside = (stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names)
+        with progress() as advanced:
+            pruned = prune_table(table, kept.append, keep=keep, by=by, keep_best=protected, advanced=advanced)
+        files = {"input": Path(table.path).name, "output": Path(output).name, "file": kept.digest()}
+        how = {
+            "by": by,
+            "column": table.column,
+            "keep": keep,
+            "keep_best": keep_best_words != 0,
+            "keep_best_words": keep_best_words or None,
+            "lines_before": pruned.lines[0],
+        }
+        shape = {"lines": pruned.lines[1], "columns": table.scores}
+        beside.append(changed_signature(signature, {**files, **shape}, "pruned", how))
+        commit_all([kept, beside])
+    for text in warnings(pruned):
+        print_err(f"warning: {text}")
+    print_out(as_text(as_grid(pruned)))
+
+
+EXPLAIN_EPILOG = """\b
+Example:
+  moses-rnn analyse explain phrase-table.rnn.gz "far from the ||| loin de la" --moses-ini tuned/moses.ini
+
+A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.
+"""
+
+
+@command(EXPLAIN_EPILOG)
+def explain(
+    phrase_table: str,
+    pair: str,
+    *,
+    model: ModelBeside = None,
+    moses_ini: Annotated[
+        str | None, Option("With tuned weights of the table's scores: also rank by their weighted sum")
+    ] = None,
+    output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None,
+    force: Force = False,
+) -> None:
+    """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
+
+    PAIR is "source ||| target", in the table's words, or a whole line of it.
+    """
+    folder = choose_model(model, phrase_table)
+    check_inputs(folder, phrase_table, moses_ini)
+    from moses_rnn.analysis.explain import as_json, as_text, explain_in_table, parse_pair
+
+    with optional_output(output, phrase_table, moses_ini or "", force=force) as file:
+        network = open_phrase_network(folder)
+        given = parse_pair(os.fsencode(pair), network.form)
+        weights = _weights(moses_ini, phrase_table) if moses_ini else None
+        with progress() as advanced:
+            found = explain_in_table(network, network.make_scorer(), given, phrase_table, weights, advanced)
+        file.commit(as_json(found).encode())
+    print_out("\n".join(as_text(found)))
+
+
+def _weights(moses_ini: str, table: str) -> Weights:
+    """The weights and the table limit that an ini has for a table."""
+    from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
+    from moses_rnn.moses.ini import MosesIni
+
+    try:
+        ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
+    except OSError as error:
+        raise InputError(f"{moses_ini}: cannot be read: {error.strerror}") from error
+    feature = ini.choose(table=table)
+    own = feature.options.get("table-limit", "")
+    return Weights(ini.weights(feature), moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
+
+
+LENGTHS_EPILOG = """\b
+Example: two systems, also on the sentences whose words a network all knows, and their curves:
+  moses-rnn analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
+
+Texts are line by line translations of each other, tokenised; BLEU is sacreBLEU's, without tokenisation. No UNK are the
+sentences without a word, in source or reference, that is unknown to the model. Exit codes: 0 done, 1 failure, 2 wrong
+command line, 3 texts or model rejected.
+"""
+
+
+@command(LENGTHS_EPILOG)
+def lengths(
+    source: str,
+    reference: str,
+    outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")],
+    *,
+    model: Annotated[
+        Path | None, Option("Also compare where this network knows all words", "--model", metavar="FOLDER")
+    ] = None,
+    output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
+    layout: Layout = "text",
+    force: Force = False,
+) -> None:
+    """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
+    check_inputs(source, reference, *outputs, model)
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.lengths import as_grid, compare_lengths
+    from moses_rnn.analysis.plots import lengths_figure, picture
+
+    kind = kind_of(output, PICTURES, "the table needs nothing") if output else ""
+    with optional_output(output, source, reference, *outputs, force=force) as file:
+        texts, known = {name: text_of(path) for name, path in named_files(outputs).items()}, None
+        if model:  # whose words are by the language of the texts, not by what it reads and writes
+            from moses_rnn.scorers.open import open_model
+
+            network = open_model(model)
+            sides = network.source_vocabulary, network.target_vocabulary
+            known = sides[::-1] if network.inverse else sides
+        scores = compare_lengths(text_of(source), text_of(reference), texts, known)
+        file.commit(picture(lengths_figure, scores, kind=kind) if kind else b"")
+    print_out(LAYOUTS[layout](as_grid(scores)))
+
+
+PARSES_EPILOG = """\b
+Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):
+  moses-rnn analyse parses test.trees search.brackets lstm.brackets
+  moses-rnn analyse parses test.conllu search.actions lstm.actions
+
+OUTPUT has a line for each tree of GOLD. Below the outputs stand two baselines that do not look at the words.
+Of bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. What is no tree is repaired, and counted
+as malformed. All brackets count, the root's and those of punctuation too. The baselines, with the commonest labels of
+GOLD: the root alone, and a bracket from each word to the end.
+Of CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Actions that are not possible are skipped, words that
+are left over hang on the root; outputs with either are malformed. All words count, punctuation too. The baselines, with
+the commonest relation of GOLD: each word on the one before it, or on the next one.
+"""
+
+
+@command(PARSES_EPILOG)
+def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
+    """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.parses import compare_parses
+    from moses_rnn.files.streams import find_input, read_lines
+
+    name = find_input(gold)
+    lines = list(read_lines(name))
+    texts = {key: text_of(path) for key, path in named_files(outputs).items()}
+    print_out(LAYOUTS[layout](compare_parses(lines, name, texts)))
+
+
+EPOCH = "SOURCE_DATE_EPOCH"
+REPORT_EPILOG = f"""\b
+Example:
+  moses-rnn analyse report phrase-table.rnn.gz -o report.html
+
+The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
+without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
+models and options give equal pages but for the date at the end, which {EPOCH} sets. A table of 839 112 lines
+takes minutes.
+{SORTED}
+"""
+
+
+@command(REPORT_EPILOG)
+def report(
+    phrase_table: str,
+    *,
+    model: ModelBeside = None,
+    output: Annotated[str, Option("The page, one file of HTML", "-o --output")],
+    source_text: Annotated[
+        str | None, Option("Draw where a network with attention looks in its first lines", metavar="FILE")
+    ] = None,
+    results: Annotated[str | None, Option("results.json of `make results`: what tuning gained", metavar="FILE")] = None,
+    column: Column = None,
+    force: Force = False,
+) -> None:
+    """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
+    folder = choose_model(model, phrase_table)
+    check_inputs(phrase_table, folder, source_text, results)
+    from moses_rnn.analysis.report import gather, write_report
+    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.streams import find_input, show_nothing
+    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.scorers.open import open_model
+
+    path, made = find_input(phrase_table), _made()
+    with OutputFile(output, force=force, inputs=(path, *filter(None, [source_text, results]))) as file:
+        network = open_model(folder)
+        if network.architecture.stepper is None:
+            expected = "expected a network that writes word by word"
+            raise CheckpointError(f"{folder}: {expected}, found: {network.network_title}")
+        scorer = network.make_scorer(Compute(precision="fp64"))
+        with ExitStack() as stack:
+
+            def announce(title: str, unit: str) -> Advanced:
+                """Begin a step; one that counts in units has a bar on a terminal."""
+                stack.close()
+                if sys.stderr.isatty():
+                    print_err(f"{title} …")
+                return stack.enter_context(progress(unit)) if unit else show_nothing
+
+            table = open_table(path, column, network.architecture.name)
+            findings = gather(table, network, scorer, source_text, results, announce)
+        file.commit(write_report(findings, made))
+    if findings.missing:
+        missing = " and ".join(findings.missing)
+        print_err(f"warning: {missing} not found: pip install 'moses-rnn[plot]' for all pictures")
+    print_out(f"The report is in {output}.")
+
+
+def _made() -> str:
+    """When, and by which command."""
+    given = os.environ.get(EPOCH)
+    try:
+        when = datetime.fromtimestamp(float(given or time.time()), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        expected = "expected seconds since 1970, up to the year 9999"
+        raise MosesRnnError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
+    command = shlex.join(["moses-rnn", *sys.argv[1:]])
+    return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
+
+
+EPILOG = """\b
+Example:
+  moses-rnn analyse targets phrase-table.rnn.gz --count 3
+  moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+"""
+
+
+@click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
+def main() -> None:
+    """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
+
+
+RESULTS_EPILOG = """\b
+Example, as `make results` calls it:
+  moses-rnn analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
+"""
+
+
+@command(RESULTS_EPILOG)
+def results(
+    work: Path,
+    *,
+    target: Annotated[str, Option("Suffix of the target language")],
+    systems: Annotated[tuple[str, ...], Option("A system, the baseline first; repeat it", "--system")],
+    tests: Annotated[tuple[str, ...], Option("A test set; repeat it", "--test")] = ("test",),
+    seeds: Annotated[tuple[str, ...], Option("Of a tuning; repeat it", "--seed")],
+    output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None,
+    force: Force = False,
+) -> None:
+    """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
+    from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
+
+    comparison = compare_systems(Place(work, target, tests), systems, seeds)
+    with optional_output(output, force=force) as file:
+        file.commit(as_json(comparison))
+    for text in list_warnings(comparison):
+        print_err(f"warning: {text}")
+    print_out("\n".join(format_table(comparison)))
+
+
+for subcommand in (targets, summary, prune, map_, explain, lengths, parses, report, results):
+    main.add_command(subcommand)
