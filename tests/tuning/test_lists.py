@@ -10,17 +10,18 @@ from sacrebleu.metrics.bleu import BLEU
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.line_search import search_line
 from moses_rnn.tuning.lists import bleu_of, choose, model_scores, statistics_of
-from moses_rnn.tuning.mert import search_weights
+from moses_rnn.tuning.mert import search_line
 from moses_rnn.tuning.reranking import (
-    choose_evenly,
     choose_hypotheses,
     compare_bleu,
     find_oracle,
     format_segments,
     list_translations,
+    score_by_weights,
+    score_evenly,
 )
+from moses_rnn.tuning.tune import tune
 from moses_rnn.tuning.weights import format_ini, read_weights
 from tests.tuning.lists import BAD, GOOD, LINES, NAMES, SPARSE, listed, nbest, plain_bleu, random_list, read, weights_of
 
@@ -77,10 +78,8 @@ def test_padding_changes_nothing():
     for weights, direction in rng.standard_normal((10, 2, 3)):
         assert search_line(padded, weights, direction) == search_line(points, weights, direction)
         assert choose(padded, weights).tolist() == choose(points, weights).tolist()
-    assert (
-        search_weights(padded, [1, 0, 0], seed=1, restarts=2).bleu
-        == search_weights(points, [1, 0, 0], seed=1, restarts=2).bleu
-    )
+    tuned = [tune(either, [1, 0, 0], seed=1, restarts=2).tolist() for either in (padded, points)]
+    assert tuned[0] == tuned[1]
     assert find_oracle(padded).tolist() == find_oracle(points).tolist()
 
 
@@ -105,7 +104,7 @@ def test_a_sentence_without_hypotheses_is_translated_by_nothing():
     assert points.missing == (1,)
     assert choose(points, [1]).tolist() == [1, 0]
     assert bleu_of(points, [1]) == pytest.approx(math.exp(1 - (4 + 4) / 4))
-    assert search_weights(points, [-1], seed=1, restarts=1).bleu == pytest.approx(math.exp(-1))
+    assert bleu_of(points, tune(points, [-1], seed=1, restarts=1)) == pytest.approx(math.exp(-1))
     assert find_oracle(points).tolist() == [1, 0]
 
 
@@ -154,7 +153,7 @@ def test_sparse_weights_come_from_either_place_and_the_ini_wins(folder):
 
 
 def best(lines):
-    return choose_hypotheses(parse_nbest(lines, "n"), weights_of({"A": [1.0]}), "n")
+    return choose_hypotheses(score_by_weights(parse_nbest(lines, "n"), weights_of({"A": [1.0]}), "n"), "n")
 
 
 def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():
@@ -254,4 +253,4 @@ def test_the_even_choice_adds_a_feature_to_the_total():
     lines = list(
         parse_nbest([b"0 ||| a ||| F= -5 ||| -1\n", b"0 ||| b ||| F= -1 ||| -4\n", b"0 ||| c ||| F= 0 ||| -5\n"], "n")
     )
-    assert choose_evenly(lines, "F", "n")[0].hypothesis == b"b"
+    assert choose_hypotheses(score_evenly(lines, "F", "n"), "n")[0].hypothesis == b"b"
