@@ -14,23 +14,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from moses_rnn.analysis.explain import Explanation
+from moses_rnn.analysis.explain import Explanation, Lookup, explain_in_table, explain_words
 from moses_rnn.api.chunks import CHUNK, Floats, score_chunks
-from moses_rnn.api.explaining import explain_pair
 from moses_rnn.api.pairs import (
     BytesPair,
     Pair,
-    PairReading,
     PathLike,
     Text,
     as_str,
     check_choice,
     check_range,
     pairs_of,
+    read_pair,
     texts_of,
 )
 from moses_rnn.errors import ArgumentError, CheckpointError
 from moses_rnn.native import MOST_THREADS
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.base import Scorer
@@ -95,12 +95,23 @@ class Model:
     Texts are str, which counts as UTF-8, or bytes: words with blanks between, as the table or corpus has them from
     which the network learned. All log-probabilities are natural, with the end symbols of both sides; words outside the
     shortlists count as ``<unk>``.
+
+    Attributes:
+        folders: where it was read from; several of an ensemble.
+        network: what it is, such as ``RNN Encoder-Decoder`` or ``RNNsearch of sentences``.
+        name: of its score, as tables and n-best lists have it.
+        inverse: whether it gives log p(source | target), as models of ``moses-rnn-train --inverse`` do.
+        learned_sentences: whether it learned from sentences, not from phrases.
     """
 
     def __init__(self, writer: Writer, device: str, precision: str, threads: int | None) -> None:
-        self._writer = writer
+        self._writer, self._reading, self._threads = writer, Reading(writer), threads
         self._compute = writer.choose_compute(device, precision)
-        self._threads = threads
+        self.folders: tuple[Path, ...] = tuple(model.folder for model in writer.models)
+        self.network: str = writer.title
+        self.name: str = writer.name
+        self.inverse: bool = writer.inverse
+        self.learned_sentences: bool = writer.learned_sentences
 
     def __repr__(self) -> str:
         known = len(self._writer.source_vocabulary), len(self._writer.target_vocabulary)
@@ -109,34 +120,13 @@ class Model:
         return f"<moses_rnn.Model {folders}: {self.meaning}; {known[0]:,} and {known[1]:,} words; {how}>"
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Where it was read from; several of an ensemble."""
-        return tuple(model.folder for model in self._writer.models)
-
-    @property
-    def network(self) -> str:
-        """What it is, such as ``RNN Encoder-Decoder`` or ``RNNsearch of sentences``."""
-        return self._writer.title
-
-    @property
-    def name(self) -> str:
-        """Of its score, as tables and n-best lists have it."""
-        return self._writer.name
-
-    @property
     def meaning(self) -> str:
         """What its score is, in words."""
         return self._scorer.meaning
 
-    @property
-    def inverse(self) -> bool:
-        """Whether it gives log p(source | target), as models of ``moses-rnn-train --inverse`` do."""
-        return self._writer.inverse
-
-    @property
-    def learned_sentences(self) -> bool:
-        """Whether it learned from sentences, not from phrases."""
-        return self._writer.learned_sentences
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return self._writer.make_scorer(self._compute)
 
     def score(self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Floats:
         """log p of each pair, or a ranker's score; as many, float64.
@@ -182,7 +172,18 @@ class Model:
             InputError: see `score`; or the table cannot be read, or its phrases are of another form.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
-        return explain_pair(self._writer, self._scorer, self._reading, pair, table)
+        (model, *others), rare = self._writer.models, self._writer.rare
+        if rare:
+            expected = "expected a model without annotated words to explain"
+            raise CheckpointError(f"{model.folder}: {expected}, found one with {rare.kind}")
+        read = read_pair(pair, self._reading)
+        lookup = Lookup(pair.source, pair.target, (read.source, read.target))
+        if table is None:
+            return explain_words(self._writer, self._scorer, lookup)
+        if others or model.architecture is not ENCDEC:
+            found = f"table: expected an RNN Encoder-Decoder to compare with a table, found {self.network}"
+            raise CheckpointError(found)
+        return explain_in_table(model, self._scorer, lookup, os.fspath(table))
 
     def sample(
         self,
@@ -219,9 +220,8 @@ class Model:
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
-        reading = self._reading.reading
-        read = list(parse_sources(texts_of("sources", sources), "sources", reading))
-        drawn = make_proposer(self._writer, reading, config, self._scorer, self._compute.device)(read)
+        read = list(parse_sources(texts_of("sources", sources), "sources", self._reading))
+        drawn = make_proposer(self._writer, config, self._scorer, self._compute.device)(read)
         return [[Sample(as_str(p.target), p.log_prob, p.times) for p in proposals.best] for proposals in drawn]
 
     def translate(
@@ -277,17 +277,9 @@ class Model:
         model, *others = self._writer.models
         if others:
             raise CheckpointError(f"{model.folder}: expected a single network to sum phrases up, found {self.network}")
-        read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading.reading)
+        read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading)
         ids = [model.source_vocabulary.ids(words(phrase)) for phrase in read]
         return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
-
-    @cached_property
-    def _scorer(self) -> Scorer:
-        return self._writer.make_scorer(self._compute)
-
-    @cached_property
-    def _reading(self) -> PairReading:
-        return PairReading(self._writer)
 
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
@@ -296,39 +288,27 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
     if model._compute.native:
         threads = model._threads or torch.get_num_threads()
     most = math.inf if scorer.unbounded else 0.0  # a log p may be rounded to above 0
+    rare = model._writer.rare
+    needs_links = rare is not None and rare.needs_links
 
     def score(chunk: list[BytesPair]) -> Floats:
-        return np.minimum(scorer.log_probs(reading.pairs(chunk))[:, 0], most)
+        alignments = [pair.alignment or b"" for pair in chunk] if needs_links else None
+        read = Pairs([pair.source for pair in chunk], [pair.target for pair in chunk], alignments)
+        return np.minimum(scorer.log_probs(read)[:, 0], most)
 
-    return score_chunks(map(reading.check, pairs), score, lambda pair: pair.name, size, threads)
+    read = (read_pair(pair, reading, needs_links=needs_links) for pair in pairs)
+    return score_chunks(read, score, lambda pair: pair.name, size, threads)
 
 
 def make_proposer(
-    writer: Writer,
-    reading: Reading,
-    config: SamplingConfig | BeamConfig,
-    scorer: Scorer,
-    device: str,
-    known: Known | None = None,
+    writer: Writer, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
-    """What draws targets of sources, or searches for them, and scores them.
-
-    Args:
-        writer: what writes them.
-        reading: sources and targets in its words.
-        config: how.
-        scorer: of what was written.
-        device: of torch.
-        known: the targets that a table has, to be told from others.
-
-    Raises:
-        InputError: the network needs word alignments to score what it wrote.
-    """
+    """What draws targets of sources, or searches for them, and scores them; `known` are the targets of a table."""
     for member in writer.models:
         refuse_annotated(member)
     stepper = writer.make_stepper(Compute(device, DRAWING))
     search = BeamSearch(stepper, config) if isinstance(config, BeamConfig) else Sampler(stepper, config)
-    return Proposer(reading, search, scorer, known)
+    return Proposer(Reading(writer), search, scorer, known)
 
 
 def _translated(translation: Translation) -> Translated:
@@ -386,36 +366,27 @@ class LanguageModel:
 
     Sentences are str, which counts as UTF-8, or bytes: words with blanks between. Log-probabilities are natural, with
     the end symbol; words outside the shortlist count as ``<unk>``.
+
+    Attributes:
+        folder: where it was read from.
+        network: what it is, such as ``CSLM``.
+        name: of its score, as n-best lists have it.
+        meaning: what its score is, in words.
     """
 
     def __init__(self, model: Opened, device: str, precision: str) -> None:
-        self._model = model
+        self._vocabulary_size = len(model.target_vocabulary)
         self._compute = model.choose_compute(device, precision)
         self._scorer = model.make_language_model(self._compute)
+        self.folder: Path = model.folder
+        self.network: str = model.title
+        self.name: str = model.name
+        self.meaning: str = self._scorer.meaning
 
     def __repr__(self) -> str:
-        words, how = len(self._model.target_vocabulary), f"{self._compute.device}, {self._compute.precision}"
-        return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {self.meaning}; {words:,} words; {how}>"
-
-    @property
-    def folder(self) -> Path:
-        """Where it was read from."""
-        return self._model.folder
-
-    @property
-    def network(self) -> str:
-        """What it is, such as ``CSLM``."""
-        return self._model.title
-
-    @property
-    def name(self) -> str:
-        """Of its score, as n-best lists have it."""
-        return self._model.name
-
-    @property
-    def meaning(self) -> str:
-        """What its score is, in words."""
-        return self._scorer.meaning
+        how = f"{self._compute.device}, {self._compute.precision}"
+        about = f"{self.meaning}; {self._vocabulary_size:,} words; {how}"
+        return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:
         """log p of each sentence; as many, float64.

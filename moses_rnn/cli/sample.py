@@ -86,7 +86,7 @@ def main(given: Sampling) -> None:
     reading = Reading(model)
     sources = _read_sources(given, reading) if _reads_sources(model, given) else [b""]
     known = _read_known(given.table, sources, reading)
-    propose = make_proposer(model, reading, config, model.make_scorer(compute), compute.device, known)
+    propose = make_proposer(model, config, model.make_scorer(compute), compute.device, known)
     totals, unit = Totals(), "targets" if given.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
     quiet = sys.stdout.isatty() or not sys.stderr.isatty()

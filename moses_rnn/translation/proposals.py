@@ -43,10 +43,8 @@ class Reading:
     """Phrases in a network's words: of one side or the other, of a factor, of its shortlists."""
 
     def __init__(self, model: Model) -> None:
-        self.inverse = model.direction == "target-to-source"
-        self.form = PhraseForm.from_record(model.provenance.get("phrases"))
-        self.source_vocabulary = model.source_vocabulary
-        self.target_vocabulary = model.target_vocabulary
+        self.inverse, self.form = model.inverse, model.models[0].form
+        self.source_vocabulary, self.target_vocabulary = model.source_vocabulary, model.target_vocabulary
 
     def source(self, phrase: bytes) -> bytes:
         """A source phrase as it stands in a table, in the words that the network reads, between single blanks."""
