@@ -28,7 +28,7 @@ from moses_rnn.api.pairs import (
     read_pair,
     texts_of,
 )
-from moses_rnn.errors import ArgumentError, CheckpointError
+from moses_rnn.errors import ArgumentError, CheckpointError, InputError
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
@@ -40,7 +40,7 @@ from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.options import COPY, NEVER, NO
-from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources, refuse_annotated
+from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, Translator
 
@@ -304,8 +304,11 @@ def make_proposer(
     writer: Writer, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
     """What draws targets of sources, or searches for them, and scores them; `known` are the targets of a table."""
-    for member in writer.models:
-        refuse_annotated(member)
+    if writer.rare and writer.rare.needs_links:
+        raise InputError(
+            f"{writer.models[0].folder}: expected a model that scores pairs alone, found one whose rare words are "
+            f"annotated ({writer.rare.kind}): its proposals have no word alignments"
+        )
     stepper = writer.make_stepper(Compute(device, DRAWING))
     search = BeamSearch(stepper, config) if isinstance(config, BeamConfig) else Sampler(stepper, config)
     return Proposer(Reading(writer), search, scorer, known)

@@ -22,6 +22,8 @@ SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
 MAX_WORDS = 50  # of a target
 PRECISION = "fp64"  # with fp32, one of some ten thousand samples would depend on what else is sampled
 
+TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
+
 EPILOG = """\b
 Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
   moses-rnn sample --model phrase-table.rnn-model --source "far from the" --table phrase-table.gz
@@ -149,10 +151,36 @@ def _read_known(table: str | None, sources: Collection[bytes], reading: Reading)
 
 
 def _print(proposals: Proposals, given: Sampling, unit: str, *, first: bool) -> None:
-    from moses_rnn.translation.proposals import TSV_COLUMNS, as_text, as_tsv
-
     if given.layout == "text":
-        text = "\n".join([*as_text(proposals, given.top, unit), ""])
+        text = "\n".join([*_as_text(proposals, given.top, unit), ""])
         print_out(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
-    elif lines := [TSV_COLUMNS] * first + as_tsv(proposals, given.top):
+    elif lines := [TSV_COLUMNS] * first + _as_tsv(proposals, given.top):
         print_out("\n".join(lines))
+
+
+def _as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
+    """A source and its best targets for people to read; invalid UTF-8 stands as surrogates."""
+    from moses_rnn.translation.proposals import Totals
+
+    title = Totals().add(proposals).summary(unit)
+    title += ", the table lacks this source" if proposals.is_lacking else ""
+    lines = [f"{_text(proposals.source)}   ({title})"]
+    for proposal in proposals.best[:top]:
+        times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
+        new = "  not in the table" if proposal.in_table is False else ""
+        lines.append(f"    {proposal.log_prob:z8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
+    return lines
+
+
+def _as_tsv(proposals: Proposals, top: int) -> list[str]:
+    """For programs: TSV_COLUMNS; `in_table` is yes, no, or nothing where there is nothing to compare with."""
+    marks = {True: "yes", False: "no", None: ""}
+    return [
+        f"{_text(proposals.source)}\t{rank}\t{_text(proposal.target)}\t{proposal.log_prob:.6f}\t{proposal.times}\t"
+        f"{marks[proposal.in_table]}"
+        for rank, proposal in enumerate(proposals.best[:top], start=1)
+    ]
+
+
+def _text(phrase: bytes) -> str:
+    return phrase.decode("utf-8", "surrogateescape")
