@@ -217,22 +217,14 @@ class Counts:
 
 
 class Translator:
-    """Translates lines.
+    """Translates lines by a model that reads plain words; of a line it gives at most `config.best` candidates.
 
     An empty line's translation is empty, with log p 0: the network is not asked. Words outside the shortlist are read
     as ``<unk>``; one that the network writes stays to be seen, unless the search may not write it.
 
-    Args:
-        model: what translates, alone or together.
-        compute: where and how.
-        config: how to search; of a line at most `best` candidates are given.
-        unknown: what becomes of unknown words, see `rule_of`.
-        lexicon: translations of source words.
-        candidates: most frequent words, and the lexicon's translations of each source word; None: all words.
-        aligned: of how many candidates to say which source words they look at, and of the best α, with attention.
-
-    Raises:
-        InputError: the model is of phrases, or has no attention where the rule needs some.
+    `unknown` is a rule, see `rule_of`; one that asks where the network looked needs attention. `candidates` are how
+    many frequent words, and how many of the lexicon's translations of each source word, may be written; None: all
+    words. With attention, `aligned` candidates say which source words they look at, and the best has α.
     """
 
     def __init__(
@@ -284,12 +276,9 @@ class Translator:
     def translate(
         self, block: Sequence[Words], advanced: Callable[[int], None] = lambda _lines: None
     ) -> list[Translation]:
-        """The translations of lines that are searched together.
+        """The translations of lines that are searched together; a ScoreError has the row of its line.
 
         `advanced` is called now and then with the number of lines that are done; it may raise.
-
-        Raises:
-            ScoreError: a line has no translation; its row is that of the block.
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))

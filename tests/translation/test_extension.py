@@ -239,7 +239,7 @@ def test_scores_have_nine_digits_and_are_numbers_that_float32_holds():
 
 def test_words_that_would_break_a_line_are_an_error():
     with pytest.raises(FormatError, match="a proposal:1: expected target words without factors"):
-        maker([LEXICAL]).line(Wanted(b"a"), b"x|y", -1.0, None)
+        maker([LEXICAL]).line(Wanted(b"a"), b"x|y", -1.0, 0.0)
 
 
 LINKED = [
