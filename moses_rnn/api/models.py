@@ -94,7 +94,8 @@ class Model:
 
     Texts are str, which counts as UTF-8, or bytes: words with blanks between, as the table or corpus has them from
     which the network learned. All log-probabilities are natural, with the end symbols of both sides; words outside the
-    shortlists count as ``<unk>``.
+    shortlists count as ``<unk>``. A wrong value raises an ArgumentError that names it, what the network cannot read an
+    InputError, and what a network cannot do a CheckpointError.
 
     Attributes:
         folders: where it was read from; several of an ensemble.
@@ -134,42 +135,27 @@ class Model:
         Args:
             pairs: any number of (source, target), or of (source, target, alignment) where the phrases are rules or
                 rare words are annotated; or rows of a table; or, with `targets`, the sources alone.
-            targets: as many.
-
-        Raises:
-            ArgumentError: something is no pair of texts.
-            InputError: the network cannot read a pair.
-            ValueError: there are not as many targets as sources.
+            targets: as many, else a ValueError.
         """
         return np.concatenate([np.zeros(0), *score_pairs(self, pairs_of(pairs, targets))])
 
     def score_iter(
         self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = CHUNK
     ) -> Iterator[float]:
-        """log p of each pair of a stream of any length, one after the other; raises as `score`.
-
-        Args:
-            pairs: see `score`; read a few chunks ahead.
-            targets: see `score`.
-            chunk: pairs that are scored together.
-        """
+        """log p of each pair of any stream, one after the other; a few chunks of so many pairs are read ahead."""
         scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
     def explain(
         self, source: Text, target: Text, alignment: Text | None = None, *, table: PathLike | None = None
     ) -> Explanation:
-        """What is known of one pair: log p word by word, and what a table says; ``print`` shows it.
+        """What is known of one pair: log p word by word, and what a table says; ``print`` and notebooks show it.
 
         Args:
             source: phrase or sentence.
             target: the same.
             alignment: of a rule with gaps that is not in the table.
             table: a phrase table to compare with, scored or not.
-
-        Raises:
-            ArgumentError: see `score`.
-            InputError: see `score`; or the table cannot be read, or its phrases are of another form.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
         (model, *others), rare = self._writer.models, self._writer.rare
@@ -206,10 +192,6 @@ class Model:
             seed: of the samples.
             max_words: what has more is left out.
             unknown: whether ``<unk>`` may be drawn.
-
-        Raises:
-            ArgumentError: an option is not possible, or something is no text.
-            InputError: a source is blank, or the network cannot read it.
         """
         if not 0 < temperature < math.inf:
             raise ArgumentError("temperature", "a number above 0", str(temperature))
@@ -242,11 +224,6 @@ class Model:
             length_score: what decides: "sum", log p, or "mean", log p per word.
             unknown: what stands for ``<unk>``: "no": itself; "copy": the source word that the network looked at;
                 "never": it is not written. None: "copy" if rare words are annotated, else "no".
-
-        Raises:
-            ArgumentError: an option is not possible, or something is no text.
-            InputError: a sentence is too long, or the network learned from factored phrases or rules, or has no
-                attention to copy by.
         """
         config = BeamConfig(
             width=check_range("beam", beam),
@@ -264,15 +241,8 @@ class Model:
     def summaries(self, phrases: Iterable[Text]) -> Floats:
         """The one vector of each phrase or sentence that the decoder begins with; phrases × numbers, float64.
 
-        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch.
-
-        Args:
-            phrases: any number, which the network reads.
-
-        Raises:
-            ArgumentError: something is no text.
-            InputError: a phrase is blank, or the network cannot read it.
-            CheckpointError: the network has no such vector, or there are several networks.
+        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch. Other networks, and
+        several together, have none.
         """
         model, *others = self._writer.models
         if others:
@@ -368,7 +338,7 @@ class LanguageModel:
     """A network that gives log p of sentences, as `moses_rnn.load_language_model` returns it.
 
     Sentences are str, which counts as UTF-8, or bytes: words with blanks between. Log-probabilities are natural, with
-    the end symbol; words outside the shortlist count as ``<unk>``.
+    the end symbol; words outside the shortlist count as ``<unk>``. A wrong value raises an ArgumentError that names it.
 
     Attributes:
         folder: where it was read from.
@@ -392,28 +362,15 @@ class LanguageModel:
         return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:
-        """log p of each sentence; as many, float64.
-
-        Raises:
-            ArgumentError: something is no text.
-        """
+        """log p of each sentence; as many, float64."""
         return np.concatenate([np.zeros(0), *self._chunks(sentences, CHUNK)])
 
     def score_iter(self, sentences: Iterable[Text], *, chunk: int = CHUNK) -> Iterator[float]:
-        """log p of each sentence of a stream of any length, one after the other; raises as `score`.
-
-        Args:
-            sentences: read a few chunks ahead.
-            chunk: sentences that are scored together.
-        """
+        """log p of each sentence of any stream, one after the other; a few chunks of so many are read ahead."""
         return chain.from_iterable(map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk))))
 
     def word_scores(self, sentence: Text) -> Floats:
-        """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64.
-
-        Raises:
-            ArgumentError: it is no text.
-        """
+        """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64."""
         return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
 
     def _chunks(self, sentences: Iterable[Text], size: int) -> Iterator[Floats]:
@@ -428,17 +385,6 @@ class LanguageModel:
 def load_language_model(
     folder: PathLike, *, device: str | torch.device = "auto", precision: str = "fp32", threads: int | None = None
 ) -> LanguageModel:
-    """Load a language model from what moses-rnn cslm train has written.
-
-    Args:
-        folder: of the model.
-        device: see `load`.
-        precision: see `load`.
-        threads: see `load`.
-
-    Raises:
-        ArgumentError: an option is not possible; it is named.
-        CheckpointError: the folder cannot be read, or is of a network of pairs.
-    """
+    """Load a language model from what moses-rnn cslm train has written; options and errors are those of `load`."""
     device, precision, _ = _choose(device, precision, threads)
     return LanguageModel(open_language_model(Path(folder)), device, precision)

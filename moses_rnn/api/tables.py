@@ -70,11 +70,8 @@ class Table:
 def read_table(path: PathLike) -> Table:
     """Look at a phrase table, plain or compressed, with or without added scores.
 
-    Args:
-        path: of a file, which is read as often as it is asked for rows.
-
     Raises:
-        ArgumentError: it is no path of a file that can be read more than once.
+        ArgumentError: it is standard input, which cannot be read twice.
         InputError: it is not there, is no phrase table, or is not the one that the signature beside it is of.
     """
     name = os.fspath(path)
