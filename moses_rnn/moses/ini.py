@@ -458,11 +458,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
     code, comment = _split(lines[feature.line])
     if kind != feature.type:  # what was named after its type keeps the name that its weights have
         code = code.replace(feature.type, kind, 1) + ("" if "name" in feature.options else f" name={feature.name}")
-    values = {
-        "num-features": str(columns + added),
-        "path": path,
-        "tuneable-components": tuneable + ",1" * added,
-    }
+    values = {"num-features": str(columns + added), "path": path, "tuneable-components": tuneable + ",1" * added}
     edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: f"{found[1]}={values.get(*found.groups())}", code)
     lines[feature.line] = edited + comment
     places = ini.weight_lines(feature, columns)

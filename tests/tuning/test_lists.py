@@ -57,10 +57,7 @@ def test_sparse_features_with_weights_are_one_feature():
     assert format_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
 
 
-@pytest.mark.parametrize(
-    ("features", "weight"),
-    [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)],
-)
+@pytest.mark.parametrize(("features", "weight"), [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)])
 def test_a_sparse_feature_has_one_value_and_one_weight(features, weight):
     with pytest.raises(FormatError, match="n:1: expected "):
         read([nbest(features)], sparse_weights={"A_b": weight})
@@ -157,12 +154,7 @@ def best(lines):
 
 
 def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():
-    lines = [
-        nbest(b"A= 1", b"d", 3),
-        nbest(b"A= 1", b"b", 1),
-        nbest(b"A= 2", b"D", 3),
-        nbest(b"A= 1", b"B", 1),
-    ]
+    lines = [nbest(b"A= 1", b"d", 3), nbest(b"A= 1", b"b", 1), nbest(b"A= 2", b"D", 3), nbest(b"A= 1", b"B", 1)]
     lines_by_sentence = best(lines)
     assert {sentence: line.hypothesis for sentence, line in lines_by_sentence.items()} == {3: b"D", 1: b"b"}
     assert list_translations(lines_by_sentence, 5) == [b"", b"b", b"", b"D", b""]
@@ -196,10 +188,7 @@ def of_sacrebleu(hypotheses, references):
     return BLEU(tokenize="none", force=True, smooth_method="none").corpus_score(texts[0], texts[1:]).score
 
 
-REFERENCES = [
-    [b"the cat sat on the mat", b"a dog ran far away"],
-    [b"the cat was on the mat", b"one dog ran far off"],
-]
+REFERENCES = [[b"the cat sat on the mat", b"a dog ran far away"], [b"the cat was on the mat", b"one dog ran far off"]]
 LISTED = [
     nbest(b"A= 3", b"the cat is on mat", 0),
     nbest(b"A= 1", b"a dog ran", 1),
