@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
 MAX_WORDS = 50  # of a target
-PRECISION = "fp64"  # with fp32, one of some ten thousand samples would depend on what else is sampled
 
 TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
 
@@ -66,18 +65,14 @@ def main(given: Sampling) -> None:
     """
     _check_options(given)
     check_inputs(given.model, given.file, given.table)
-    import torch
-
-    from moses_rnn.api.models import make_proposer
+    from moses_rnn.api.models import DRAWING, make_proposer
     from moses_rnn.cli.progress import progress
     from moses_rnn.networks.hardware import Compute
     from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals
     from moses_rnn.translation.search import BeamConfig, SamplingConfig
 
-    compute = Compute(choose_device(given.device), PRECISION)
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    compute = Compute(choose_device(given.device, given.threads), DRAWING)
     model = open_model(given.model, of_pairs=False)
     config: SamplingConfig | BeamConfig
     if given.beam:
@@ -173,13 +168,13 @@ def _as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
 
 
 def _as_tsv(proposals: Proposals, top: int) -> list[str]:
-    """For programs: TSV_COLUMNS; `in_table` is yes, no, or nothing where there is nothing to compare with."""
-    marks = {True: "yes", False: "no", None: ""}
-    return [
-        f"{_text(proposals.source)}\t{rank}\t{_text(proposal.target)}\t{proposal.log_prob:.6f}\t{proposal.times}\t"
-        f"{marks[proposal.in_table]}"
-        for rank, proposal in enumerate(proposals.best[:top], start=1)
-    ]
+    """Lines of TSV_COLUMNS; `in_table` is empty without a table, or where it lacks the source."""
+    marks, source = {True: "yes", False: "no", None: ""}, _text(proposals.source)
+    rows = (
+        (source, rank, _text(one.target), f"{one.log_prob:.6f}", one.times, marks[one.in_table])
+        for rank, one in enumerate(proposals.best[:top], start=1)
+    )
+    return ["\t".join(map(str, row)) for row in rows]
 
 
 def _text(phrase: bytes) -> str:
