@@ -54,7 +54,7 @@ def main(
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
     show = print_out if not as_json else lambda _: None
-    holds, own = check_ini(table, find_input(moses_ini), None) if moses_ini else ([], None)
+    holds, own = check_ini(table, find_input(moses_ini)) if moses_ini else ([], None)
     if holds:
         show("\n".join(holds))
     comparisons: Sequence[Comparison] = []

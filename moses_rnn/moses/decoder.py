@@ -92,15 +92,14 @@ class Moses:
         """Run a command that begins with one of its programs."""
         self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
 
-    def run(self, command: Sequence[str], given: bytes, folder: Path) -> bytes:
-        """Run one of its programs; returns what it printed. If it fails, the end of that is quoted."""
+    def run(self, command: Sequence[str], given: bytes, folder: Path) -> None:
+        """Run one of its programs; if it fails, the end of what it printed is quoted."""
         self.program(Path(command[0]).name)
         done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
         if done.returncode:
             printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
             end = "\n    ".join(printed[-SHOWN_LINES:])
             raise MosesRnnError(f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    {end}")
-        return done.stdout
 
     def translate_singly(
         self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
@@ -251,10 +250,10 @@ def _distance(expected: Values, seen: Values) -> float:
     return max(abs(a - b) for a, b in zip(expected, seen, strict=True))
 
 
-def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
+def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
     """Check a table beside its ini: as many scores and weights; what holds, as text, and the ini's dictionary."""
     ini = MosesIni(Path(name).read_bytes(), name)
-    feature = ini.choose(name=feature_name, table=table)
+    feature = ini.choose(table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
     lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))

@@ -122,7 +122,7 @@ class Features:
             else:
                 counts[label] = counts.get(label, 0) + len(values)
                 dense += values
-        if counts != self.labels or list(counts) != list(self.labels):
+        if [*counts.items()] != [*self.labels.items()]:  # in their order
             expected = f"the features of line 1, {_describe(self.labels)}"
             raise FormatError(self.name, line.number, expected, _describe(counts) or "none")
         if self.sparse_weights:
