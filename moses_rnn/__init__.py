@@ -12,23 +12,10 @@ import importlib
 TYPE_CHECKING = False  # the commands heed Ctrl-C once this module is imported, and typing takes most of that
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation
-    from moses_rnn.api.models import (
-        Hypothesis,
-        LanguageModel,
-        Model,
-        Sample,
-        Translated,
-        load,
-        load_language_model,
-    )
+    from moses_rnn.api.models import Hypothesis, LanguageModel, Model, Sample, Translated, load, load_language_model
     from moses_rnn.api.pairs import Row
     from moses_rnn.api.tables import Table, read_table
-    from moses_rnn.errors import (
-        ArgumentError,
-        CheckpointError,
-        InputError,
-        MosesRnnError,
-    )
+    from moses_rnn.errors import ArgumentError, CheckpointError, InputError, MosesRnnError
     from moses_rnn.training.train import train
 
 __version__ = "0.1.0"
@@ -58,12 +45,7 @@ _MODULES = {
     "api.models": ("Hypothesis", "LanguageModel", "Model", "Sample", "Translated", "load", "load_language_model"),
     "api.pairs": ("Row",),
     "api.tables": ("Table", "read_table"),
-    "errors": (
-        "ArgumentError",
-        "CheckpointError",
-        "InputError",
-        "MosesRnnError",
-    ),
+    "errors": ("ArgumentError", "CheckpointError", "InputError", "MosesRnnError"),
     "training.train": ("train",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 from collections.abc import Callable, Iterator
 
 SHOWN_BYTES = 200
@@ -30,17 +31,11 @@ class MosesRnnError(Exception):
         self.advice = "\n".join(filter(None, (self.advice, advice)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors go from one process to another with all that they hold."""
-        return _error_again, (type(self), self.args, self.__dict__)
+        """Errors go from one process to another with all that they hold, without another call of their class."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
         return "\n  ".join([self.message, *(line.strip() for line in self.advice.split("\n") if line)])
-
-
-def _error_again(kind: type[MosesRnnError], args: tuple[object, ...], attributes: dict[str, object]) -> MosesRnnError:
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(attributes)
-    return error
 
 
 class InputError(MosesRnnError):

@@ -20,7 +20,7 @@ SMALL = ["--hidden-size", "16", "--embedding-size", "16", "--shortlist", "2000",
 @pytest.mark.parametrize("name", ["moses.ini", "moses.tuned.ini"])
 def test_real_inis_change_in_two_lines(multi30k, name):
     data = (multi30k / name).read_bytes()
-    new = extend_ini(IniEdit(str(multi30k / name), "new.ini", "new.gz"), "old.gz", 4, 1).content
+    new = extend_ini(IniEdit(ini=str(multi30k / name), table="new.gz"), "old.gz", 4, 1).content
     changed = [line for line, old in zip(new.split(b"\n"), data.split(b"\n"), strict=True) if line != old]
     assert [line.split(b" ")[0] for line in changed] == [b"PhraseDictionaryMemory", b"TranslationModel0="]
 

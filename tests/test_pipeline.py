@@ -215,10 +215,7 @@ MISSING = {
     "no text for a CSLM": (["CSLM_TEXT=/no/text"], "missing: /no/text: given as CSLM_TEXT"),
     "no CSLM": (["CSLM=/no/model"], "missing: /no/model/config.json: given as CSLM"),
     "no place for a CSLM": (["CSLM_IN=magic"], "missing: a CSLM_IN that is one of"),
-    "nothing for an RNNLM": (
-        [*TABLE, "SYSTEMS=nbest-rnnlm"],
-        "missing: CSLM_TEXT, for systems with a language model",
-    ),
+    "nothing for an RNNLM": ([*TABLE, "SYSTEMS=nbest-rnnlm"], "missing: CSLM_TEXT, for systems with a language model"),
     "nothing for a network": ([*TABLE, "SYSTEMS=baseline nbest-search"], "missing: TRAIN, the prefix of a corpus"),
     "nothing for an ensemble": ([*TABLE, "SYSTEMS=rnnsearch-x4"], "missing: TRAIN, the prefix of a corpus"),
     **{

@@ -181,8 +181,10 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(as_text(self))
 
-    def _repr_html_(self) -> str:  # what a notebook shows
-        return f"<pre>{html.escape(str(self))}</pre>"
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a column for each word, the redder the less likely, above the rest of the text."""
+        before, after = (html.escape("\n".join(lines)) for lines in (_heading(self), _further(self)))
+        return f"<pre>{before}</pre><table><tr>{''.join(map(_cell, self.words))}</tr></table><pre>{after}</pre>"
 
 
 def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explanation:
@@ -325,16 +327,33 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
 
 def as_text(explanation: Explanation) -> list[str]:
     """An explanation for people to read."""
-    targets, log_prob = explanation.targets, explanation.log_prob
+    words = (f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words)
+    return [*_heading(explanation), *words, *_further(explanation)]
+
+
+def _heading(explanation: Explanation) -> list[str]:
+    """The pair, where it is, and its log p."""
     lines = [f"{explanation.source} ||| {explanation.target}"]
+    targets, log_prob = explanation.targets, explanation.log_prob
     if explanation.in_table:
         lines.append(f"  one of {targets:,} targets of its source in the table")
     elif targets is not None:
         lacks = f", which has {targets:,} other targets of its source" if targets else ", nor is its source"
         lines.append(f"  not in the table{lacks}")
-    lines += ["", f"{explanation.scorer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
-    lines += [f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words]
-    lines += [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
+    return [*lines, "", f"{explanation.scorer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
+
+
+def _cell(word: Word) -> str:
+    """A word over its log p, redder by its share of 5 nats."""
+    red = min(-word.log_prob / 5, 1.0)
+    text = f"{html.escape(word.word)}{'' if word.known else ' (&lt;unk&gt;)'}<br>{word.log_prob:z.2f}"
+    return f'<td style="text-align: center; background: rgba(220, 50, 40, {red:.2f})">{text}</td>'
+
+
+def _further(explanation: Explanation) -> list[str]:
+    """What there is besides the words: what was read as ``<unk>``, scores, ranks, neighbours."""
+    neighbours = explanation.neighbours
+    lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:
         width = max(len(column.name) for column in explanation.columns)
         lines += ["", f"{'scores of the table':<{width + 2}}  {'score':>11}       log"]

@@ -14,23 +14,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from moses_rnn.analysis.explain import Explanation
+from moses_rnn.analysis.explain import Explanation, Lookup, explain_in_table, explain_words
 from moses_rnn.api.chunks import CHUNK, Floats, score_chunks
-from moses_rnn.api.explaining import explain_pair
 from moses_rnn.api.pairs import (
     BytesPair,
     Pair,
-    PairReading,
     PathLike,
     Text,
     as_str,
     check_choice,
     check_range,
     pairs_of,
+    read_pair,
     texts_of,
 )
-from moses_rnn.errors import ArgumentError, CheckpointError
+from moses_rnn.errors import ArgumentError, CheckpointError, InputError
 from moses_rnn.native import MOST_THREADS
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.base import Scorer
@@ -40,7 +40,7 @@ from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.options import COPY, NEVER, NO
-from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources, refuse_annotated
+from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, Translator
 
@@ -94,13 +94,25 @@ class Model:
 
     Texts are str, which counts as UTF-8, or bytes: words with blanks between, as the table or corpus has them from
     which the network learned. All log-probabilities are natural, with the end symbols of both sides; words outside the
-    shortlists count as ``<unk>``.
+    shortlists count as ``<unk>``. A wrong value raises an ArgumentError that names it, what the network cannot read an
+    InputError, and what a network cannot do a CheckpointError.
+
+    Attributes:
+        folders: where it was read from; several of an ensemble.
+        network: what it is, such as ``RNN Encoder-Decoder`` or ``RNNsearch of sentences``.
+        name: of its score, as tables and n-best lists have it.
+        inverse: whether it gives log p(source | target), as models of ``moses-rnn-train --inverse`` do.
+        learned_sentences: whether it learned from sentences, not from phrases.
     """
 
     def __init__(self, writer: Writer, device: str, precision: str, threads: int | None) -> None:
-        self._writer = writer
+        self._writer, self._reading, self._threads = writer, Reading(writer), threads
         self._compute = writer.choose_compute(device, precision)
-        self._threads = threads
+        self.folders: tuple[Path, ...] = tuple(model.folder for model in writer.models)
+        self.network: str = writer.title
+        self.name: str = writer.name
+        self.inverse: bool = writer.inverse
+        self.learned_sentences: bool = writer.learned_sentences
 
     def __repr__(self) -> str:
         known = len(self._writer.source_vocabulary), len(self._writer.target_vocabulary)
@@ -109,34 +121,13 @@ class Model:
         return f"<moses_rnn.Model {folders}: {self.meaning}; {known[0]:,} and {known[1]:,} words; {how}>"
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Where it was read from; several of an ensemble."""
-        return tuple(model.folder for model in self._writer.models)
-
-    @property
-    def network(self) -> str:
-        """What it is, such as ``RNN Encoder-Decoder`` or ``RNNsearch of sentences``."""
-        return self._writer.title
-
-    @property
-    def name(self) -> str:
-        """Of its score, as tables and n-best lists have it."""
-        return self._writer.name
-
-    @property
     def meaning(self) -> str:
         """What its score is, in words."""
         return self._scorer.meaning
 
-    @property
-    def inverse(self) -> bool:
-        """Whether it gives log p(source | target), as models of ``moses-rnn-train --inverse`` do."""
-        return self._writer.inverse
-
-    @property
-    def learned_sentences(self) -> bool:
-        """Whether it learned from sentences, not from phrases."""
-        return self._writer.learned_sentences
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return self._writer.make_scorer(self._compute)
 
     def score(self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Floats:
         """log p of each pair, or a ranker's score; as many, float64.
@@ -144,45 +135,41 @@ class Model:
         Args:
             pairs: any number of (source, target), or of (source, target, alignment) where the phrases are rules or
                 rare words are annotated; or rows of a table; or, with `targets`, the sources alone.
-            targets: as many.
-
-        Raises:
-            ArgumentError: something is no pair of texts.
-            InputError: the network cannot read a pair.
-            ValueError: there are not as many targets as sources.
+            targets: as many, else a ValueError.
         """
         return np.concatenate([np.zeros(0), *score_pairs(self, pairs_of(pairs, targets))])
 
     def score_iter(
         self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = CHUNK
     ) -> Iterator[float]:
-        """log p of each pair of a stream of any length, one after the other; raises as `score`.
-
-        Args:
-            pairs: see `score`; read a few chunks ahead.
-            targets: see `score`.
-            chunk: pairs that are scored together.
-        """
+        """log p of each pair of any stream, one after the other; a few chunks of so many pairs are read ahead."""
         scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
     def explain(
         self, source: Text, target: Text, alignment: Text | None = None, *, table: PathLike | None = None
     ) -> Explanation:
-        """What is known of one pair: log p word by word, and what a table says; ``print`` shows it.
+        """What is known of one pair: log p word by word, and what a table says; ``print`` and notebooks show it.
 
         Args:
             source: phrase or sentence.
             target: the same.
             alignment: of a rule with gaps that is not in the table.
             table: a phrase table to compare with, scored or not.
-
-        Raises:
-            ArgumentError: see `score`.
-            InputError: see `score`; or the table cannot be read, or its phrases are of another form.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
-        return explain_pair(self._writer, self._scorer, self._reading, pair, table)
+        (model, *others), rare = self._writer.models, self._writer.rare
+        if rare:
+            expected = "expected a model without annotated words to explain"
+            raise CheckpointError(f"{model.folder}: {expected}, found one with {rare.kind}")
+        read = read_pair(pair, self._reading)
+        lookup = Lookup(pair.source, pair.target, (read.source, read.target))
+        if table is None:
+            return explain_words(self._writer, self._scorer, lookup)
+        if others or model.architecture is not ENCDEC:
+            found = f"table: expected an RNN Encoder-Decoder to compare with a table, found {self.network}"
+            raise CheckpointError(found)
+        return explain_in_table(model, self._scorer, lookup, os.fspath(table))
 
     def sample(
         self,
@@ -205,10 +192,6 @@ class Model:
             seed: of the samples.
             max_words: what has more is left out.
             unknown: whether ``<unk>`` may be drawn.
-
-        Raises:
-            ArgumentError: an option is not possible, or something is no text.
-            InputError: a source is blank, or the network cannot read it.
         """
         if not 0 < temperature < math.inf:
             raise ArgumentError("temperature", "a number above 0", str(temperature))
@@ -219,9 +202,8 @@ class Model:
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
-        reading = self._reading.reading
-        read = list(parse_sources(texts_of("sources", sources), "sources", reading))
-        drawn = make_proposer(self._writer, reading, config, self._scorer, self._compute.device)(read)
+        read = list(parse_sources(texts_of("sources", sources), "sources", self._reading))
+        drawn = make_proposer(self._writer, config, self._scorer, self._compute.device)(read)
         return [[Sample(as_str(p.target), p.log_prob, p.times) for p in proposals.best] for proposals in drawn]
 
     def translate(
@@ -242,11 +224,6 @@ class Model:
             length_score: what decides: "sum", log p, or "mean", log p per word.
             unknown: what stands for ``<unk>``: "no": itself; "copy": the source word that the network looked at;
                 "never": it is not written. None: "copy" if rare words are annotated, else "no".
-
-        Raises:
-            ArgumentError: an option is not possible, or something is no text.
-            InputError: a sentence is too long, or the network learned from factored phrases or rules, or has no
-                attention to copy by.
         """
         config = BeamConfig(
             width=check_range("beam", beam),
@@ -264,30 +241,15 @@ class Model:
     def summaries(self, phrases: Iterable[Text]) -> Floats:
         """The one vector of each phrase or sentence that the decoder begins with; phrases × numbers, float64.
 
-        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch.
-
-        Args:
-            phrases: any number, which the network reads.
-
-        Raises:
-            ArgumentError: something is no text.
-            InputError: a phrase is blank, or the network cannot read it.
-            CheckpointError: the network has no such vector, or there are several networks.
+        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch. Other networks, and
+        several together, have none.
         """
         model, *others = self._writer.models
         if others:
             raise CheckpointError(f"{model.folder}: expected a single network to sum phrases up, found {self.network}")
-        read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading.reading)
+        read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading)
         ids = [model.source_vocabulary.ids(words(phrase)) for phrase in read]
         return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
-
-    @cached_property
-    def _scorer(self) -> Scorer:
-        return self._writer.make_scorer(self._compute)
-
-    @cached_property
-    def _reading(self) -> PairReading:
-        return PairReading(self._writer)
 
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
@@ -296,39 +258,30 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
     if model._compute.native:
         threads = model._threads or torch.get_num_threads()
     most = math.inf if scorer.unbounded else 0.0  # a log p may be rounded to above 0
+    rare = model._writer.rare
+    needs_links = rare is not None and rare.needs_links
 
     def score(chunk: list[BytesPair]) -> Floats:
-        return np.minimum(scorer.log_probs(reading.pairs(chunk)), most)
+        alignments = [pair.alignment or b"" for pair in chunk] if needs_links else None
+        read = Pairs([pair.source for pair in chunk], [pair.target for pair in chunk], alignments)
+        return np.minimum(scorer.log_probs(read), most)
 
-    return score_chunks(map(reading.check, pairs), score, lambda pair: pair.name, size, threads)
+    read = (read_pair(pair, reading, needs_links=needs_links) for pair in pairs)
+    return score_chunks(read, score, lambda pair: pair.name, size, threads)
 
 
 def make_proposer(
-    writer: Writer,
-    reading: Reading,
-    config: SamplingConfig | BeamConfig,
-    scorer: Scorer,
-    device: str,
-    known: Known | None = None,
+    writer: Writer, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
-    """What draws targets of sources, or searches for them, and scores them.
-
-    Args:
-        writer: what writes them.
-        reading: sources and targets in its words.
-        config: how.
-        scorer: of what was written.
-        device: of torch.
-        known: the targets that a table has, to be told from others.
-
-    Raises:
-        InputError: the network needs word alignments to score what it wrote.
-    """
-    for member in writer.models:
-        refuse_annotated(member)
+    """What draws targets of sources, or searches for them, and scores them; `known` are the targets of a table."""
+    if writer.rare and writer.rare.needs_links:
+        raise InputError(
+            f"{writer.models[0].folder}: expected a model that scores pairs alone, found one whose rare words are "
+            f"annotated ({writer.rare.kind}): its proposals have no word alignments"
+        )
     stepper = writer.make_stepper(Compute(device, DRAWING))
     search = BeamSearch(stepper, config) if isinstance(config, BeamConfig) else Sampler(stepper, config)
-    return Proposer(reading, search, scorer, known)
+    return Proposer(Reading(writer), search, scorer, known)
 
 
 def _translated(translation: Translation) -> Translated:
@@ -385,61 +338,39 @@ class LanguageModel:
     """A network that gives log p of sentences, as `moses_rnn.load_language_model` returns it.
 
     Sentences are str, which counts as UTF-8, or bytes: words with blanks between. Log-probabilities are natural, with
-    the end symbol; words outside the shortlist count as ``<unk>``.
+    the end symbol; words outside the shortlist count as ``<unk>``. A wrong value raises an ArgumentError that names it.
+
+    Attributes:
+        folder: where it was read from.
+        network: what it is, such as ``CSLM``.
+        name: of its score, as n-best lists have it.
+        meaning: what its score is, in words.
     """
 
     def __init__(self, model: Opened, device: str, precision: str) -> None:
-        self._model = model
+        self._vocabulary_size = len(model.target_vocabulary)
         self._compute = model.choose_compute(device, precision)
         self._scorer = model.make_language_model(self._compute)
+        self.folder: Path = model.folder
+        self.network: str = model.title
+        self.name: str = model.name
+        self.meaning: str = self._scorer.meaning
 
     def __repr__(self) -> str:
-        words, how = len(self._model.target_vocabulary), f"{self._compute.device}, {self._compute.precision}"
-        return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {self.meaning}; {words:,} words; {how}>"
-
-    @property
-    def folder(self) -> Path:
-        """Where it was read from."""
-        return self._model.folder
-
-    @property
-    def network(self) -> str:
-        """What it is, such as ``CSLM``."""
-        return self._model.title
-
-    @property
-    def name(self) -> str:
-        """Of its score, as n-best lists have it."""
-        return self._model.name
-
-    @property
-    def meaning(self) -> str:
-        """What its score is, in words."""
-        return self._scorer.meaning
+        how = f"{self._compute.device}, {self._compute.precision}"
+        about = f"{self.meaning}; {self._vocabulary_size:,} words; {how}"
+        return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:
-        """log p of each sentence; as many, float64.
-
-        Raises:
-            ArgumentError: something is no text.
-        """
+        """log p of each sentence; as many, float64."""
         return np.concatenate([np.zeros(0), *self._chunks(sentences, CHUNK)])
 
     def score_iter(self, sentences: Iterable[Text], *, chunk: int = CHUNK) -> Iterator[float]:
-        """log p of each sentence of a stream of any length, one after the other; raises as `score`.
-
-        Args:
-            sentences: read a few chunks ahead.
-            chunk: sentences that are scored together.
-        """
+        """log p of each sentence of any stream, one after the other; a few chunks of so many are read ahead."""
         return chain.from_iterable(map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk))))
 
     def word_scores(self, sentence: Text) -> Floats:
-        """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64.
-
-        Raises:
-            ArgumentError: it is no text.
-        """
+        """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64."""
         return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
 
     def _chunks(self, sentences: Iterable[Text], size: int) -> Iterator[Floats]:
@@ -454,17 +385,6 @@ class LanguageModel:
 def load_language_model(
     folder: PathLike, *, device: str | torch.device = "auto", precision: str = "fp32", threads: int | None = None
 ) -> LanguageModel:
-    """Load a language model from what moses-rnn cslm train has written.
-
-    Args:
-        folder: of the model.
-        device: see `load`.
-        precision: see `load`.
-        threads: see `load`.
-
-    Raises:
-        ArgumentError: an option is not possible; it is named.
-        CheckpointError: the folder cannot be read, or is of a network of pairs.
-    """
+    """Load a language model from what moses-rnn cslm train has written; options and errors are those of `load`."""
     device, precision, _ = _choose(device, precision, threads)
     return LanguageModel(open_language_model(Path(folder)), device, precision)

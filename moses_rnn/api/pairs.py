@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.moses.alignments import broken, check_links, parse_links
-from moses_rnn.scorers.ensembles import Writer
 from moses_rnn.table.phrase_table import has_gaps, words
-from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.proposals import Reading
 
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none
@@ -66,12 +64,7 @@ def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
 
 
 def pairs_of(sources: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Iterator[BytesPair]:
-    """Pairs as bytes, from pairs or rows alone, or from as many sources as targets.
-
-    Raises:
-        ArgumentError: as `texts_of`; a pair is something else, or has not two parts, or three.
-        ValueError: there are more sources than targets, or fewer.
-    """
+    """Pairs as bytes, from pairs or rows alone, or from as many sources as targets; refuses as `Model.score` says."""
     if targets is None:
         return (_pair_of(i, pair) for i, pair in enumerate(sources))
     both = zip(texts_of("sources", sources), texts_of("targets", targets), strict=True)  # type: ignore[arg-type]
@@ -100,37 +93,19 @@ def as_str(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-class PairReading:
-    """Reads pairs for a network: one factor of words, numbered gaps, alignments by which rare words are annotated."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.reading = Reading(writer.models[0])
-        self.reading.source_vocabulary = writer.source_vocabulary  # of an ensemble: of all its members
-        self._needs_links = writer.rare is not None and writer.rare.needs_links
-
-    def check(self, pair: BytesPair) -> BytesPair:
-        """The pair as the network reads it.
-
-        Raises:
-            FormatError: it lacks what the network needs.
-        """
-        form = self.reading.form
-        if self._needs_links:
-            _check_links(pair)
-        if form.is_plain:
-            return pair
-        alignment = pair.alignment or b""
-        if pair.alignment is None and form.hierarchical and (has_gaps(pair.source) or has_gaps(pair.target)):
-            expected = "(source, target, alignment), which pairs the gaps of a rule"
-            raise FormatError(pair.name, None, expected, "no alignment")
-        form.check(pair.source, pair.target, alignment, pair.name, None)
-        source, target = form.read(pair.source, pair.target, alignment)
-        return pair._replace(source=source, target=target)
-
-    def pairs(self, pairs: Sequence[BytesPair]) -> Pairs:
-        """Checked pairs, as scorers take them."""
-        alignments = [pair.alignment or b"" for pair in pairs] if self._needs_links else None
-        return Pairs([pair.source for pair in pairs], [pair.target for pair in pairs], alignments)
+def read_pair(pair: BytesPair, reading: Reading, *, needs_links: bool = False) -> BytesPair:
+    """The pair in the network's words; refuses one that lacks the alignment by which gaps or rare words are read."""
+    form, given = reading.form, pair.alignment
+    if needs_links:
+        _check_links(pair)
+    if form.is_plain:
+        return pair
+    if given is None and form.hierarchical and (has_gaps(pair.source) or has_gaps(pair.target)):
+        expected = "(source, target, alignment), which pairs the gaps of a rule"
+        raise FormatError(pair.name, None, expected, "no alignment")
+    form.check(pair.source, pair.target, given or b"", pair.name, None)
+    source, target = form.read(pair.source, pair.target, given or b"")
+    return pair._replace(source=source, target=target)
 
 
 def _check_links(pair: BytesPair) -> None:

@@ -27,50 +27,33 @@ Column = list[str] | Floats
 class Table:
     """A phrase table, scored or not, as `moses_rnn.read_table` returns it; the file is read anew by every method.
 
-    Its scores are named ``inverse_phrase``, ``inverse_lexical``, ``direct_phrase`` and ``direct_lexical``, where it has
-    the four of Moses, and as the signature beside it says, ``RNN`` as a rule.
+    Attributes:
+        path: the file.
+        scores: names of the scores: ``inverse_phrase``, ``inverse_lexical``, ``direct_phrase`` and ``direct_lexical``,
+            where it has the four of Moses, and what the signature beside it says, ``RNN`` as a rule.
+        columns: names of all columns.
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
         line, self._form = read_first_line(path)
-        count = len(words(line.scores))
-        names = column_names(count, recorded_names(signature_of(path)))
-        self.scores = tuple(_distinct([name.replace(" ", "_") for name in names]))
+        names = column_names(len(words(line.scores)), recorded_names(signature_of(path)))
+        self.path: str = path
+        self.scores: tuple[str, ...] = tuple(_distinct([name.replace(" ", "_") for name in names]))
+        self.columns: tuple[str, ...] = (*TEXTS, *self.scores, *COUNTS)
 
     def __repr__(self) -> str:
-        return f"<moses_rnn.Table {self._path!r}: {', '.join(self.columns)}>"
-
-    @property
-    def path(self) -> str:
-        """The file."""
-        return self._path
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of all columns."""
-        return (*TEXTS, *self.scores, *COUNTS)
+        return f"<moses_rnn.Table {self.path!r}: {', '.join(self.columns)}>"
 
     def __iter__(self) -> Iterator[Row]:
-        """Line after line, however long the table is.
-
-        Raises:
-            FormatError: a line is not one of a phrase table.
-        """
-        for line in parse_table(read_lines(self._path), self._path, form=self._form):
+        """Line after line, however long the table is; an InputError names a line that is none."""
+        for line in parse_table(read_lines(self.path), self.path, form=self._form):
             scores = tuple(map(float, words(line.scores)))
             alignment = as_str(line.alignment)
             yield Row(as_str(line.source), as_str(line.target), scores, alignment, line.counts)
 
     def batches(self, rows: int = ROWS) -> Iterator[dict[str, Column]]:
-        """The table in parts of so many rows: lists of str, and arrays of float64, by name.
-
-        Raises:
-            ArgumentError: there cannot be so many rows.
-            FormatError: a line is not one of a phrase table.
-        """
-        size = check_range("rows", rows)
-        return map(self._by_name, in_chunks(self, size))
+        """The table in parts of so many rows: lists of str, and arrays of float64, by name; raises as iterating."""
+        return map(self._by_name, in_chunks(self, check_range("rows", rows)))
 
     def to_columns(self) -> dict[str, Column]:
         """The whole table; raises as `batches`."""
@@ -87,11 +70,8 @@ class Table:
 def read_table(path: PathLike) -> Table:
     """Look at a phrase table, plain or compressed, with or without added scores.
 
-    Args:
-        path: of a file, which is read as often as it is asked for rows.
-
     Raises:
-        ArgumentError: it is no path of a file that can be read more than once.
+        ArgumentError: it is standard input, which cannot be read twice.
         InputError: it is not there, is no phrase table, or is not the one that the signature beside it is of.
     """
     name = os.fspath(path)

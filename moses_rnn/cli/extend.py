@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import (
-    check_inputs,
-    choose_device,
-    command,
-    end_cleanly_on_sigterm,
-    print_err,
-    print_out,
-)
+from moses_rnn.cli.command import check_inputs, choose_device, command, end_cleanly_on_sigterm, print_err, print_out
 from moses_rnn.cli.options import choose_model, sound_signature
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest

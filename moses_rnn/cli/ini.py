@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from moses_rnn.cli.command import command, print_err, print_out
 from moses_rnn.files.outputs import OutputFile
 from moses_rnn.files.streams import find_input
 from moses_rnn.moses.ini import IniEdit, edit_ini
-from moses_rnn.options import Argument, Force, Option
+from moses_rnn.options import Force, Option
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:
@@ -26,33 +26,14 @@ scores that this table has. Exit codes: 0 done, 1 failure, 2 wrong command line,
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Edit:
-    """How an ini is changed, and what becomes of it."""
-
-    ini: Annotated[str, Argument("MOSES_INI")]
-    table: Annotated[
-        str | None, Option("The scored text table (also where the dictionary is a binary one made from it)")
-    ] = None
-    feature: Annotated[str | None, Option("Which phrase dictionary is meant, if several could be")] = None
-    type: Annotated[str | None, Option("Type the dictionary becomes, ProbingPT say [default: the one it has]")] = None
-    path: Annotated[str | None, Option("Its path= [default: the table, or beside it with the type's suffix]")] = None
-    weights: Annotated[
-        tuple[float, ...],
-        Option(
-            "Starting weight of the new columns, once for all or for each [default: mean absolute weight of the "
-            "others]",
-            "--weight",
-        ),
-    ] = ()
-    absolute_paths: Annotated[bool, Option("Make every path absolute, as mert-moses.pl needs them")] = False
-    output: Annotated[str, Option("New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]", "-o --output")] = ""
-    diff: Annotated[bool, Option("Show the changes and write nothing")] = False
-    force: Force = False
-
-
 @command(EPILOG)
-def main(edit: Edit) -> None:
+def main(
+    edit: IniEdit,
+    *,
+    output: Annotated[str, Option("New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]", "-o --output")] = "",
+    diff: Annotated[bool, Option("Show the changes and write nothing")] = False,
+    force: Force = False,
+) -> None:
     """Make MOSES_INI load a scored table."""
     if edit.table is None:
         if edit.feature or edit.type or edit.path or edit.weights:
@@ -61,18 +42,16 @@ def main(edit: Edit) -> None:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
     source = find_input(edit.ini)
     scored = find_input(edit.table) if edit.table else None
-    output = edit.output or str(Path(source).with_suffix(".rnn.ini"))
-    new = edit_ini(
-        IniEdit(source, output, scored, edit.feature, edit.type, edit.path, edit.weights, edit.absolute_paths)
-    )
+    output = output or str(Path(source).with_suffix(".rnn.ini"))
+    new = edit_ini(replace(edit, ini=source, table=scored))
     for warning in new.warnings:
         print_err(f"warning: {warning}")
-    if edit.diff:
+    if diff:
         print_out(_diff(source, new.content, output))
     elif output == "-":
         click.echo(new.content, nl=False)
     else:
-        with OutputFile(output, force=edit.force, inputs=(source, *([scored] if scored else []))) as file:
+        with OutputFile(output, force=force, inputs=(source, *([scored] if scored else []))) as file:
             file.commit(new.content)
         print_err(f"ini: {output}")
     if new.command:

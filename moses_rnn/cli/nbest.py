@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
@@ -25,7 +25,6 @@ from moses_rnn.cli.options import output_to, text_of
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.options import Force, Option
 from moses_rnn.score.nbest_request import ListRequest
-from moses_rnn.tuning import OPTIMISERS
 
 if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard
@@ -162,11 +161,8 @@ def tune(
         str | None, Option("An ini whose weights the search begins with; needed for lists with sparse features")
     ] = None,
     optimiser: Annotated[
-        str,
-        Option(
-            "Minimum error rate training by this package, or kbmira (batch MIRA) of the Moses in MOSES_ROOT",
-            choices=OPTIMISERS,
-        ),
+        Literal["mert", "kbmira"],
+        Option("Minimum error rate training by this package, or kbmira (batch MIRA) of the Moses in MOSES_ROOT"),
     ] = "mert",
     seed: Annotated[int, Option("Draws where mert starts again", min=0)] = 1,
     output: Annotated[str, Option("The weights, as an ini", "-o --output")] = "-",
@@ -174,7 +170,7 @@ def tune(
 ) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
     from moses_rnn.moses.decoder import Moses
-    from moses_rnn.tuning.lists import read_tunable
+    from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start
     from moses_rnn.tuning.tune import tune as tune_weights
     from moses_rnn.tuning.weights import format_ini, read_weights
@@ -193,10 +189,11 @@ def tune(
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
-        file.append(format_ini(points.names, tuned.weights, sparse))
+        file.append(format_ini(points.names, tuned, sparse))
         file.commit()
-    print_err(f"{optimiser}, seed {seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
-    for label in tuned.constant:
+    before, after = (100 * bleu_of(points, by) for by in (start, tuned))
+    print_err(f"{optimiser}, seed {seed}: BLEU {before:.2f} before, {after:.2f} after")
+    for label in points.constant:
         print_err(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
 
 
@@ -228,12 +225,23 @@ def rerank(
     """Print each sentence's best hypothesis by an ini's weights."""
     if (weights is None) == (even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
-    from moses_rnn.tuning.reranking import compare_bleu, format_segments, list_translations
+    from moses_rnn.tuning.reranking import (
+        choose_hypotheses,
+        compare_bleu,
+        format_segments,
+        list_translations,
+        score_by_weights,
+        score_evenly,
+    )
+    from moses_rnn.tuning.weights import read_weights
 
     name, lines = _read_list(nbest)
     with output_to(output, force, (name, *([weights] if weights else []), *references)) as file:
         kept = list(lines) if references else lines
-        best = _chosen(kept, name, weights, even)
+        if even is not None:
+            best = choose_hypotheses(score_evenly(kept, even, name), name)
+        else:
+            best = choose_hypotheses(score_by_weights(kept, read_weights(str(weights)), name), name)
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else 1 + max(best)
         if texts:
@@ -243,17 +251,6 @@ def rerank(
         translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
         file.append(b"".join(line + b"\n" for line in translated))
         file.commit()
-
-
-def _chosen(lines: Iterable[NBestLine], name: str, weights: str | None, even: str | None) -> dict[int, NBestLine]:
-    """The best hypotheses."""
-    from moses_rnn.tuning.reranking import choose_evenly, choose_hypotheses
-    from moses_rnn.tuning.weights import read_weights
-
-    if even:
-        return choose_evenly(lines, even, name)
-    assert weights is not None
-    return choose_hypotheses(lines, read_weights(weights), name)
 
 
 for subcommand in (add, tune, rerank):

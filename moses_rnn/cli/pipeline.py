@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
+import sysconfig
+from pathlib import Path
 from typing import Annotated
 
 from moses_rnn.cli.command import command
-from moses_rnn.moses.pipeline import make_command
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.files.shipped import shipped_file
 from moses_rnn.options import Argument, Option
 
 EPILOG = """\b
@@ -28,11 +33,20 @@ def main(
     dry_run: Annotated[bool, Option("Print the commands and run none", "-n --dry-run")] = False,
 ) -> None:
     """Build, tune and compare systems with a real Moses; without TARGET, list targets and variables."""
-    _become(make_command([*["--dry-run"] * dry_run, *words]))
-
-
-def _become(command: list[str]) -> None:
-    """Go on as another program, so that signals and exit code are its own."""
+    make = shutil.which("make")
+    if make is None:
+        raise MosesRnnError("make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)")
+    makefile = shipped_file("pipeline.mk")
+    if len(str(makefile).split()) > 1:
+        raise MosesRnnError(f"{makefile}: make cannot read files whose path has blanks; install the package elsewhere")
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; a program would inherit that
         signal.signal(ignored, signal.SIG_DFL)
-    os.execv(command[0], command)  # noqa: S606, no shell is wanted
+    programs = f"BIN={_commands_folder()}", f"BIN_PYTHON={sys.executable}"
+    command = [make, "--file", str(makefile), *programs, *["--dry-run"] * dry_run, *words]
+    os.execv(make, command)  # noqa: S606, no shell is wanted
+
+
+def _commands_folder() -> Path:
+    """Where this package's commands are: beside this one, or where its Python has its programs."""
+    folders = [Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    return next((folder for folder in folders if (folder / "moses-rnn").is_file()), folders[1])

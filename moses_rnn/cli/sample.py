@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
 MAX_WORDS = 50  # of a target
-PRECISION = "fp64"  # with fp32, one of some ten thousand samples would depend on what else is sampled
+
+TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
 
 EPILOG = """\b
 Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
@@ -64,18 +65,14 @@ def main(given: Sampling) -> None:
     """
     _check_options(given)
     check_inputs(given.model, given.file, given.table)
-    import torch
-
-    from moses_rnn.api.models import make_proposer
+    from moses_rnn.api.models import DRAWING, make_proposer
     from moses_rnn.cli.progress import progress
     from moses_rnn.networks.hardware import Compute
     from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals
     from moses_rnn.translation.search import BeamConfig, SamplingConfig
 
-    compute = Compute(choose_device(given.device), PRECISION)
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    compute = Compute(choose_device(given.device, given.threads), DRAWING)
     model = open_model(given.model, of_pairs=False)
     config: SamplingConfig | BeamConfig
     if given.beam:
@@ -86,7 +83,7 @@ def main(given: Sampling) -> None:
     reading = Reading(model)
     sources = _read_sources(given, reading) if _reads_sources(model, given) else [b""]
     known = _read_known(given.table, sources, reading)
-    propose = make_proposer(model, reading, config, model.make_scorer(compute), compute.device, known)
+    propose = make_proposer(model, config, model.make_scorer(compute), compute.device, known)
     totals, unit = Totals(), "targets" if given.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
     quiet = sys.stdout.isatty() or not sys.stderr.isatty()
@@ -149,10 +146,36 @@ def _read_known(table: str | None, sources: Collection[bytes], reading: Reading)
 
 
 def _print(proposals: Proposals, given: Sampling, unit: str, *, first: bool) -> None:
-    from moses_rnn.translation.proposals import TSV_COLUMNS, as_text, as_tsv
-
     if given.layout == "text":
-        text = "\n".join([*as_text(proposals, given.top, unit), ""])
+        text = "\n".join([*_as_text(proposals, given.top, unit), ""])
         print_out(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
-    elif lines := [TSV_COLUMNS] * first + as_tsv(proposals, given.top):
+    elif lines := [TSV_COLUMNS] * first + _as_tsv(proposals, given.top):
         print_out("\n".join(lines))
+
+
+def _as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
+    """A source and its best targets for people to read; invalid UTF-8 stands as surrogates."""
+    from moses_rnn.translation.proposals import Totals
+
+    title = Totals().add(proposals).summary(unit)
+    title += ", the table lacks this source" if proposals.is_lacking else ""
+    lines = [f"{_text(proposals.source)}   ({title})"]
+    for proposal in proposals.best[:top]:
+        times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
+        new = "  not in the table" if proposal.in_table is False else ""
+        lines.append(f"    {proposal.log_prob:z8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
+    return lines
+
+
+def _as_tsv(proposals: Proposals, top: int) -> list[str]:
+    """Lines of TSV_COLUMNS; `in_table` is empty without a table, or where it lacks the source."""
+    marks, source = {True: "yes", False: "no", None: ""}, _text(proposals.source)
+    rows = (
+        (source, rank, _text(one.target), f"{one.log_prob:.6f}", one.times, marks[one.in_table])
+        for rank, one in enumerate(proposals.best[:top], start=1)
+    )
+    return ["\t".join(map(str, row)) for row in rows]
+
+
+def _text(phrase: bytes) -> str:
+    return phrase.decode("utf-8", "surrogateescape")

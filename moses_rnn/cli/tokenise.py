@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from moses_rnn.cli.command import command, print_err
-from moses_rnn.errors import InputError
+from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.options import Option
 
 EPILOG = """\b
@@ -26,12 +28,27 @@ def main(
     processes: Annotated[int, Option("How many work", "-j --processes", min=1)] = 1,
 ) -> None:
     """Tokenise UTF-8 text from stdin to stdout."""
-    from moses_rnn.moses.tokenising import known_languages, tokenise_lines
+    from sacremoses import MosesTokenizer
+    from sacremoses.corpus import NonbreakingPrefixes
+    from sacremoses.util import parallelize_preprocess
 
     if sys.stdin is None:
         raise InputError("standard input: is closed")
-    if language not in (known := known_languages()):
+    code_of = NonbreakingPrefixes().available_langs  # of a language's name or code
+    known = sorted(set(code_of.values()))
+    if language not in known:
         print_err(f"warning: language {language!r} has no list of abbreviations: the English one is used")
         print_err(f"  known: {', '.join(known)}")
-    for line in tokenise_lines(sys.stdin.buffer, "standard input", language=language, processes=processes):
-        sys.stdout.buffer.write(line)
+    is_name = language in code_of.keys() - known  # "french": Moses has none
+    tokenise = functools.partial(MosesTokenizer(lang="" if is_name else language).tokenize, return_str=True)
+    lines = list(_decode(sys.stdin.buffer, "standard input"))
+    for words in parallelize_preprocess(tokenise, lines, processes):
+        sys.stdout.buffer.write(f"{words}\n".encode())
+
+
+def _decode(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise FormatError(name, number, "UTF-8", shown(line)) from None

@@ -54,7 +54,7 @@ def main(
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
     show = print_out if not as_json else lambda _: None
-    holds, own = check_ini(table, find_input(moses_ini), None) if moses_ini else ([], None)
+    holds, own = check_ini(table, find_input(moses_ini)) if moses_ini else ([], None)
     if holds:
         show("\n".join(holds))
     comparisons: Sequence[Comparison] = []
@@ -66,36 +66,19 @@ def main(
     for comparison in comparisons:
         show("\n".join(comparison.summary()))
     if as_json:
-        print_json(_record(table, holds, comparisons))
+        good = all(comparison.good for comparison in comparisons)
+        print_json({"table": table, "good": good, "ini": holds, "kinds": list(map(_record, comparisons))})
     _judge(table, comparisons)
 
 
-def _record(table: str, holds: Sequence[str], comparisons: Sequence[Comparison]) -> Mapping[str, Any]:
-    """What an ini and a table have in common, and what a decoder saw of each kind of dictionary."""
-    return {
-        "table": table,
-        "good": all(comparison.is_good for comparison in comparisons),
-        "ini": list(holds),
-        "kinds": [
-            {
-                "kind": one.kind,
-                "good": one.is_good,
-                "pairs": one.pairs,
-                "values": one.values,
-                "largest_difference": float(one.largest),
-                "values_below": one.below,
-                "largest_difference_below": float(one.largest_below),
-                "missing": len(one.missing),
-                "wrong": len(one.wrong),
-                "failure": one.failure,
-            }
-            for one in comparisons
-        ],
-    }
+def _record(one: Comparison) -> Mapping[str, Any]:
+    """What a decoder saw of a kind of dictionary; of pairs that are missing or wrong only how many."""
+    counts = {"missing": len(one.missing), "wrong": len(one.wrong)}
+    return {"kind": one.kind, "good": one.good, **vars(one), **counts}
 
 
 def _judge(table: str, comparisons: Sequence[Comparison]) -> None:
     if any(comparison.failure for comparison in comparisons):
         raise MosesRnnError(f"{table}: not everything could be compared: a program of Moses failed")
-    if not all(comparison.is_good for comparison in comparisons):
+    if not all(comparison.good for comparison in comparisons):
         raise InputError(f"{table}: the decoder does not see what the table says")

@@ -14,11 +14,7 @@ Links = tuple[tuple[int, int], ...]  # source and target position of each
 
 
 def parse_links(text: bytes) -> Links:
-    """The links of a pair.
-
-    Raises:
-        ValueError: something is none; as "expected …, found …".
-    """
+    """The links of a pair; a ValueError says "expected …, found …" without its place, see `broken`."""
     links = []
     for word in words(text):
         match = ALIGNMENT_POINT.fullmatch(word)
@@ -29,11 +25,7 @@ def parse_links(text: bytes) -> Links:
 
 
 def check_links(links: Links, source_words: int, target_words: int) -> None:
-    """Refuse links of other sentences.
-
-    Raises:
-        ValueError: one is of a word that is not there; as "expected …, found …".
-    """
+    """Refuse links to words that are not there, by such a ValueError too."""
     for source, target in links:
         if source >= source_words or target >= target_words:
             there = f"{source_words} source and {target_words} target words"

@@ -16,18 +16,11 @@ LOG_PROB = re.compile(rb"-inf|" + NUMBER.pattern)
 UNKNOWN = b"<unk>"
 UNKNOWN_AS_WRITTEN = frozenset([UNKNOWN, b"<UNK>"])  # KenLM takes both for the same
 BINARY = b"mmap lm"  # how KenLM's own files begin
+NO_BINARY = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
 
 
 def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]:
-    """The n-grams of a model, shorter ones first, as their words; ``<unk>`` has this one spelling.
-
-    Args:
-        lines: with their line ends.
-        name: of the file, for messages.
-
-    Raises:
-        FormatError: it is not an ARPA file, or has no end.
-    """
+    """The words of each n-gram of the model `name`, shorter n-grams first; ``<unk>`` has this one spelling."""
     order, begun = 0, False  # 0: before the first section
     for number, line in enumerate(lines, start=1):
         text = line.rstrip(b"\r\n")
@@ -40,16 +33,11 @@ def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]
         elif order:
             yield _n_gram(text, order, name, number)
         elif not begun:
-            _check_begin(text, name, number)
+            if text != b"\\data\\":
+                found = "a binary model" if text.startswith(BINARY) else f"another line, of {len(text):,} bytes"
+                raise FormatError(name, number, "an ARPA file, which begins with \\data\\", found, NO_BINARY)
             begun = True
     raise FormatError(name, None, "\\end\\ as the last line", "none: the file was cut short")
-
-
-def _check_begin(text: bytes, name: str, number: int) -> None:
-    if text != b"\\data\\":
-        advice = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
-        found = "a binary model" if text.startswith(BINARY) else f"another line, of {len(text):,} bytes"
-        raise FormatError(name, number, "an ARPA file, which begins with \\data\\", found, advice)
 
 
 def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:

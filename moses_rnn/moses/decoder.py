@@ -15,7 +15,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +43,7 @@ EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none 
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
 GLUE_RULES = 3  # that a translation by a single rule needs besides: begin, append, end
 SEED = 1
+OWN = "ini"  # the kind of the dictionary that the user has
 TOLERANCE = 1e-4  # of a feature above -87
 FULL_PRECISION = DEFAULT_FLOOR  # below it, probabilities are denormal as float32
 DENORMAL_TOLERANCE = 0.03  # and come back as inexactly as this
@@ -92,23 +92,19 @@ class Moses:
         """Run a command that begins with one of its programs."""
         self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
 
-    def run(self, command: Sequence[str], given: bytes, folder: Path) -> bytes:
-        """Run one of its programs; returns what it printed. If it fails, the end of that is quoted."""
+    def run(self, command: Sequence[str], given: bytes, folder: Path) -> None:
+        """Run one of its programs; if it fails, the end of what it printed is quoted."""
         self.program(Path(command[0]).name)
         done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
         if done.returncode:
             printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
             end = "\n    ".join(printed[-SHOWN_LINES:])
             raise MosesRnnError(f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    {end}")
-        return done.stdout
 
     def translate_singly(
         self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
     ) -> list[NBestLine]:
-        """Translate sources, each by a single phrase pair of the dictionary, in all ways; as the decoder lists them.
-
-        `most` is how many phrase pairs one of them has at most; in the folder files come and go.
-        """
+        """Translate sources in all ways by a single phrase pair, of which one has `most`; as the decoder lists them."""
         ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
         ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
         glue.write_bytes(_format_glue(dictionary.labels))
@@ -178,15 +174,15 @@ class Comparison:
     kind: str
     pairs: int = 0
     values: int = 0
-    largest: float = 0.0  # |difference| where the logarithm is above -87
-    below: int = 0  # values that are not
-    largest_below: float = 0.0
+    largest_difference: float = 0.0  # where the logarithm is above -87
+    values_below: int = 0  # -87
+    largest_difference_below: float = 0.0
     missing: list[Pair] = field(default_factory=list)
     wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
     failure: str = ""  # what a program of Moses printed before it ended
 
     @property
-    def is_good(self) -> bool:
+    def good(self) -> bool:
         """Whether all is as the table says."""
         return bool(self.pairs) and not self.missing and not self.wrong and not self.failure
 
@@ -197,11 +193,11 @@ class Comparison:
             self.values += 1
             difference = abs(a - b)
             if a > FULL_PRECISION + TOLERANCE:
-                self.largest = max(self.largest, difference)
+                self.largest_difference = max(self.largest_difference, difference)
                 good &= difference <= TOLERANCE
             else:
-                self.below += 1
-                self.largest_below = max(self.largest_below, difference)
+                self.values_below += 1
+                self.largest_difference_below = max(self.largest_difference_below, difference)
                 good &= difference <= (TOLERANCE if a > FULL_PRECISION - TOLERANCE else DENORMAL_TOLERANCE)
         if not good:
             self.wrong.append((pair, expected, seen))
@@ -211,10 +207,11 @@ class Comparison:
         if self.failure:
             yield f"{self.kind:<8} FAILED: {self.failure}"
             return
-        below = f"; {self.below:,} at or below -87 (there {self.largest_below:.2g})" if self.below else ""
-        verdict = "ok" if self.is_good else "WRONG"
+        there = f"; {self.values_below:,} at or below -87 (there {self.largest_difference_below:.2g})"
+        below = there if self.values_below else ""
+        verdict = "ok" if self.good else "WRONG"
         looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
-        yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest:.2g}{below}"
+        yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest_difference:.2g}{below}"
         for name, pairs in (("not found by the decoder", self.missing), ("seen otherwise", [w[0] for w in self.wrong])):
             if pairs:
                 first = b" ||| ".join(pairs[0]).decode("utf-8", "replace")
@@ -232,10 +229,7 @@ def feature_of(score: bytes) -> float:
 def compare(
     kind: str, table: Iterable[tuple[Pair, Sequence[bytes]]], seen: Iterable[tuple[Pair, Values]]
 ) -> Comparison:
-    """Compare a table's scores with a decoder's features.
-
-    Where several lines have one pair, each that was seen must agree with one of them.
-    """
+    """Compare a table's scores with a decoder's features; of several lines of one pair, one must agree."""
     comparison = Comparison(kind)
     expected: dict[Pair, list[Values]] = {}
     for pair, scores in table:
@@ -256,13 +250,10 @@ def _distance(expected: Values, seen: Values) -> float:
     return max(abs(a - b) for a, b in zip(expected, seen, strict=True))
 
 
-def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
-    """Check that all lines of a table have as many scores as its ini says, and the ini as many weights.
-
-    Returns what holds, as lines of text, and the dictionary that the ini names.
-    """
+def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
+    """Check a table beside its ini: as many scores and weights; what holds, as text, and the ini's dictionary."""
     ini = MosesIni(Path(name).read_bytes(), name)
-    feature = ini.choose(name=feature_name, table=table)
+    feature = ini.choose(table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
     lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))
@@ -297,14 +288,8 @@ def verify(
 ) -> list[Comparison]:
     """Have the decoder translate single phrases and compare its features with the table's scores.
 
-    Args:
-        table: its file.
-        moses: whose decoders are asked.
-        kinds: of dictionaries.
-        log: called with what is being done, which may take minutes.
-        sources: how many source phrases are looked at.
-        whole: have the dictionaries made from the whole table instead of these phrases' lines.
-        own: a dictionary that is there already, of the user's ini, to be looked at too.
+    So many `sources` are looked at; dictionaries are made from their lines or from the whole table; `own` is one that
+    is there already, of the user's ini. `log` is told what begins, which may take minutes.
     """
     first, form = read_first_line(table)
     possible = _choose_kinds(kinds, Shape.of(first), form, log)
@@ -316,15 +301,31 @@ def verify(
         if type_name in BINARY:
             moses.program(BINARY[type_name].program)
     chosen = choose_lines(table, sources, SEED, form)
+    shape = Shape.of(chosen[0])
+    expected = [(_pair_of(line, form), words(line.scores)) for line in chosen]
+    labels = {words(line.target)[-1] for line in chosen} if form.hierarchical else set()
+    counts = Counter(source for (source, _), _ in expected)
+    looked_up = list(counts)
     with tempfile.TemporaryDirectory(prefix="moses-rnn-verify-") as folder:
         text = Path(table).absolute() if whole else Path(folder) / "sample"
         if not is_readable_path(str(text)):
             raise InputError(f"{text}: expected a path without blanks and '#', as Moses needs it (see TMPDIR)")
         if not whole:
             text.write_bytes(b"".join(line.line.rstrip(b"\n") + b"\n" for line in chosen))
-        session = _Session(moses, chosen, form, Path(folder), log)
-        found = [session.compare("ini", lambda: own)] if own else []
-        return found + [session.compare(kind, partial(session.make, kind, text)) for kind in possible]
+
+        def compare_kind(kind: str) -> Comparison:
+            try:
+                dictionary = own if own and kind == OWN else _make(kind, text, shape, moses, Path(folder), log)
+                log(f"{kind}: {dictionary.decoder} translates {len(looked_up):,} source phrases")
+                dictionary = replace(dictionary, labels=tuple(sorted(labels)))
+                lines = moses.translate_singly(dictionary, looked_up, max(counts.values()), Path(folder))
+            except MosesRnnError as error:
+                return Comparison(kind, failure=str(error))
+            features = ((line, tuple(line.values("TranslationModel0"))) for line in lines)
+            seen = [((looked_up[line.sentence], line.hypothesis), values) for line, values in features]
+            return compare(kind, expected, seen)
+
+        return [compare_kind(kind) for kind in ([OWN] if own else []) + possible]
 
 
 def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log) -> list[str]:
@@ -337,42 +338,17 @@ def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log
     return possible
 
 
-@dataclass(frozen=True)
-class _Session:
-    """The chosen lines and a folder in which dictionaries come and go."""
-
-    moses: Moses
-    chosen: list[TableLine]
-    form: PhraseForm
-    folder: Path
-    log: Log
-
-    def compare(self, kind: str, make: Callable[[], Dictionary]) -> Comparison:
-        """Compare a dictionary with the table."""
-        expected = [(_pair_of(line, self.form), words(line.scores)) for line in self.chosen]
-        labels = {words(line.target)[-1] for line in self.chosen} if self.form.hierarchical else set()
-        counts = Counter(source for (source, _), _ in expected)
-        sources = list(counts)
-        try:
-            dictionary = replace(make(), labels=tuple(sorted(labels)))
-            self.log(f"{kind}: {dictionary.decoder} translates {len(sources):,} source phrases")
-            lines = self.moses.translate_singly(dictionary, sources, max(counts.values()), self.folder)
-        except MosesRnnError as error:
-            return Comparison(kind, failure=str(error))
-        seen = [((sources[line.sentence], line.hypothesis), tuple(line.values("TranslationModel0"))) for line in lines]
-        return compare(kind, expected, seen)
-
-    def make(self, kind: str, text: Path) -> Dictionary:
-        """The dictionary of a text table, made if it is not there."""
-        type_name, decoder = KINDS[kind]
-        shape, path = Shape.of(self.chosen[0]), text
-        if type_name in BINARY:
-            path = self.folder / f"dictionary{BINARY[type_name].suffix}"
-            if not path.exists():
-                command = BINARY[type_name].command_for(str(text), shape, str(path), EVERYTHING)
-                self.log(f"{kind}: {command}")
-                self.moses.shell(command, self.folder)
-        return Dictionary(type_name, path, shape.columns, decoder, shape.factors)
+def _make(kind: str, text: Path, shape: Shape, moses: Moses, folder: Path, log: Log) -> Dictionary:
+    """The dictionary of a text table, made if it is not there."""
+    type_name, decoder = KINDS[kind]
+    path = text
+    if type_name in BINARY:
+        path = folder / f"dictionary{BINARY[type_name].suffix}"
+        if not path.exists():
+            command = BINARY[type_name].command_for(str(text), shape, str(path), EVERYTHING)
+            log(f"{kind}: {command}")
+            moses.shell(command, folder)
+    return Dictionary(type_name, path, shape.columns, decoder, shape.factors)
 
 
 def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) -> list[TableLine]:

@@ -56,8 +56,7 @@ BINARY = {
         "$MOSES_ROOT/bin/processPhraseTableMin -nscores {columns} -rankscore {rank}{unaligned} -in {table} -out {out}",
     ),
     "ProbingPT": Binary(
-        ".probing",
-        "$MOSES_ROOT/bin/CreateProbingPT --num-scores {columns} --input-pt {table} --output-dir {out}",
+        ".probing", "$MOSES_ROOT/bin/CreateProbingPT --num-scores {columns} --input-pt {table} --output-dir {out}"
     ),
     "PhraseDictionaryOnDisk": Binary(
         ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}"

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.moses.dictionaries import BINARY, DICTIONARY_TYPES, LOADABLE, TEXT_TYPES
+from moses_rnn.options import Argument, Option
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER, Shape, read_first_line
 from moses_rnn.table.signatures import read_signature
 
@@ -317,23 +318,26 @@ def is_there(place: Path) -> bool:
 # --- editing ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IniEdit:
-    """How the ini becomes the one at `output`: by a scored table, with absolute paths, or both.
+    """How an ini is changed: by a scored table, with absolute paths, or both."""
 
-    `feature` names the phrase dictionary if several could be meant. `type` and `path` are what it gets, by default its
-    own type and the table's place. `weights` are those that the new columns start with, one for all or one for each; by
-    default they are as large as the others are on average.
-    """
-
-    ini: str
-    output: str
-    table: str | None = None
-    feature: str | None = None
-    type: str | None = None
-    path: str | None = None
-    weights: tuple[float, ...] = ()
-    absolute_paths: bool = False
+    ini: Annotated[str, Argument("MOSES_INI")]
+    table: Annotated[
+        str | None, Option("The scored text table (also where the dictionary is a binary one made from it)")
+    ] = None
+    feature: Annotated[str | None, Option("Which phrase dictionary is meant, if several could be")] = None
+    type: Annotated[str | None, Option("Type the dictionary becomes, ProbingPT say [default: the one it has]")] = None
+    path: Annotated[str | None, Option("Its path= [default: the table, or beside it with the type's suffix]")] = None
+    weights: Annotated[
+        tuple[float, ...],
+        Option(
+            "Starting weight of the new columns, once for all or for each [default: mean absolute weight of the "
+            "others]",
+            "--weight",
+        ),
+    ] = ()
+    absolute_paths: Annotated[bool, Option("Make every path absolute, as mert-moses.pl needs them")] = False
 
 
 @dataclass(frozen=True)
@@ -405,23 +409,14 @@ def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
 def ini_of(
     table: str, before: str, shape: Shape, added: int, edited: tuple[str | None, str | None], *weights: float
 ) -> NewIni:
-    """The ini of a table that is yet to be made, or only the lines that it needs where no ini is given.
+    """The ini of a table that is yet to be made from the table `before`, or the lines that one needs.
 
-    Args:
-        table: the new one.
-        before: the one that it is made of, of that `shape`.
-        shape: of the lines of `before`.
-        added: scores.
-        edited: the ini that loads `before`, and where the new one goes.
-        weights: see `IniEdit`.
-
-    Raises:
-        InputError: the ini cannot be edited so.
+    `edited` are the ini that loads `before`, if there is one, and where the new one goes; `shape` is that of `before`.
     """
     old, new = edited
     if not old or not new:
         return lines_of(table, shape.columns + added, shape.factors)
-    edit = IniEdit(find_input(old), new, table, weights=weights, absolute_paths=True)
+    edit = IniEdit(ini=find_input(old), table=table, weights=weights, absolute_paths=True)
     return extend_ini(edit, before, shape.columns, added)
 
 
@@ -463,11 +458,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
     code, comment = _split(lines[feature.line])
     if kind != feature.type:  # what was named after its type keeps the name that its weights have
         code = code.replace(feature.type, kind, 1) + ("" if "name" in feature.options else f" name={feature.name}")
-    values = {
-        "num-features": str(columns + added),
-        "path": path,
-        "tuneable-components": tuneable + ",1" * added,
-    }
+    values = {"num-features": str(columns + added), "path": path, "tuneable-components": tuneable + ",1" * added}
     edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: f"{found[1]}={values.get(*found.groups())}", code)
     lines[feature.line] = edited + comment
     places = ini.weight_lines(feature, columns)

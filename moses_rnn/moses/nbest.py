@@ -101,11 +101,10 @@ def _check_features(features: bytes, name: str, number: int) -> None:
 def format_nbest_line(
     sentence: int, hypothesis: bytes, feature: str, value: float, links: Sequence[int] | None = None
 ) -> bytes:
-    """A line of a list with a single feature, whose weight is 1: its value is the total too.
+    """A line of a list with a single feature, whose weight is 1: its value, a natural logarithm, is the total too.
 
-    The value is a natural logarithm and has six digits, which is what Moses's extractor keeps. `links` have for each
-    word the source word that it belongs to, from 0; they are written where Moses puts the alignment when there is no
-    segmentation, as pairs source-target.
+    It has six digits, which is what Moses's extractor keeps. `links` have for each word the source word that it belongs
+    to, from 0; they are written where Moses puts the alignment when there is no segmentation.
     """
     line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
     if links is not None:

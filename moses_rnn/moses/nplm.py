@@ -37,12 +37,7 @@ class NplmNetwork:
     output_biases: Matrix  # V
 
     def lines(self) -> Iterator[bytes]:
-        """The file, line by line; values with nine digits, which give back the same float32.
-
-        Raises:
-            InputError: a word could not be read back, or is there twice.
-            ValueError: a special word is missing.
-        """
+        """The file, line by line; values with nine digits, which give back the same float32."""
         self._check()
         (first, second), (b_1, b_2) = self.hidden_weights, self.hidden_biases
         config = {

@@ -113,18 +113,7 @@ class Extended:
 
 
 def extend(request: ExtensionRequest, models: Models, before: Signature, stage: Stage) -> Extended:
-    """Extend a phrase table.
-
-    Args:
-        request: all choices.
-        models: what writes, and perhaps one of the inverse direction.
-        before: the table's signature, if it has one that is of this very file.
-        stage: called at the beginning of each reading.
-
-    Raises:
-        InputError: the table, the text, a model or the ini was rejected; nothing appears under an output's name.
-        OutputError: an output cannot be written, exists, or is an input.
-    """
+    """Extend a phrase table of the signature `before`; outputs appear when all of them are complete."""
     table = request.table
     _check(table, models)
     stamp = change_stamp(table)
@@ -143,7 +132,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         fills = choose_fills(table, survey.columns, models, before or {})
         edited = request.moses_ini, request.new_ini
         # refused now rather than after hours
-        ini = ini_of(request.new_table, request.table, survey.shape, int(request.marks), edited, 0.0)
+        ini = ini_of(request.new_table, table, survey.shape, int(request.marks), edited, 0.0)
         maker = _line_maker(request, models, survey, fills)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
@@ -290,10 +279,7 @@ def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) 
 def choose_fills(
     table: str, columns: Sequence[tuple[float, float]], models: Models, signature: Mapping[str, Any]
 ) -> list[ColumnValue]:
-    """What stands in each column of a new line, given the least and highest values of each.
-
-    Refuses a column of another network, as far as the table's signature tells.
-    """
+    """What stands in each column of a new line, given their least and highest values; refuses another network's."""
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
     added = {i: record for i, record in recorded_columns(signature).items() if i < len(columns)}
     if min([*added, len(columns)]) >= len(STANDARD):
@@ -340,7 +326,7 @@ class Wanted:
 
 
 def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended) -> Iterator[Wanted]:
-    """The sources to be extended, in the order of their keys; those of the table that are not known are counted."""
+    """The sources to be extended, in the order of their keys; those of the table with unknown words are counted."""
 
     def is_readable(source: Wanted) -> bool:
         of_source = words(source.source)
@@ -399,8 +385,8 @@ def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills
     return LineMaker(request, proposer, inverse[0] if inverse else None, survey.weights, settled, survey.fields)
 
 
-def _probability(log_prob: float | None) -> float:
-    return math.exp(min(max(log_prob or 0.0, DEFAULT_FLOOR), 0.0))
+def _probability(log_prob: float) -> float:
+    return math.exp(min(max(log_prob, DEFAULT_FLOOR), 0.0))
 
 
 @dataclass
@@ -430,7 +416,7 @@ class LineMaker:
                 for source, proposals in zip(sources, proposed, strict=True)
                 for proposal in self._chosen(source, proposals.best)
             ]
-            inverse: Sequence[float | None] = [None] * len(pairs)
+            inverse = [0.0] * len(pairs)
             if self.inverse and pairs:
                 written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
                 inverse = self.inverse.log_probs(written).tolist()
@@ -459,10 +445,10 @@ class LineMaker:
             counts.made += bool(chosen)
         return chosen
 
-    def line(self, source: Wanted, target: bytes, network: float, inverse: float | None) -> tuple[bytes, bytes]:
-        """A line of the table behind its key; what was never extracted has counts of 0, and the target's is not known.
+    def line(self, source: Wanted, target: bytes, network: float, inverse: float) -> tuple[bytes, bytes]:
+        """A line behind its key, given log p(target | source), and log p(source | target) of an inverse network.
 
-        `network` is log p(target | source), `inverse` is log p(source | target) of another network, if there is one.
+        What was never extracted has counts of 0, and the target's is not known.
         """
         sides = words(source.source), words(target)
         links = self.weights.align(*sides)

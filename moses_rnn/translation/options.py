@@ -7,16 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
-from moses_rnn.options import (
-    Device,
-    Force,
-    ModelBeside,
-    Option,
-    Output,
-    QuietSummary,
-    Resume,
-    Threads,
-)
+from moses_rnn.options import Device, Force, ModelBeside, Option, Output, QuietSummary, Resume, Threads
 
 # What becomes of a word that a network cannot write
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
@@ -97,8 +88,7 @@ class ExtensionRequest:
         int | None, Option("Extend the table's sources that have fewer targets than that", min=2, max=1000)
     ] = None
     text: Annotated[
-        str | None,
-        Option("Extend phrases of this text that the table lacks, a sentence a line; as the table's words"),
+        str | None, Option("Extend phrases of this text that the table lacks, a sentence a line; as the table's words")
     ] = None
     longest: Annotated[int, Option("Words of a source", min=1)] = 7
     top: Annotated[int, Option("New targets of a source, at most", min=1)] = 3

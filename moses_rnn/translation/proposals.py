@@ -27,26 +27,14 @@ Side = TypeVar("Side")
 
 SOURCES_AT_ONCE = 64
 SHOWN = 5  # phrases in a warning
-TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
-
-
-def refuse_annotated(model: Model) -> None:
-    """Refuse a model that annotates pairs by word alignments: its own proposals have none, so it cannot score them."""
-    if model.rare and model.rare.needs_links:
-        raise InputError(
-            f"{model.folder}: expected a model that scores pairs alone, found one whose rare words are annotated "
-            f"({model.rare.kind}): its proposals have no word alignments"
-        )
 
 
 class Reading:
     """Phrases in a network's words: of one side or the other, of a factor, of its shortlists."""
 
     def __init__(self, model: Model) -> None:
-        self.inverse = model.direction == "target-to-source"
-        self.form = PhraseForm.from_record(model.provenance.get("phrases"))
-        self.source_vocabulary = model.source_vocabulary
-        self.target_vocabulary = model.target_vocabulary
+        self.inverse, self.form = model.inverse, model.models[0].form
+        self.source_vocabulary, self.target_vocabulary = model.source_vocabulary, model.target_vocabulary
 
     def source(self, phrase: bytes) -> bytes:
         """A source phrase as it stands in a table, in the words that the network reads, between single blanks."""
@@ -87,10 +75,7 @@ class Reading:
 
 
 def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterator[bytes]:
-    """Source phrases in the network's words, one a line.
-
-    Refuses a blank line, a line of a phrase table, words without the factor that is read, gaps without numbers.
-    """
+    """Source phrases in the network's words, one a line; refuses other lines, and gaps without numbers."""
     for number, line in enumerate(lines, start=1):
         phrase = line.rstrip(b"\r\n")
         if not words(phrase):
@@ -148,44 +133,40 @@ class Proposals:
     is_lacking: bool
 
 
+@dataclass(frozen=True)
 class Proposer:
-    """Has a network write targets, and another reading of it judge them.
+    """Has a network write targets of sources, which are in its words, and a scorer judge them by its first column.
 
-    Args:
-        reading: of the network.
-        writer: what writes, as ids.
-        scorer: scores what was written, in the network's words; its first column counts.
-        known: the table's targets; None without a table.
+    `known` are the table's targets; None without a table.
     """
 
-    def __init__(self, reading: Reading, writer: Writer, scorer: Scorer, known: Known | None = None) -> None:
-        self._reading = reading
-        self._writer = writer
-        self._scorer = scorer
-        self._known = known
+    reading: Reading
+    writer: Writer
+    scorer: Scorer
+    known: Known | None = None
 
     def __call__(self, sources: Phrases) -> Iterator[Proposals]:
-        """The targets of each source, which is in the network's words."""
+        """The targets of each source."""
         for first in range(0, len(sources), SOURCES_AT_ONCE):
-            yield from self._block(sources[first : first + SOURCES_AT_ONCE])
+            yield from self._propose(sources[first : first + SOURCES_AT_ONCE])
 
-    def _block(self, sources: Phrases) -> Iterator[Proposals]:
-        reading = self._reading
+    def _propose(self, sources: Phrases) -> Iterator[Proposals]:
+        reading = self.reading
         with placing(lambda row: shown(sources[row])):
-            written = self._writer([reading.source_vocabulary.ids(words(source)) for source in sources])
+            written = self.writer([reading.source_vocabulary.ids(words(source)) for source in sources])
         times = [Counter(reading.target(h.words) for h in of_source if h.ended) for of_source in written]
         pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
         sides = [source for source, _ in pairs], [target for _, target in pairs]
-        log_probs = iter(self._scorer.log_probs(Pairs(*reading.swap_if_inverse(*sides))).tolist())
+        log_probs = iter(self.scorer.log_probs(Pairs(*reading.swap_if_inverse(*sides))).tolist())
         for source, of_source, targets in zip(sources, written, times, strict=True):
-            known = None if self._known is None else self._known.get(source)
+            known = None if self.known is None else self.known.get(source)
             proposals = [
                 Proposal(target, next(log_probs), count, None if known is None else target in known)
                 for target, count in targets.items()
             ]
             best = sorted(proposals, key=lambda proposal: (-proposal.log_prob, proposal.target))
             without_end = sum(not hypothesis.ended for hypothesis in of_source)
-            is_lacking = self._known is not None and known is None
+            is_lacking = self.known is not None and known is None
             yield Proposals(source, best, without_end, reading.unknown(source), is_lacking)
 
 
@@ -249,29 +230,3 @@ class Totals:
 def _some(phrases: Collection[bytes]) -> str:
     more = f" and {len(phrases) - SHOWN:,} more" if len(phrases) > SHOWN else ""
     return ", ".join([shown(phrase) for phrase in phrases][:SHOWN]) + more
-
-
-def as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
-    """A source and its best targets for people to read; invalid UTF-8 stands as surrogates."""
-    title = Totals().add(proposals).summary(unit)
-    title += ", the table lacks this source" if proposals.is_lacking else ""
-    lines = [f"{_text(proposals.source)}   ({title})"]
-    for proposal in proposals.best[:top]:
-        times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
-        new = "  not in the table" if proposal.in_table is False else ""
-        lines.append(f"    {proposal.log_prob:z8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
-    return lines
-
-
-def as_tsv(proposals: Proposals, top: int) -> list[str]:
-    """For programs: TSV_COLUMNS; `in_table` is yes, no, or nothing where there is nothing to compare with."""
-    marks = {True: "yes", False: "no", None: ""}
-    return [
-        f"{_text(proposals.source)}\t{rank}\t{_text(proposal.target)}\t{proposal.log_prob:.6f}\t{proposal.times}\t"
-        f"{marks[proposal.in_table]}"
-        for rank, proposal in enumerate(proposals.best[:top], start=1)
-    ]
-
-
-def _text(phrase: bytes) -> str:
-    return phrase.decode("utf-8", "surrogateescape")

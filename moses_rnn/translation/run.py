@@ -40,21 +40,11 @@ def translate_text(
     advanced: Advanced,
     should_stop: Callable[[], bool],
 ) -> Counts:
-    """Translate a text.
+    """Translate a text; in a list the model's log p is the feature NAME0.
 
-    Args:
-        request: all choices.
-        model: what translates, alone or together; in a list its log p is the feature NAME0.
-        lexicon: that was read from the request's dictionary.
-        advanced: called now and then with the lines that this run has translated and, if known, their share of those
-            that it has to.
-        should_stop: called as often, and while a pipe has nothing to give.
-
-    Raises:
-        InputError: the text or the model was rejected; nothing appears under the outputs' names.
-        OutputError: an output cannot be written; what was finished can be resumed.
-        ScoreError: the network gives a line no translation; the line is named.
-        Stopped: as requested; what was finished can be resumed, unless it goes to a pipe.
+    `lexicon` was read from the request's dictionary. `advanced` is told now and then the lines that this run has
+    translated and, if known, their share of those that it has to. `should_stop` is asked as often, and while a pipe has
+    nothing to give; then, and after an error, what was finished can be resumed, unless it goes to a pipe.
     """
     config = BeamConfig(
         width=request.beam,
@@ -77,19 +67,16 @@ def translate_text(
         )
         if request.alignments is not None and not translator.aligned:
             raise no_attention(model)
-        run = _Run(request, translator, outputs, f"{model.name}0", should_stop)
-        run.translate(advanced, outputs.begin(_manifest(request, model, config, lexicon)))
+        note = outputs.begin(_manifest(request, model, config, lexicon))
+        _Run(request, translator, outputs, f"{model.name}0", should_stop).translate(advanced, note)
         outputs.commit()
     return translator.counts
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
     """What to do about a line that was refused."""
-    if isinstance(error, FormatError):
-        return (
-            f"{counts['lines']:,} lines are already translated and saved. Correct the line and continue with --resume."
-        )
-    return ""
+    done = f"{counts['lines']:,} lines are already translated and saved. Correct the line and continue with --resume."
+    return done if isinstance(error, FormatError) else ""
 
 
 def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, lexicon: Lexicon | None) -> Note:
@@ -120,8 +107,7 @@ class _Run:
         should_stop: Callable[[], bool],
     ) -> None:
         self._request, self._translator, self._outputs, self._feature = request, translator, outputs, feature
-        self._should_stop = should_stop
-        self._text = request.text
+        self._text, self._should_stop = request.text, should_stop
         self._meter = Meter(waiting=self._stop_if_requested)
         self._hash, self._blocks = hashlib.sha256(), 0
 
@@ -180,11 +166,9 @@ class _Run:
 
     def _stop_if_requested(self) -> None:
         if self._should_stop():
-            what_next = (
-                "the same command with --resume continues"
-                if self._outputs.resumable
-                else "what goes through a pipe cannot be resumed: the same command starts over"
-            )
+            what_next = "what goes through a pipe cannot be resumed: the same command starts over"
+            if self._outputs.resumable:
+                what_next = "the same command with --resume continues"
             raise Stopped(f"stopped after {self._done:,} lines; {what_next}")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
@@ -198,9 +182,8 @@ class _Run:
         self._add(block)
         for path, text in zip((self._request.output, *self._request.others), texts, strict=True):
             self._outputs.append(path, Packing(is_gzip(path))(text))
-        self._outputs.save(
-            {"sha256": self._hash.hexdigest(), "blocks": self._blocks, **asdict(self._translator.counts)}
-        )
+        counts = asdict(self._translator.counts)
+        self._outputs.save({"sha256": self._hash.hexdigest(), "blocks": self._blocks, **counts})
 
     def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
         """The candidates of a line, numbered from 0, as Moses lists them."""

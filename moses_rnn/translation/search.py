@@ -5,7 +5,6 @@ sources advance together, and those that begin with the same words share one sta
 
 Beam search finds the targets of the highest log p(f|e), or of the highest log p(f|e) per word. At every step the ends
 of all live prefixes are judged, and the likeliest `width` extensions of each source continue; see the two rankings.
-K words.
 """
 
 from __future__ import annotations
@@ -64,11 +63,7 @@ class Writer(ABC):
         self._prefixes_of_each = prefixes_of_each
 
     def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The targets of each source, which are ids without end symbols.
-
-        Raises:
-            ScoreError: the network gives no log p of the words that may follow.
-        """
+        """The targets of each source, which are ids without end symbols; a ScoreError has the row of its source."""
         written: list[list[Hypothesis]] = []
         count = max(PREFIXES_AT_ONCE // self._prefixes_of_each, 1)
         for first in range(0, len(sources), count):
@@ -180,7 +175,7 @@ class Sampler(Writer):
 
 
 def first_above(cumulated: Tensor, rows: Tensor, random: Tensor) -> Tensor:
-    """The first word whose cumulated weight (prefixes × K) exceeds a share of its row's whole weight; samples.
+    """The first word whose cumulated weight (prefixes × K words) exceeds a share of its row's whole weight; samples.
 
     A binary search: torch.searchsorted would need a row for each sample, or as many samples in each row. `rows` are the
     samples' prefixes, `random` their shares, from 0 to below 1.

@@ -49,7 +49,6 @@ NUMBERS_AT_ONCE = 1 << 22  # of α
 SPECIAL = UNKNOWN_ID, END_ID
 Further = tuple[int, ...]  # ids of candidates behind the most frequent words; ascending
 Places = Sequence[int | None]  # of each word that was written the place of its source word, from 0
-Finish = Callable[[Words, Words, Places | None], Restored]  # of source, what was written, and where the network looked
 
 
 def has_attention(stepper: Stepper[Any, Any]) -> bool:
@@ -160,14 +159,10 @@ def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
     return lambda word: (word.decode("utf-8", "replace")[:1].islower() and lexicon.best(word)) or word
 
 
-def by_attention(chosen: WordFor) -> Finish:
+def restore_by_attention(source: Words, written: Words, places: Places | None, chosen: WordFor) -> Restored:
     """Replace each ``<unk>`` by what is chosen for the source word that it looks at most; without one it stays."""
-
-    def finish(source: Words, written: Words, places: Places | None) -> Restored:
-        both = zip(written, places or [None] * len(written), strict=True)
-        return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
-
-    return finish
+    both = zip(written, places or [None] * len(written), strict=True)
+    return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
 
 
 class Query(NamedTuple):
@@ -217,22 +212,14 @@ class Counts:
 
 
 class Translator:
-    """Translates lines.
+    """Translates lines by a model that reads plain words; of a line it gives at most `config.best` candidates.
 
     An empty line's translation is empty, with log p 0: the network is not asked. Words outside the shortlist are read
     as ``<unk>``; one that the network writes stays to be seen, unless the search may not write it.
 
-    Args:
-        model: what translates, alone or together.
-        compute: where and how.
-        config: how to search; of a line at most `best` candidates are given.
-        unknown: what becomes of unknown words, see `rule_of`.
-        lexicon: translations of source words.
-        candidates: most frequent words, and the lexicon's translations of each source word; None: all words.
-        aligned: of how many candidates to say which source words they look at, and of the best α, with attention.
-
-    Raises:
-        InputError: the model is of phrases, or has no attention where the rule needs some.
+    `unknown` is a rule, see `rule_of`; one that asks where the network looked needs attention. `candidates` are how
+    many frequent words, and how many of the lexicon's translations of each source word, may be written; None: all
+    words. With attention, `aligned` candidates say which source words they look at, and the best has α.
     """
 
     def __init__(
@@ -254,11 +241,12 @@ class Translator:
         self._source, self._target, self._rare = model.source_vocabulary, model.target_vocabulary, model.rare
         self._shortlist = shortlists_of(model, model.rare).read if model.rare else frozenset()
         self._stepper = model.make_stepper(compute)
-        self._finish = self._choose_finish(rule, word_for(rule, lexicon))
+        self._word_for = word_for(rule, lexicon)
+        self._restores = rule != NO and (rule != NEVER or model.rare is not None)
         looks = has_attention(self._stepper)
-        if self._finish and model.rare is None and not looks:
+        if self._restores and model.rare is None and not looks:
             raise no_attention(model, "One that was trained with --rare says by itself where rare words come from.")
-        self.aligned = max(aligned, bool(self._finish)) if looks else 0
+        self.aligned = max(aligned, self._restores) if looks else 0
         self._lists = None
         if candidates is not None and lexicon is not None:
             tokens = len(model.rare.written_tokens) if model.rare else 0
@@ -266,15 +254,6 @@ class Translator:
         self._search = BeamSearch(self._stepper, _with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
         prefixes = PREFIXES_NEAR if self._stepper.device.type == "cpu" else PREFIXES_AT_ONCE
         self._at_once = max(prefixes // config.width, 1)
-
-    def _choose_finish(self, rule: str, chosen: WordFor) -> Finish | None:
-        """What makes of a translation as the network wrote it one as it is to be read."""
-        rare = self._rare
-        if rule == NO or (rule == NEVER and rare is None):
-            return None
-        if rare is None:
-            return by_attention(chosen)
-        return lambda source, written, _: rare.restore(written, source, self._shortlist, chosen)
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
         """The translation of each line of the text `name`, in order; refuses a line of more than `MOST_WORDS` words."""
@@ -284,12 +263,9 @@ class Translator:
     def translate(
         self, block: Sequence[Words], advanced: Callable[[int], None] = lambda _lines: None
     ) -> list[Translation]:
-        """The translations of lines that are searched together.
+        """The translations of lines that are searched together; a ScoreError has the row of its line.
 
         `advanced` is called now and then with the number of lines that are done; it may raise.
-
-        Raises:
-            ScoreError: a line has no translation; its row is that of the block.
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
@@ -316,10 +292,14 @@ class Translator:
         return Query(ids, self._lists.choose(line) if self._lists and ids else ())
 
     def _finished(self, line: Words, candidate: Candidate) -> Candidate:
-        """A candidate of a line as it is to be read."""
-        if self._finish is None:
+        """A candidate of a line with words in place of unknown ones, if the rule wants some."""
+        if not self._restores:
             return candidate
-        links, restored = candidate.links, self._finish(line, words(candidate.words), candidate.links)
+        links, written = candidate.links, words(candidate.words)
+        if self._rare:
+            restored = self._rare.restore(written, line, self._shortlist, self._word_for)
+        else:
+            restored = restore_by_attention(line, written, links, self._word_for)
         kept = None if links is None else [links[at] for at in restored.kept]
         return candidate._replace(text=b" ".join(restored.words), links=kept, replaced=restored.replaced)
 

@@ -122,7 +122,7 @@ class Features:
             else:
                 counts[label] = counts.get(label, 0) + len(values)
                 dense += values
-        if counts != self.labels or list(counts) != list(self.labels):
+        if [*counts.items()] != [*self.labels.items()]:  # in their order
             expected = f"the features of line 1, {_describe(self.labels)}"
             raise FormatError(self.name, line.number, expected, _describe(counts) or "none")
         if self.sparse_weights:
@@ -149,18 +149,12 @@ def read_tunable(
     name: str = "n-best list",
     sparse_weights: Mapping[str, float] | None = None,
 ) -> TunableList:
-    """Compare all hypotheses of n-best lists with the references.
+    """Compare all hypotheses of n-best lists, in any order, with the lines of one or several reference translations.
 
     A sentence of the references without a line counts as an empty translation (`TunableList.missing` has them; Moses's
     own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once. Refuses an
     empty list, and a line with other features than the first, a sentence number beyond the references, an infinite
-    total, or words with factors or marks where the references have plain ones.
-
-    Args:
-        lines: parsed; those of one sentence need not follow each other.
-        references: the lines of one or several reference translations.
-        name: of the list, for messages.
-        sparse_weights: by label; see `Features`. None: sparse features are refused.
+    total, or words with factors or marks where the references have plain ones. `sparse_weights` are as of `Features`.
     """
     texts = References(references)
     features: Features | None = None

@@ -1,64 +1,47 @@
-"""Minimum error rate training (Och, 2003): weights that give the best BLEU on n-best lists."""
+"""Minimum error rate training (Och, 2003): weights that give the best BLEU on n-best lists, line by line.
+
+Along ``weights + step · direction`` the score of a hypothesis is a straight line over the step. Which hypothesis is a
+sentence's best changes only where the upper envelope of its lines has a corner, and the corpus's BLEU changes nowhere
+else. So BLEU is known everywhere once all corners of all sentences are.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.tuning import RESTARTS
-from moses_rnn.tuning.bleu import Floats
-from moses_rnn.tuning.line_search import search_line
-from moses_rnn.tuning.lists import TunableList, bleu_of
+from moses_rnn.tuning.bleu import Floats, Integers, corpus_bleu
+from moses_rnn.tuning.lists import TunableList, bleu_of, model_scores, statistics_of
 
+RESTARTS = 20  # as mert-moses.pl asks of Moses's mert
 DIRECTIONS = 10  # random ones a round, besides the axes
 LEAST_GAIN = 1e-4  # of BLEU (0 to 1) in a round, below which it was the last; Moses's kEPS
-
-
-@dataclass(frozen=True, eq=False)
-class TunedWeights:
-    """Weights and the BLEU, 0 to 1, that they reach on the lists they were tuned on.
-
-    The weights of features that are `constant` are those of the start; the absolute values of all others add up to 1.
-    Where a feature is constant, no list says anything about its weight.
-    """
-
-    weights: Floats
-    bleu: float
-    start_bleu: float
-    constant: tuple[str, ...] = ()
+# Of the step that changes the weights as much as they are large (L1): what lies between two nearer corners is noise, as
+# weights are written with nine digits and Moses reads them as float32.
+LEAST_WIDTH = 1e-6
+MARGIN = 0.1  # the same, beyond the last corner at either end, where nothing changes any more
 
 
 def search_weights(
-    points: TunableList,
-    start: npt.ArrayLike,
-    *,
-    seed: int,
-    restarts: int = RESTARTS,
-    should_stop: Callable[[], bool] | None = None,
-) -> TunedWeights:
-    """Tune the weights of all features that are not constant, from several starting points.
+    points: TunableList, start: Floats, *, seed: int, restarts: int, should_stop: Callable[[], bool]
+) -> Floats:
+    """The best weights of searches that begin at the start and at random.
 
-    Args:
-        points: the lists.
-        start: weights, as many as the list has names; the first search begins there.
-        seed: not negative; the same seed gives the same weights. Each restart has random numbers of its own, so that
-            more restarts never give less.
-        restarts: searches that begin somewhere else, at random within `choose_ranges`.
-        should_stop: called after every line; when true the best so far is returned.
+    Each restart has random numbers of its own, so that more restarts never give less. `should_stop` is asked after
+    every line.
     """
-    first = np.asarray(start, np.float64)
-    best, best_bleu = first, bleu_of(points, first)
-    for begin, rng in _draw_starts(points, first, seed, restarts):
+    best, best_bleu = start, bleu_of(points, start)
+    for begin, rng in _draw_starts(points, start, seed, restarts):
         for weights, bleu in _descend(points, begin, rng):
             if bleu > best_bleu:
                 best, best_bleu = weights, bleu
-            if should_stop is not None and should_stop():
-                return measure_weights(points, first, best)
-    return measure_weights(points, first, best)
+            if should_stop():
+                return best
+    return best
 
 
 def _descend(points: TunableList, weights: Floats, rng: np.random.Generator) -> Iterator[tuple[Floats, float]]:
@@ -90,23 +73,101 @@ def _draw_directions(points: TunableList, rng: np.random.Generator) -> Iterator[
 def _draw_starts(
     points: TunableList, start: Floats, seed: int, restarts: int
 ) -> Iterator[tuple[Floats, np.random.Generator]]:
-    """The start, then random weights, each with its generator."""
-    lows, highs = choose_ranges(start)
+    """The start, then random weights, each with its generator.
+
+    They are from 0 to 1 as mert-moses.pl has it, from -1 to 0 where the start is negative.
+    """
+    lowest = np.where(start < 0, -1.0, 0.0)
     for number in range(restarts + 1 if not points.is_constant.all() else 0):
         rng = np.random.default_rng([seed, number])
-        yield (start if not number else np.where(points.is_constant, start, rng.uniform(lows, highs))), rng
+        yield (start if not number else np.where(points.is_constant, start, rng.uniform(lowest, lowest + 1))), rng
 
 
-def choose_ranges(start: Floats) -> tuple[Floats, Floats]:
-    """Lowest and highest weights that restarts begin with.
+class Step(NamedTuple):
+    """How far to go, and the corpus's BLEU there, 0 to 1."""
 
-    From 0 to 1 as mert-moses.pl has it, from -1 to 0 where the start is negative. Nothing else is bounded by them.
+    step: float
+    bleu: float
+
+
+class Corners(NamedTuple):
+    """Where the best hypotheses change: for each corner the step, the sentence, its best before and behind.
+
+    Those of one sentence are in order, the rest is not. `first` are the best hypotheses of all sentences before any.
     """
-    return np.where(start < 0, -1.0, 0.0), np.where(start < 0, 0.0, 1.0)
+
+    first: Integers
+    steps: Floats
+    sentences: Integers
+    before: Integers
+    behind: Integers
 
 
-def measure_weights(points: TunableList, start: Floats, best: Floats) -> TunedWeights:
-    """An optimiser's best weights, made to add up to 1, the start's where a feature is constant; and their BLEU."""
-    norm = np.abs(best[~points.is_constant]).sum() or 1.0
-    weights = np.where(points.is_constant, start, best / norm)
-    return TunedWeights(weights, bleu_of(points, weights), bleu_of(points, start), points.constant)
+def search_line(points: TunableList, weights: npt.ArrayLike, direction: npt.ArrayLike) -> Step:
+    """Find the middle of the interval of steps with the best BLEU.
+
+    Of equally good intervals the widest; a step of 0 where none is better than here. The open intervals at the ends
+    count as if they ended a little behind the last corner.
+    """
+    origin, slopes = model_scores(points, weights), model_scores(points, direction)
+    here = float(corpus_bleu(statistics_of(points, origin.argmax(1))))
+    corners = trace_envelopes(origin, slopes)
+    if not len(corners.steps):
+        return Step(0.0, here)
+    order = corners.steps.argsort(kind="stable")  # equal steps of one sentence stay in order
+    steps = corners.steps[order]
+    bleus = corpus_bleu(_sum_statistics(points, corners, order))  # corners + 1
+    scale = (np.abs(weights).sum() or 1.0) / np.abs(direction).sum()
+    bounds = np.concatenate([[steps[0] - 2 * MARGIN * scale], steps, [steps[-1] + 2 * MARGIN * scale]])
+    widths = np.diff(bounds)
+    bleus[widths < LEAST_WIDTH * scale] = -1.0
+    best = np.where(bleus == bleus.max(), widths, -1.0).argmax()
+    if bleus[best] <= here:
+        return Step(0.0, here)
+    return Step(float(bounds[best : best + 2].mean()), float(bleus[best]))
+
+
+def trace_envelopes(origin: Floats, slopes: Floats) -> Corners:
+    """Find the corners of the upper envelopes of every sentence's lines, all sentences at once.
+
+    Each round finds the next corner of all sentences that have one: where the present best line is crossed first by a
+    steeper one. `origin` are heights at step 0 and `slopes` those of the lines; sentences × hypotheses.
+    """
+    flattest = slopes == slopes.min(1, keepdims=True)
+    first = np.asarray(np.where(flattest, origin, -np.inf).argmax(1))  # of these the highest; of several the first
+    none = np.zeros(0, np.int64)
+    rounds = [(np.zeros(0), none, none, none), *_trace_rounds(origin, slopes, first)]
+    steps, *indices = (np.concatenate(of_rounds) for of_rounds in zip(*rounds, strict=True))
+    return Corners(first, steps, *indices)
+
+
+def _trace_rounds(
+    origin: Floats, slopes: Floats, first: Integers
+) -> Iterator[tuple[Floats, Integers, Integers, Integers]]:
+    """Steps, sentences, best hypotheses before and behind, of each round."""
+    sentences, best = np.arange(len(first)), first
+    reached = np.full(len(first), -np.inf)
+    while len(sentences):
+        steps, behind = _find_next_corners(origin, slopes, best)
+        unfinished = np.isfinite(steps)
+        sentences, before, best = sentences[unfinished], best[unfinished], behind[unfinished]
+        origin, slopes = origin[unfinished], slopes[unfinished]
+        reached = np.maximum(steps[unfinished], reached[unfinished])  # rounding must not lead back
+        yield reached, sentences, before, best
+
+
+def _find_next_corners(origin: Floats, slopes: Floats, best: Integers) -> tuple[Floats, Integers]:
+    """Where a steeper line crosses the best first, infinite where none does; and the steepest of those that do."""
+    rows = np.arange(len(best))
+    rise = slopes - slopes[rows, best][:, None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        crossings = np.where(rise > 0, (origin[rows, best][:, None] - origin) / rise, np.inf)
+    nearest = crossings.min(1)
+    return nearest, np.where(crossings == nearest[:, None], slopes, -np.inf).argmax(1)
+
+
+def _sum_statistics(points: TunableList, corners: Corners, order: Integers) -> Integers:
+    """The corpus's statistics before the first corner and behind each, corners + 1 × 10."""
+    sentences, before, behind = (indices[order] for indices in corners[2:])
+    changes = points.statistics[sentences, behind] - points.statistics[sentences, before]
+    return np.asarray(np.concatenate([[statistics_of(points, corners.first)], changes]).cumsum(0))

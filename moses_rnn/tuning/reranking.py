@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,51 +13,40 @@ from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bl
 from moses_rnn.tuning.lists import Features, TunableList, read_tunable, statistics_of
 from moses_rnn.tuning.weights import Weights, select_weights
 
-
-def choose_hypotheses(lines: Iterable[NBestLine], weights: Weights, name: str) -> dict[int, NBestLine]:
-    """Choose the line with the largest Σ weight · feature of each sentence; of equally good ones the first in the list.
-
-    Lines of one sentence need not follow each other. Refuses an empty list, and weights or lines without some feature.
-    """
-    features: Features | None = None
-    chosen: list[float] = []
-
-    def score(line: NBestLine) -> float:
-        nonlocal features, chosen
-        if features is None:
-            features = Features(line, name, weights.sparse)
-            chosen = select_weights(features.names, weights).tolist()
-        return sum(weight * value for weight, value in zip(chosen, features.values(line), strict=True))
-
-    return _choose(lines, score, name)
+Scored = Iterator[tuple[float, NBestLine]]
 
 
-def choose_evenly(lines: Iterable[NBestLine], label: str, name: str) -> dict[int, NBestLine]:
-    """Choose the line with the largest total + feature of each sentence, of equally good ones the first in the list.
-
-    That is the even average of Sutskever et al. (2014), section 3.4; it depends on the scale of the totals' weights.
-    Refuses an empty list, and lines that have not exactly one value of that label.
-    """
-
-    def score(line: NBestLine) -> float:
-        values = line.values(label)
-        if len(values) != 1:
-            raise FormatError(name, line.number, f"one value of {label}=", str(len(values)))
-        return float(line.total) + values[0]
-
-    return _choose(lines, score, name)
-
-
-def _choose(lines: Iterable[NBestLine], score: Callable[[NBestLine], float], name: str) -> dict[int, NBestLine]:
-    """The line of each sentence with the highest score; of equally good ones the first in the list."""
+def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
+    """The line of each sentence with the highest score; of equally good ones the first. Refuses an empty list."""
     best: dict[int, tuple[float, NBestLine]] = {}
-    for line in lines:
-        found = score(line)
-        if line.sentence not in best or found > best[line.sentence][0]:
-            best[line.sentence] = found, line
+    for score, line in scored:
+        if line.sentence not in best or score > best[line.sentence][0]:
+            best[line.sentence] = score, line
     if not best:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
     return {sentence: line for sentence, (_, line) in best.items()}
+
+
+def score_by_weights(lines: Iterable[NBestLine], weights: Weights, name: str) -> Scored:
+    """Σ weight · feature of each line; refuses weights or lines without some feature."""
+    features: Features | None = None
+    for line in lines:
+        if features is None:
+            features = Features(line, name, weights.sparse)
+            chosen = select_weights(features.names, weights).tolist()
+        yield sum(weight * value for weight, value in zip(chosen, features.values(line), strict=True)), line
+
+
+def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:
+    """Total + feature of each line; refuses a line that has not exactly one value of that label.
+
+    That is the even average of Sutskever et al. (2014), section 3.4; it depends on the scale of the totals' weights.
+    """
+    for line in lines:
+        values = line.values(label)
+        if len(values) != 1:
+            raise FormatError(name, line.number, f"one value of {label}=", str(len(values)))
+        yield float(line.total) + values[0], line
 
 
 def list_translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:
@@ -70,24 +59,6 @@ def format_segments(best: Mapping[int, NBestLine], sentences: int, name: str) ->
     return [_format_phrases(best[i], name) if i in best else b"" for i in range(sentences)]
 
 
-def compare_bleu(
-    lines: Iterable[NBestLine],
-    references: Sequence[Sequence[bytes]],
-    name: str,
-    chosen: Sequence[bytes],
-) -> tuple[float, ...]:
-    """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones, and of the best that the list allows.
-
-    The last is an oracle's: see `find_oracle`. Arguments as of `read_tunable` and `choose_hypotheses`; `chosen` has a
-    line for each sentence.
-    """
-    points = read_tunable(lines, references, name=name, sparse_weights={})
-    texts = References(references)
-    of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
-    sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, find_oracle(points))
-    return tuple(100 * float(corpus_bleu(of_all)) for of_all in sums)
-
-
 def _format_phrases(line: NBestLine, name: str) -> bytes:
     spans, target = segmentation_of(line, name), words(line.hypothesis)
     if spans is None and target:
@@ -98,6 +69,17 @@ def _format_phrases(line: NBestLine, name: str) -> bytes:
         for first, last, begin, end in spans or []
         if begin < end  # the decoder reports no phrase without target words
     )
+
+
+def compare_bleu(
+    lines: Iterable[NBestLine], references: Sequence[Sequence[bytes]], name: str, chosen: Sequence[bytes]
+) -> tuple[float, ...]:
+    """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones (a line each), and of the oracle's."""
+    points = read_tunable(lines, references, name=name, sparse_weights={})
+    texts = References(references)
+    of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
+    sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, find_oracle(points))
+    return tuple(100 * float(corpus_bleu(of_all)) for of_all in sums)
 
 
 def find_oracle(points: TunableList) -> Integers:

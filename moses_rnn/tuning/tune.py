@@ -19,10 +19,9 @@ import numpy.typing as npt
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import weight_of
-from moses_rnn.tuning import RESTARTS
 from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
 from moses_rnn.tuning.lists import TunableList
-from moses_rnn.tuning.mert import TunedWeights, measure_weights, search_weights
+from moses_rnn.tuning.mert import RESTARTS, search_weights
 from moses_rnn.tuning.weights import Weights, count_values, select_weights
 
 FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
@@ -37,26 +36,24 @@ def tune(
     seed: int,
     restarts: int = RESTARTS,
     moses: Moses | None = None,
-    should_stop: Callable[[], bool] | None = None,
-) -> TunedWeights:
-    """Find weights with a good BLEU on the lists, beginning with those of `start`.
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Floats:
+    """Weights with a good BLEU on the lists, by a search that begins with those of `start`.
 
-    `restarts` are of mert; `moses` is whose kbmira is run, to its end: only mert asks `should_stop`, between lines.
-
-    Raises:
-        InputError: kbmira is not there.
-        MosesRnnError: it failed.
+    No list says anything about the weight of a constant feature: it stays. All others are made to add up to 1 by their
+    absolute values. `moses` has the kbmira that is run, to its end: only mert asks `should_stop` and knows restarts.
     """
     begin = np.asarray(start, np.float64)
     if optimiser == "mert":
-        return search_weights(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
-    if moses is None:
+        best = search_weights(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
+    elif moses is None:
         raise InputError(
             f"{optimiser}: expected a built Moses, found none", advice="Name it with MOSES_ROOT, or choose 'mert'."
         )
-    if points.is_constant.all():
-        return measure_weights(points, begin, begin)
-    return measure_weights(points, begin, run_kbmira(points, begin, moses, seed=seed))
+    else:
+        best = begin if points.is_constant.all() else run_kbmira(points, begin, moses, seed=seed)
+    norm = np.abs(best[~points.is_constant]).sum() or 1.0
+    return np.where(points.is_constant, begin, best / norm)
 
 
 def recover_weights(points: TunableList) -> Floats:
@@ -86,9 +83,7 @@ def choose_start(points: TunableList, weights: Weights | None) -> Floats:
 def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
     """The weights, in the order of the list's names, that Moses's kbmira finds (batch MIRA; Cherry and Foster, 2012).
 
-    Raises:
-        InputError: there is no such program.
-        MosesRnnError: it failed, or found nothing with a BLEU above 0.
+    Refuses to find nothing with a BLEU above 0.
     """
     options = ["--dense-init", "init.dense", *FILES, "-o", "mira.out", "-J", str(ROUNDS), "-r", str(seed)]
     with tempfile.TemporaryDirectory(prefix="moses-rnn-tune-") as name:

@@ -50,8 +50,11 @@ def read_weights(path: str) -> Weights:
     """
     ini = MosesIni(_content(path), path)
     of_ini = ini.all_weights()
-    sparse_file = next((_find(line, path) for _, line in ini.section("weight-file")), None)
-    sparse = parse_sparse_weights(_content(sparse_file), sparse_file) if sparse_file else {}
+    sparse = {}
+    for _, written in ini.section("weight-file")[:1]:
+        places = (Path(written), Path(path).parent / written)
+        sparse_file = str(next((place for place in places if place.exists()), written))
+        sparse = parse_sparse_weights(_content(sparse_file), sparse_file)
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
     return Weights(path, dense, ini.tuneable_components(), sparse)
@@ -69,11 +72,6 @@ def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
             raise FormatError(name, number, "a sparse feature and its weight", shown(line))
         weights[label] = weight
     return weights
-
-
-def _find(written: str, ini: str) -> str:
-    places = (Path(written), Path(ini).parent / written)
-    return str(next((place for place in places if place.exists()), written))
 
 
 def _content(path: str) -> bytes:

@@ -26,20 +26,13 @@ def test_pairs_are_any_iterable_of_str_or_bytes(pairs):
     assert plain(pairs_of(pairs)) == [("à".encode(), b"b", None)]
 
 
-def test_sources_and_targets_may_come_apart():
+def test_sources_and_targets_may_come_apart_and_alignments_third():
     assert list(pairs_of(["a", "b"], iter([b"c", "d"]))) == [
         ("pairs[0]", b"a", b"c", None),
         ("pairs[1]", b"b", b"d", None),
     ]
-
-
-def test_an_alignment_is_the_third_part():
-    assert plain(pairs_of([("a", "b", "0-0")])) == [(b"a", b"b", b"0-0")]
-
-
-def test_a_row_of_a_table_is_a_pair():
     row = Row("a", "b", (1.0,), "0-0", (1.0, 1.0, 1.0))
-    assert plain(pairs_of([row])) == [(b"a", b"b", b"0-0")]
+    assert plain(pairs_of([("a", "b", "0-0"), row])) == [(b"a", b"b", b"0-0")] * 2
 
 
 def test_pairs_are_taken_as_they_come():

@@ -1,5 +1,7 @@
 """One pair explained, by any network, with a table and without."""
 
+import re
+
 import pytest
 
 import moses_rnn
@@ -16,7 +18,11 @@ def test_words_sum_to_the_pair(models, name):
     assert text.startswith("s2 s3 s9 ||| t2 t3\n\n")
     assert "word by word" in text
     assert "table" not in text
-    assert model.explain("s2 <b>", "t2")._repr_html_().startswith("<pre>s2 &lt;b&gt; ||| t2\n")
+    shown = model.explain("s2 <b>", "t2 <i>")._repr_html_()
+    assert shown.startswith("<pre>s2 &lt;b&gt; ||| t2 &lt;i&gt;\n")
+    assert re.search(r">&lt;[bi]&gt; \(&lt;unk&gt;\)<br>-\d", shown)
+    assert shown.count("<td") == 3
+    assert not re.search("<[bi]>", shown)
 
 
 def test_an_ensemble_is_explained(models):

@@ -34,16 +34,6 @@ def test_scores_are_those_of_the_network(models, name):
     assert "fp64>" in repr(exact)  # without the native core
 
 
-def test_scores_are_those_of_a_scored_table(table, model, tmp_path):
-    from tests.commands import run
-
-    run("score", table, "--model", model, "--log", "-o", tmp_path / "scored.gz", "--quiet")
-    scored = moses_rnn.read_table(tmp_path / "scored.gz")
-    rows = list(itertools.islice(scored, 200))
-    scores = moses_rnn.load(model, device="cpu").score(rows)
-    assert scores == pytest.approx([row.scores[-1] for row in rows], rel=1e-5)
-
-
 def test_a_stream_is_scored_as_it_comes(encdec):
     endless = itertools.cycle(PAIRS)
     stream = encdec.score_iter(endless, chunk=7)

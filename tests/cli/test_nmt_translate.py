@@ -1,10 +1,6 @@
 """moses-rnn nmt translate: in this process where that is enough; killed and resumed as a process of its own."""
 
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
@@ -16,7 +12,7 @@ from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
-from tests.commands import run, saved_lines
+from tests.commands import run
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.sentences import network, saved_model, sentences, text
@@ -96,58 +92,6 @@ def test_a_network_that_writes_nothing_is_noticed(here):
         written = done.stdout_bytes.split(b"\n")[:-1]
         empty = sum(source != b"" == line for source, line in zip(LINES, written, strict=True))
         assert f"warning: empty translations of lines with words: {empty}\n" in done.stderr
-
-
-LONG = [
-    "translate",
-    "long",
-    "--model",
-    "model",
-    "-o",
-    "out",
-    "--n-best",
-    "3",
-    "list.gz",
-    "--beam",
-    "3",
-    "--threads",
-    "1",
-    "-q",
-]
-
-
-def start(folder, *options):
-    program = [sys.executable, "-c", "from moses_rnn.cli.nmt import main; main()"]
-    return subprocess.Popen([*program, *LONG, *options], cwd=folder, stderr=subprocess.PIPE)
-
-
-@pytest.mark.timeout(300)
-def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
-    (here / "long").write_bytes(text(sentences(2300, seed=7)))
-    run("nmt", *LONG, "-o", "whole", "--n-best", "3", "whole.gz", cwd=here)
-    for _ in range(2):
-        process, before = start(here, "--resume"), saved_lines(here / "out")
-        while process.poll() is None and saved_lines(here / "out") == before:
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        _, messages = process.communicate()
-        assert (process.returncode, messages) == (-9, b"")
-        assert not (here / "out").exists()
-        assert (here / "whole").read_bytes().startswith((here / ".out.part").read_bytes())
-        with (here / ".out.part").open("ab") as part:
-            part.write(b"half a li")
-    again = run("nmt", *LONG, cwd=here, check=False)
-    assert (again.returncode, "--resume continues, --force starts over" in again.stderr) == (1, True)
-    other = run("nmt", *LONG, "--beam", "5", "--resume", cwd=here, check=False)
-    assert (other.returncode, "found other: beam {" in other.stderr) == (1, True)
-    run("nmt", *LONG, "--resume", cwd=here)
-    assert (here / "out").read_bytes() == (here / "whole").read_bytes()
-    assert (here / "list.gz").read_bytes() == (here / "whole.gz").read_bytes()
-    assert not [path for path in here.iterdir() if path.name.startswith(".")]
-    complete = run("nmt", *LONG, "--resume", cwd=here)
-    assert "out: already complete" in complete.stderr
-    (here / "list.gz").unlink()
-    assert run("nmt", *LONG, "--resume", cwd=here, check=False).returncode == 1
 
 
 @pytest.mark.parametrize(

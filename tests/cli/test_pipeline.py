@@ -64,7 +64,7 @@ def test_the_command_without_make(monkeypatch, tmp_path):
 
 
 def test_the_command_in_a_folder_that_make_cannot_name(monkeypatch, capsys):
-    monkeypatch.setattr("moses_rnn.moses.pipeline.shipped_file", lambda name: Path("/my programs") / name)
+    monkeypatch.setattr("moses_rnn.cli.pipeline.shipped_file", lambda name: Path("/my programs") / name)
     with pytest.raises(SystemExit) as leaving:
         pipeline_command.main(["results"])
     assert leaving.value.code == 1

@@ -1,7 +1,6 @@
 """moses-rnn sample: in this process where that is enough, since each process loads torch anew."""
 
 import gzip
-import shutil
 
 from click.testing import CliRunner
 
@@ -45,13 +44,3 @@ def test_bytes_are_printed_as_they_came_but_for_what_commands_a_terminal(model):
     assert sample("--model", model, "--source", odd).stdout_bytes.startswith(b"\xff\\x1b[31m \xc2\xa0   (50 samples")
     rows = columns(sample("--model", model, "--source", odd, "--format", "tsv"))
     assert {row[0] for row in rows[1:]} == {b"\xff\x1b[31m \xc2\xa0"}
-
-
-def test_an_inverse_model_reads_target_phrases(model, table, tmp_path):
-    shutil.copytree(model, tmp_path / "inverse")
-    config = tmp_path / "inverse" / "config.json"
-    config.write_text(config.read_text().replace("source-to-target", "target-to-source"))
-    with gzip.open(table) as lines:
-        source, target = (phrase.decode() for phrase in next(lines).split(b" ||| ")[:2])
-    assert "lacks" not in sample("--model", tmp_path / "inverse", "--source", target, "--table", table).output
-    assert "lacks this source" in sample("--model", tmp_path / "inverse", "--source", source, "--table", table).stdout

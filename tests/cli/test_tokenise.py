@@ -50,3 +50,12 @@ def test_an_unknown_language_is_a_warning_and_has_the_abbreviations_of_english(l
 def test_an_empty_last_line_or_none_stays_so():
     for text in ("a b\n\n", "a b\n", "a b"):
         assert run("tokenise", given=text).stdout.count("\n") == max(text.count("\n"), 1)
+
+
+def test_lines_end_at_line_feeds_only_and_what_is_not_utf_8_is_named():
+    """Else a text and its translation would be of different length."""
+    done = zygote("tokenise", given=b"a\rb\nc\x0bd\x0ce\xe2\x80\xa8f\n")
+    assert done.stdout == b"a b\nc d e f\n"
+    done = zygote("tokenise", given=b"fine\n\xff\n")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr == "moses-rnn tokenise: standard input:2: expected UTF-8, found '\\xff'\n"

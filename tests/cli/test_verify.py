@@ -41,7 +41,7 @@ def test_what_the_decoder_saw_is_printed_and_judged(tmp_path, monkeypatch, capsy
         assert (leaving.value.code, messages.endswith(said)) == (code, True)
         if options:
             kinds = json.loads(output)["kinds"]
-            assert [(one["kind"], one["good"]) for one in kinds] == [(one.kind, one.is_good) for one in seen]
+            assert [(one["kind"], one["good"]) for one in kinds] == [(one.kind, one.good) for one in seen]
         else:
             assert output == "".join(f"{line}\n" for one in seen for line in one.summary())
 

@@ -133,7 +133,7 @@ def ini(data: bytes) -> None:
     try:
         (PLACE / "moses.ini").write_bytes(data)
         feature = MosesIni(data, "moses.ini").choose(table="/d/t.gz")
-        new = extend_ini(IniEdit(str(PLACE / "moses.ini"), "new.ini", "/d/t.rnn.gz"), "/d/t.gz", 4, 1)
+        new = extend_ini(IniEdit(ini=str(PLACE / "moses.ini"), table="/d/t.rnn.gz"), "/d/t.gz", 4, 1)
     except InputError:
         return
     old_lines, new_lines = data.split(b"\n"), new.content.split(b"\n")

@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from moses_rnn.errors import FormatError
-from moses_rnn.moses.alignments import (
-    check_links,
-    format_links,
-    nearest,
-    parse_links,
-    read_links,
-    transposed,
-)
+from moses_rnn.moses.alignments import check_links, format_links, nearest, parse_links, read_links, transposed
 
 LINKS = some.lists(some.tuples(some.integers(0, 12), some.integers(0, 12)), max_size=20).map(tuple)
 

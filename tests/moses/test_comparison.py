@@ -24,11 +24,11 @@ def compare_with(seen, lines=LINES):
 
 def test_all_as_it_should_be():
     comparison = compare_with(RIGHT)
-    assert comparison.is_good
-    assert (comparison.pairs, comparison.values, comparison.below, comparison.missing) == (3, 6, 2, [])
-    assert comparison.largest < 1e-12
+    assert comparison.good
+    assert (comparison.pairs, comparison.values, comparison.values_below, comparison.missing) == (3, 6, 2, [])
+    assert comparison.largest_difference < 1e-12
     assert list(comparison.summary()) == [
-        f"text     ok: 3 pairs, 6 values, max |Δ| {comparison.largest:.2g}; 2 at or below -87 (there {comparison.largest_below:.2g})"
+        f"text     ok: 3 pairs, 6 values, max |Δ| {comparison.largest_difference:.2g}; 2 at or below -87 (there {comparison.largest_difference_below:.2g})"
     ]
 
 
@@ -44,7 +44,7 @@ WRONG = {
 def test_what_is_wrong_is_in_the_summary(case):
     (pair, values), parts = case
     comparison = compare_with([(pair, values) if known == pair else (known, right) for known, right in RIGHT])
-    assert not comparison.is_good
+    assert not comparison.good
     text = "\n".join(comparison.summary())
     assert text.startswith("text     WRONG")
     assert all(part in text for part in parts)
@@ -52,15 +52,15 @@ def test_what_is_wrong_is_in_the_summary(case):
 
 def test_what_the_decoder_lost_is_in_the_summary():
     comparison = compare_with(RIGHT[1:])
-    assert not comparison.is_good
+    assert not comparison.good
     assert comparison.missing == [(b"a", b"b")]
     assert "1 pairs not found by the decoder, first: a ||| b" in "\n".join(comparison.summary())
-    assert not compare_with([]).is_good
-    assert not compare_with([], lines=[]).is_good
+    assert not compare_with([]).good
+    assert not compare_with([], lines=[]).good
 
 
 def test_lines_of_one_pair_may_differ():
     lines = [b"a ||| b ||| 0.5\n", b"a ||| b ||| 0.25\n"]
     pair = (b"a", b"b")
-    assert compare_with([(pair, (math.log(0.25),)), (pair, (math.log(0.5),))], lines).is_good
-    assert not compare_with([(pair, (math.log(0.3),))], lines).is_good
+    assert compare_with([(pair, (math.log(0.25),)), (pair, (math.log(0.5),))], lines).good
+    assert not compare_with([(pair, (math.log(0.3),))], lines).good

@@ -46,14 +46,21 @@ def system(tmp_path_factory, moses_root):
     return prepare(EXAMPLES, tmp_path_factory.mktemp("system"), "--shortlist", "150", "--max-epochs", "2")
 
 
-@pytest.fixture(scope="module")
-def real_system(tmp_path_factory, moses_root, multi30k):
-    """The Multi30k system, scored."""
-    return prepare(multi30k, tmp_path_factory.mktemp("multi30k"), "--shortlist", "1000", "--max-minutes", "1")
+@pytest.fixture(scope="module", params=["example", "Multi30k"])
+def any_system(request, tmp_path_factory, moses_root):
+    """The example system, or that of a real corpus, scored; and sentences to translate."""
+    if request.param == "example":
+        sentences = (EXAMPLES / "corpus" / "dev.en").read_text().split("\n")[:-1]
+        return request.getfixturevalue("system"), sentences
+    multi30k = request.getfixturevalue("multi30k")
+    folder = tmp_path_factory.mktemp("multi30k")
+    real = prepare(multi30k, folder, "--shortlist", "1000", "--max-minutes", "1")
+    with gzip.open(real / "val.en.gz", "rt", encoding="utf-8", newline="\n") as lines:
+        return real, [line.rstrip("\n") for line in lines]
 
 
-def check_features(moses_root, folder, sources=300):
-    """Compare what the decoder sees with the log-probabilities that the scorers gave, for random sources."""
+def test_the_decoder_sees_the_log_probabilities_that_the_scorers_gave(moses_root, any_system):
+    (folder, _), sources = any_system, 300
     with gzip.open(folder / "logs.gz") as lines:
         table = list(parse_table(lines, "logs.gz"))
     chosen = {line.source for line in random.Random(1).sample(table, sources)}
@@ -71,8 +78,8 @@ def check_features(moses_root, folder, sources=300):
     assert max(differences) <= 1e-4
 
 
-def check_zero_weight(moses_root, folder, sentences):
-    """With weight 0 the new columns change no translation."""
+def test_with_weight_0_new_columns_change_no_translation(moses_root, any_system):
+    folder, sentences = any_system
     text = (folder / "moses.rnn.ini").read_text()
     zero = re.sub(r"(?m)^(TranslationModel0= \S+ \S+ \S+ \S+) \S+ \S+$", r"\1 0 0", text)
     assert zero != text
@@ -81,23 +88,6 @@ def check_zero_weight(moses_root, folder, sentences):
     assert len(baseline) == len(sentences)
     assert decode(moses_root, folder, "zero.ini", sentences) == baseline
     assert decode(moses_root, folder, "moses.rnn.ini", sentences) != baseline
-
-
-def test_the_decoder_sees_the_log_probability(moses_root, system):
-    check_features(moses_root, system)
-
-
-def test_weight_zero_is_the_baseline(moses_root, system):
-    check_zero_weight(moses_root, system, (EXAMPLES / "corpus" / "dev.en").read_text().split("\n")[:-1])
-
-
-def test_the_decoder_sees_the_log_probability_in_a_real_table(moses_root, real_system):
-    check_features(moses_root, real_system)
-
-
-def test_weight_zero_is_the_real_baseline(moses_root, real_system):
-    with gzip.open(real_system / "val.en.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        check_zero_weight(moses_root, real_system, [line.rstrip("\n") for line in lines])
 
 
 def test_mert_tunes_the_new_weights_with_no_other_change(moses_root, system, tmp_path):

@@ -59,7 +59,7 @@ def folder(tmp_path, monkeypatch):
 def place(folder, text, *, absolute):
     ini = folder / "ini" / "moses.ini"
     ini.write_bytes(text.encode())
-    new = edit_ini(IniEdit(str(ini), "new", absolute_paths=absolute))
+    new = edit_ini(IniEdit(ini=str(ini), absolute_paths=absolute))
     return new.content, new.warnings
 
 

@@ -1,12 +1,6 @@
 """Which words translate a word: from files, from aligned sentences, and from a phrase table."""
 
-from moses_rnn.moses.lexicon import (
-    Lexicon,
-    count_links,
-    count_links_of_table,
-    lexicon_of,
-    read_lexicon,
-)
+from moses_rnn.moses.lexicon import Lexicon, count_links, count_links_of_table, lexicon_of, read_lexicon
 from moses_rnn.table.phrase_table import parse_table
 
 DICTIONARY = [b"cat chat 0.5\n", b"cat minou 0.25\n", b"cat chatte .25\r\n", b"the\tle 1"]

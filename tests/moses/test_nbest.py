@@ -3,13 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.moses.nbest import (
-    alignment_of,
-    check_source,
-    format_nbest_line,
-    parse_nbest_line,
-    segmentation_of,
-)
+from moses_rnn.moses.nbest import alignment_of, check_source, format_nbest_line, parse_nbest_line, segmentation_of
 
 LINE = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a|b= 1 ||| -4.456 ||| 0-0 1-1 \n"
 

@@ -42,11 +42,7 @@ def of_both(scripts, folder, source, reference, *options):
     added = folder / "more"
     run("nbest", folder / "n", "--source", source, *options, "-o", added, "--quiet")
     run("nbest", "tune", added, "--reference", reference, "--optimiser", "mert", "-o", folder / "ini")
-    ours = subprocess.run(
-        [*program("nbest"), "rerank", added, folder / "ini"],
-        capture_output=True,
-        check=True,
-    )
+    ours = subprocess.run([*program("nbest"), "rerank", added, folder / "ini"], capture_output=True, check=True)
     return rescored(scripts, added.read_bytes(), folder / "ini"), ours.stdout
 
 

@@ -22,11 +22,6 @@ def false_program(tmp_path):
     return install
 
 
-def test_what_a_program_prints(false_program, tmp_path):
-    moses = false_program("moses", 'echo "$1 in $PWD:"; cat')
-    assert moses.run([str(moses.program("moses")), "-v"], b"text", tmp_path) == f"-v in {tmp_path}:\ntext".encode()
-
-
 def test_a_program_that_fails_is_quoted(false_program, tmp_path):
     moses = false_program("mert", "seq 20 >&2; exit 7")
     with pytest.raises(MosesRnnError) as caught:

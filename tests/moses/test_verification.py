@@ -31,12 +31,12 @@ def test_the_dictionary_of_an_ini_is_found_and_every_line_looked_at(tmp_path):
     table.write_bytes(b"a ||| b ||| 0.5 1 ||| 0-0\nb ||| c ||| 0.5 1 ||| 0-0\n")
     (tmp_path / "t.minphr").touch()  # a binary dictionary may be anywhere
     ini.write_text("[feature]\nPhraseDictionaryCompact name=T num-features=2 path=t.minphr\n[weight]\nT= 0.2 0.3\n")
-    holds, dictionary = check_ini(str(table), str(ini), "T")
+    holds, dictionary = check_ini(str(table), str(ini))
     assert len(holds) == 3
     assert dictionary == Dictionary("PhraseDictionaryCompact", tmp_path / "t.minphr", 2)
     table.write_bytes(table.read_bytes() + b"c ||| d ||| 0.5\n")
     with pytest.raises(InputError, match="t:3: expected 2 scores as on line 1, found 1"):
-        check_ini(str(table), str(ini), None)
+        check_ini(str(table), str(ini))
 
 
 def test_a_decoder_that_fails_is_named_with_what_it_printed(tmp_path):

@@ -57,31 +57,11 @@ def here(tmp_path):
     return tmp_path
 
 
-ASKED = {
-    "fewer_than": None,
-    "text": None,
-    "longest": 7,
-    "top": 3,
-    "min_log_prob": -1e9,
-    "inverse_model": None,
-    "provenance": "none",
-    "moses_ini": None,
-    "allow_misfit": False,
-    "device": "cpu",
-    "threads": None,
-    "force": False,
-    "quiet": True,
-}
-
-
 def extended(here, models, *, inverse=None, signature=None, output="new.gz", stage=None, **options):
     """What comes of the table, and the lines of the new one."""
-    asked = ASKED | {
-        name: str(here / value) if name in ("text", "moses_ini") else value for name, value in options.items()
-    }
-    request = ExtensionRequest(
-        phrase_table=str(here / "table"), model=models / "rnn", output=str(here / output), **asked
-    )
+    files = {name: str(here / options.pop(name)) for name in ("text", "moses_ini") if name in options}
+    given = {"model": models / "rnn", "output": str(here / output), "min_log_prob": -1e9, "device": "cpu"}
+    request = ExtensionRequest(phrase_table=str(here / "table"), **given, **files, **options)
     opened = [open_model(models / name) for name in ("rnn", inverse) if name]
     found = extend(request, opened, signature, stage or (lambda unit: contextlib.nullcontext(show_nothing)))
     with gzip.open(here / output) as lines:
@@ -121,24 +101,27 @@ def test_the_inverse_network_says_what_its_scorer_says(here, models):
     np.testing.assert_allclose(values, expected, atol=1e-4)
 
 
+def signed(*columns, config=None, meaning=None):
+    """A signature that has such columns of this network, or of one with another config."""
+    record = {"name": "RNN", "meaning": meaning}
+    return {"added_columns": [{"index": i, **record} for i in columns], "models": [{"sha256": config}]}
+
+
 def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
-    hashes = dict(open_model(models / "rnn").hashes)
-    signature = {"added_columns": [{"index": 3, "name": "RNN"}], "models": [{"sha256": {"config": "other"}}]}
-    with pytest.raises(
-        MisfitError, match="rnn: expected the model whose score is column 4 of .*table, by the signature"
-    ):
-        extended(here, models, text="text", signature=signature)
-    mean = {
-        "added_columns": [{"index": 3, "name": "RNN", "meaning": "mean of 2 models' log p"}],
-        "models": [{"sha256": hashes}],
-    }
-    with pytest.raises(MisfitError, match="found one of several whose mean it is"):
-        extended(here, models, text="text", signature=mean)
-    two = {"added_columns": [{"index": i, "name": "RNN"} for i in (2, 3)], "models": [{"sha256": hashes}]}
-    with pytest.raises(MisfitError, match="score is column 3 of .*, found one of several of that name"):
-        extended(here, models, text="text", signature=two)
-    own = {**signature, "models": [{"sha256": hashes}]}
-    result, _ = extended(here, models, text="text", signature=own, output="own.gz")
+    own = dict(open_model(models / "rnn").hashes)
+    expected = "rnn: expected the model whose score is column {} of .*table, by the signature .*, found {}"
+    wrong = [
+        (signed(3, config={"config": "other"}), expected.format(4, "another")),
+        (
+            signed(3, config=own, meaning="mean of 2 models' log p"),
+            expected.format(4, "one of several whose mean it is"),
+        ),
+        (signed(2, 3, config=own), expected.format(3, "one of several of that name")),
+    ]
+    for signature, message in wrong:
+        with pytest.raises(MisfitError, match=message):
+            extended(here, models, text="text", signature=signature)
+    result, _ = extended(here, models, text="text", signature=signed(3, config=own))
     assert result.fills == [LOWEST, LOWEST, LOWEST, NETWORK]
 
 

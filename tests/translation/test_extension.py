@@ -212,10 +212,7 @@ def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
     assert lines == sorted(lines)
     assert make.counts == Counts(few=1, lacking=2, likely=6, there=1, empty=1, surplus=1, lines=3, extended=1, made=1)
     # p(b | x) is 1/6, p(b | y) 1: b is linked to both, and its lexical weight is their mean
-    assert lines[1] == (
-        b"b ||| x y ||| ",
-        b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 3 0 ||| |||\n",
-    )
+    assert lines[1] == (b"b ||| x y ||| ", b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 3 0 ||| |||\n")
 
 
 FIELDS = [
@@ -239,7 +236,7 @@ def test_scores_have_nine_digits_and_are_numbers_that_float32_holds():
 
 def test_words_that_would_break_a_line_are_an_error():
     with pytest.raises(FormatError, match="a proposal:1: expected target words without factors"):
-        maker([LEXICAL]).line(Wanted(b"a"), b"x|y", -1.0, None)
+        maker([LEXICAL]).line(Wanted(b"a"), b"x|y", -1.0, 0.0)
 
 
 LINKED = [

@@ -16,11 +16,7 @@ from tests.networks.networks import encdec_network
 SOURCE = Vocabulary([b"<unk>", b"</s>", *b"a b c d e f g".split()])
 TARGET = Vocabulary([b"<unk>", b"</s>", *b"t u v w x y".split()])
 T, U, V = 2, 3, 4
-TABLE = [
-    b"a b ||| t u ||| .1 ||| 0-0\n",
-    b"a b ||| t  rare ||| .1 ||| 0-0\n",
-    b"a b c ||| v ||| .1 ||| 0-0\n",
-]
+TABLE = [b"a b ||| t u ||| .1 ||| 0-0\n", b"a b ||| t  rare ||| .1 ||| 0-0\n", b"a b c ||| v ||| .1 ||| 0-0\n"]
 
 
 def checkpoint(direction="source-to-target", form=PLAIN):

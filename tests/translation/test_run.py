@@ -35,29 +35,11 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-ASKED = {
-    "input": "in",
-    "models": ("model",),
-    "beam": 4,
-    "length_score": "sum",
-    "unknown": None,
-    "dictionary": None,
-    "candidates": None,
-    "n_best": None,
-    "alignments": None,
-    "max_words_factor": 3,
-    "resume": False,
-    "device": "cpu",
-    "threads": None,
-    "force": False,
-    "quiet": True,
-}
-
-
 def request(output="out", **options):
     if isinstance(options.get("n_best"), str):
         options["n_best"] = 3, options["n_best"]
-    return TranslationRequest(**ASKED | options, output=output)
+    given = {"input": "in", "models": ("model",), "beam": 4, "device": "cpu", **options}
+    return TranslationRequest(**given, output=output)
 
 
 def run(model, asked, advanced=show_nothing, stops=lambda: False, lexicon=None):
@@ -111,10 +93,10 @@ def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 
-def stop_half_way(here):
+def stop_half_way(model, asked, lexicon=None):
     looks = iter(range(100))
     with pytest.raises(Stopped):
-        run(attentive(), request(**ALL), stops=lambda: next(looks) == 5)
+        run(model, asked, stops=lambda: next(looks) == 5, lexicon=lexicon)
 
 
 def members(folder, *names):
@@ -147,11 +129,8 @@ ENSEMBLES = {
 
 @pytest.mark.parametrize("case", ENSEMBLES)
 def test_other_models_or_another_combination_do_not_go_on(here, case):
-    members(here, "one", "other")
-    looks = iter(range(100))
-    begun = open_writer([here / "one", here / "other"])
-    with pytest.raises(Stopped):
-        run(begun, request(), stops=lambda: next(looks) == 5)
+    begun = open_writer(members(here, "one", "other"))
+    stop_half_way(begun, request())
     combination = "arithmetic" if case == "another combination" else GEOMETRIC
     with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: model "):
         run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
@@ -159,7 +138,7 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
 
 
 def test_another_text_is_not_gone_on_with(here):
-    stop_half_way(here)
+    stop_half_way(attentive(), request(**ALL))
     (here / "in").write_bytes(text([b"s5 s5", *LINES[1:]]))
     with pytest.raises(
         OutputError, match="expected the text that the interrupted run was given, found another: in, by"
@@ -213,9 +192,8 @@ CHANGES = {
 @pytest.mark.parametrize("difference", CHANGES)
 def test_other_options_do_not_continue_a_run(here, difference):
     run(attentive(), request(output="whole", **GIVEN | {"n_best": "w", "alignments": "a"}), lexicon=WORDS)
-    looks, (change, lexicon) = iter(range(100)), CHANGES[difference]
-    with pytest.raises(Stopped):
-        run(attentive(), request(**GIVEN), stops=lambda: next(looks) == 5, lexicon=WORDS)
+    change, lexicon = CHANGES[difference]
+    stop_half_way(attentive(), request(**GIVEN), WORDS)
     with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
         run(attentive(), request(**GIVEN | change, resume=True), lexicon=lexicon)
     assert difference in str(caught.value)

@@ -88,20 +88,24 @@ def test_the_log_prob_stays_the_models_when_unknown_words_are_forbidden():
     np.testing.assert_allclose([h.log_prob for h in flat(found)], id_pairs.score(stepper(), pairs), atol=1e-11)
 
 
+def log_prob_of(model, source, hypothesis):
+    """By the scalar equations; of a hypothesis that has not ended, of its words alone."""
+    ids = [*hypothesis.words, END_ID]
+    steps = reference.distributions(weights_of(model), [*source, END_ID], ids, SWITCHES["paper"])
+    counted = zip(steps, ids if hypothesis.ended else hypothesis.words, strict=hypothesis.ended)
+    return sum(math.log(p[word]) for p, word in counted)
+
+
 @pytest.mark.parametrize("max_words", [0, 1, 4])
 def test_samples_without_an_end_are_marked(max_words):
     model, source = writer(end=-1.5), SOURCES[0]
     config = SamplingConfig(samples=200, max_words=max_words)
     (found,) = Sampler(EncDecStepper(model, dtype=torch.float64), config)([source])
-    weights = weights_of(model)
     assert {len(h.words) for h in found if not h.ended} == {max_words}
     assert {len(h.words) for h in found if h.ended} <= set(range(max_words + 1))
     assert {h.ended for h in found} == {True, False}
     for hypothesis in {h.words: h for h in found}.values():
-        ids = [*hypothesis.words, END_ID]
-        steps = reference.distributions(weights, [*source, END_ID], ids, SWITCHES["paper"])
-        counted = zip(steps, ids if hypothesis.ended else hypothesis.words, strict=hypothesis.ended)
-        assert hypothesis.log_prob == pytest.approx(sum(math.log(p[word]) for p, word in counted), abs=1e-11)
+        assert hypothesis.log_prob == pytest.approx(log_prob_of(model, source, hypothesis), abs=1e-11)
 
 
 def test_a_low_temperature_takes_the_likeliest_word():
@@ -161,21 +165,10 @@ def test_a_beam_of_one_is_greedy():
 def test_a_search_that_the_limit_ends_says_with_what_it_was_left():
     """Here every target of at most two words is less likely than what longer ones share."""
     model, source = writer(end=-1.5), SOURCES[0]
-    (found,) = BeamSearch(EncDecStepper(model, dtype=torch.float64), BeamConfig(width=60, best=2, max_words=2))(
-        [source]
-    )
-    weights = weights_of(model)
-    of_words = {
-        words: sum(
-            math.log(p[word])
-            for p, word in zip(
-                reference.distributions(weights, [*source, END_ID], words, SWITCHES["paper"]), words, strict=True
-            )
-        )
-        for words in itertools.product(WORDS, repeat=2)
-    }
+    config = BeamConfig(width=60, best=2, max_words=2)
+    (found,) = BeamSearch(EncDecStepper(model, dtype=torch.float64), config)([source])
     assert [h.ended for h in found] == [True, True, False]
-    assert found[-1].log_prob == pytest.approx(of_words[found[-1].words], abs=1e-11)
+    assert found[-1].log_prob == pytest.approx(log_prob_of(model, source, found[-1]), abs=1e-11)
     assert found[-1].log_prob > found[1].log_prob
 
 

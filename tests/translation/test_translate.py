@@ -20,8 +20,8 @@ from moses_rnn.translation.translate import (
     CandidateLists,
     Translator,
     align,
-    by_attention,
     format_alignment,
+    restore_by_attention,
     rule_of,
     word_for,
 )
@@ -248,6 +248,7 @@ WORDS = [b"the", b"cat", b"Paris"]
 def test_an_unknown_word_is_replaced_by_its_place():
     """Without a place it stays, and so it does where a lexicon of annotated texts has <unk> for it."""
     chosen = word_for("dictionary", Lexicon({b"cat": [(b"chat", 1.0)], b"the": [(b"<unk>", 1.0)]}))
-    restored = by_attention(chosen)(WORDS, [b"le", b"<unk>", b"<unk>", b"<unk>", b"<unk>"], [0, 1, 2, 0, None])
+    written = [b"le", b"<unk>", b"<unk>", b"<unk>", b"<unk>"]
+    restored = restore_by_attention(WORDS, written, [0, 1, 2, 0, None], chosen)
     assert restored == ([b"le", b"chat", b"Paris", b"<unk>", b"<unk>"], [0, 1, 2, 3, 4], 2)
-    assert by_attention(chosen)(WORDS, [b"<unk>"], None) == ([b"<unk>"], [0], 0)
+    assert restore_by_attention(WORDS, [b"<unk>"], None, chosen) == ([b"<unk>"], [0], 0)

@@ -10,17 +10,18 @@ from sacrebleu.metrics.bleu import BLEU
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.line_search import search_line
 from moses_rnn.tuning.lists import bleu_of, choose, model_scores, statistics_of
-from moses_rnn.tuning.mert import search_weights
+from moses_rnn.tuning.mert import search_line
 from moses_rnn.tuning.reranking import (
-    choose_evenly,
     choose_hypotheses,
     compare_bleu,
     find_oracle,
     format_segments,
     list_translations,
+    score_by_weights,
+    score_evenly,
 )
+from moses_rnn.tuning.tune import tune
 from moses_rnn.tuning.weights import format_ini, read_weights
 from tests.tuning.lists import BAD, GOOD, LINES, NAMES, SPARSE, listed, nbest, plain_bleu, random_list, read, weights_of
 
@@ -56,10 +57,7 @@ def test_sparse_features_with_weights_are_one_feature():
     assert format_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
 
 
-@pytest.mark.parametrize(
-    ("features", "weight"),
-    [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)],
-)
+@pytest.mark.parametrize(("features", "weight"), [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)])
 def test_a_sparse_feature_has_one_value_and_one_weight(features, weight):
     with pytest.raises(FormatError, match="n:1: expected "):
         read([nbest(features)], sparse_weights={"A_b": weight})
@@ -77,10 +75,8 @@ def test_padding_changes_nothing():
     for weights, direction in rng.standard_normal((10, 2, 3)):
         assert search_line(padded, weights, direction) == search_line(points, weights, direction)
         assert choose(padded, weights).tolist() == choose(points, weights).tolist()
-    assert (
-        search_weights(padded, [1, 0, 0], seed=1, restarts=2).bleu
-        == search_weights(points, [1, 0, 0], seed=1, restarts=2).bleu
-    )
+    tuned = [tune(either, [1, 0, 0], seed=1, restarts=2).tolist() for either in (padded, points)]
+    assert tuned[0] == tuned[1]
     assert find_oracle(padded).tolist() == find_oracle(points).tolist()
 
 
@@ -105,7 +101,7 @@ def test_a_sentence_without_hypotheses_is_translated_by_nothing():
     assert points.missing == (1,)
     assert choose(points, [1]).tolist() == [1, 0]
     assert bleu_of(points, [1]) == pytest.approx(math.exp(1 - (4 + 4) / 4))
-    assert search_weights(points, [-1], seed=1, restarts=1).bleu == pytest.approx(math.exp(-1))
+    assert bleu_of(points, tune(points, [-1], seed=1, restarts=1)) == pytest.approx(math.exp(-1))
     assert find_oracle(points).tolist() == [1, 0]
 
 
@@ -154,16 +150,11 @@ def test_sparse_weights_come_from_either_place_and_the_ini_wins(folder):
 
 
 def best(lines):
-    return choose_hypotheses(parse_nbest(lines, "n"), weights_of({"A": [1.0]}), "n")
+    return choose_hypotheses(score_by_weights(parse_nbest(lines, "n"), weights_of({"A": [1.0]}), "n"), "n")
 
 
 def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():
-    lines = [
-        nbest(b"A= 1", b"d", 3),
-        nbest(b"A= 1", b"b", 1),
-        nbest(b"A= 2", b"D", 3),
-        nbest(b"A= 1", b"B", 1),
-    ]
+    lines = [nbest(b"A= 1", b"d", 3), nbest(b"A= 1", b"b", 1), nbest(b"A= 2", b"D", 3), nbest(b"A= 1", b"B", 1)]
     lines_by_sentence = best(lines)
     assert {sentence: line.hypothesis for sentence, line in lines_by_sentence.items()} == {3: b"D", 1: b"b"}
     assert list_translations(lines_by_sentence, 5) == [b"", b"b", b"", b"D", b""]
@@ -197,10 +188,7 @@ def of_sacrebleu(hypotheses, references):
     return BLEU(tokenize="none", force=True, smooth_method="none").corpus_score(texts[0], texts[1:]).score
 
 
-REFERENCES = [
-    [b"the cat sat on the mat", b"a dog ran far away"],
-    [b"the cat was on the mat", b"one dog ran far off"],
-]
+REFERENCES = [[b"the cat sat on the mat", b"a dog ran far away"], [b"the cat was on the mat", b"one dog ran far off"]]
 LISTED = [
     nbest(b"A= 3", b"the cat is on mat", 0),
     nbest(b"A= 1", b"a dog ran", 1),
@@ -254,4 +242,4 @@ def test_the_even_choice_adds_a_feature_to_the_total():
     lines = list(
         parse_nbest([b"0 ||| a ||| F= -5 ||| -1\n", b"0 ||| b ||| F= -1 ||| -4\n", b"0 ||| c ||| F= 0 ||| -5\n"], "n")
     )
-    assert choose_evenly(lines, "F", "n")[0].hypothesis == b"b"
+    assert choose_hypotheses(score_evenly(lines, "F", "n"), "n")[0].hypothesis == b"b"

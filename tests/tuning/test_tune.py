@@ -9,7 +9,6 @@ import pytest
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.tuning.lists import bleu_of
 from moses_rnn.tuning.tune import choose_start, format_features, format_scores, recover_weights, tune
 from moses_rnn.tuning.weights import format_ini, select_weights
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
@@ -62,11 +61,6 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
     assert choose_start(points, weights_of({"LM0": [1.0], "LM0_a": [0.5]})).tolist() == [1, 0, 0, 1]  # 0 where added
 
 
-def test_ours_needs_no_moses():
-    tuned = tune(two_features(), [-1, 0, 0], seed=1)
-    assert tuned.bleu == bleu_of(two_features(), [1, 0, 0]) > tuned.start_bleu == bleu_of(two_features(), [-1, 0, 0])
-
-
 @pytest.fixture
 def false_moses(tmp_path):
     """A folder with a kbmira that keeps its arguments and files, and answers as it was made to."""
@@ -100,7 +94,7 @@ def test_kbmira_runs_on_its_own_files(false_moses, tmp_path):
     moses = false_moses("F0 1.5\nF1 -0.5\nF2 9")
     points = read([nbest(b"A= 1 2 C= 5"), nbest(b"A= 2 1 C= 6", b"le chat dort ici")])
     tuned = tune(points, [0.5, -0.5, 0], "kbmira", seed=5, moses=moses)
-    assert tuned.weights == pytest.approx(np.array([1.5, -0.5, 9]) / 11)
+    assert tuned == pytest.approx(np.array([1.5, -0.5, 9]) / 11)
     assert (tmp_path / "arguments").read_text() == (
         "--dense-init init.dense --ffile features.dat --scfile scores.dat -o mira.out -J 300 -r 5\n"
     )
@@ -133,8 +127,4 @@ def test_without_it_nothing_is_tuned(tmp_path):
 def test_where_all_features_are_constant_it_has_nothing_to_do(false_moses):
     points = read(LINES[:2])
     assert points.constant == NAMES
-    assert tune(points, [1, 2, 3], "kbmira", seed=1, moses=false_moses("F0 9\nF1 9\nF2 9")).weights.tolist() == [
-        1,
-        2,
-        3,
-    ]
+    assert tune(points, [1, 2, 3], "kbmira", seed=1, moses=false_moses("F0 9\nF1 9\nF2 9")).tolist() == [1, 2, 3]

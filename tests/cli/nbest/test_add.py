@@ -1,23 +1,11 @@
 """moses-rnn nbest add: features, from list to list on disk or through pipes."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 
-from moses_rnn.files.streams import read_lines
 from tests.cli.nbest.lists import LISTED, SOURCE
 from tests.same_scores import check_same_scores
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_the_output_s_suffix_says_how_it_is_compressed(nbest, here, suffix):
-    plain = nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout
-    done = nbest("n", "--source", "src", "--word-penalty", "{}/words", "-o", f"out{suffix}", "-q")
-    assert (done.stdout, done.stderr) == (b"", "")
-    assert b"".join(read_lines(str(here / f"out{suffix}"))) == plain
-    if suffix == ".gz":
-        assert gzip.decompress((here / "out.gz").read_bytes()) == plain
 
 
 def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
@@ -51,19 +39,6 @@ def test_what_is_there_is_replaced_by_force(nbest, here, more, command):
     assert (here / "out").read_bytes() == nbest(command, *arguments).stdout
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["n", "--source", "src", "--word-penalty", "{}/words"],
-        ["rerank", "more", "w.ini"],
-        ["tune", "more", "--reference", "ref"],
-    ],
-)
-def test_a_full_standard_output_is_a_failure(nbest, more, arguments):
-    done = nbest(*arguments, stdout=Path("/dev/full"), code=1)
-    assert done.stderr.endswith("moses-rnn nbest: standard output: No space left on device\n")
-
-
 def test_several_networks_of_sentences_are_one_feature(nbest):
     """Two equal members are one of them; what they learned from decides that hypotheses are scored whole."""
     alone = nbest("n", "--source", "src", "--add", "{}/search").stdout
@@ -82,7 +57,7 @@ def test_shards_of_a_list_are_the_whole(nbest, here):
         "--word-penalty",
         "{}/words",
         "--threads",
-        "1",
+        1,
         "--allow-misfit",
     ]
     for number in (1, 2):
