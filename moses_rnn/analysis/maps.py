@@ -122,7 +122,7 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        advice = "pip install 'moses-rnn[plot]' (--method pca needs nothing)"
+        advice = "pip install 'moses-rnn[report]' (--method pca needs nothing)"
         raise MosesRnnError(f"t-SNE needs scikit-learn: {advice}") from error
 
 

@@ -39,6 +39,6 @@ def test_a_model_decides_what_is_unknown(texts, tmp_path, direction):
 
 
 def test_a_picture(texts, tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
     invoke("lengths", *texts, "-o", "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
