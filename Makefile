@@ -12,7 +12,7 @@ DEMO ?= demo
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml constraints.txt $(wildcard native/*)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "moses_rnn needs Python 3.11 or later; set PYTHON=")'
@@ -166,14 +166,12 @@ bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios;
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/sentences.py $(SENTENCES)
 
-# The pipeline's corpus, if no other is given; a grammar has made it, so that lmplz cannot estimate its discounts
-ifndef TRAIN
-TRAIN := examples/corpus/train
+# A grammar wrote the example corpus, so lmplz cannot estimate its discounts
+ifeq ($(TRAIN)$(CORPUS),)
 LM_FLAGS ?= --discount_fallback
 endif
-DEV ?= examples/corpus/dev
-TEST ?= examples/corpus/test
 
+include benchmarks/papers.mk
 include moses_configs/pipeline.mk
 
 .PHONY: clean
