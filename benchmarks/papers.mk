@@ -20,11 +20,13 @@ LINKS ?= $(WORK)/train.links
 TABLE1_FLAGS ?= TOKENISED=yes TUNER=mira DECODER_FLAGS='-search-algorithm 1 -cube-pruning-pop-limit 100 -s 100'
 
 text_file = $(firstword $(wildcard $(1) $(1).gz) $(1))
+TEST_SOURCE = $(call text_file,$(firstword $(TEST)).$(SRC))
+TEST_TARGET = $(call text_file,$(firstword $(TEST)).$(TRG))
 PLANS := bahdanau sutskever bengio mikolov jean luong cells
 PLAN_SEEDS = $(if $(filter file,$(origin SEEDS)),1,$(SEEDS))
-PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV) test=$(firstword $(TEST)) source=$(SRC) target=$(TRG) \
+PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV) source=$(SRC) target=$(TRG) \
 	train_target=$(call text_file,$(TRAIN).$(TRG)) dev_target=$(call text_file,$(DEV).$(TRG)) \
-	test_source=$(call text_file,$(firstword $(TEST)).$(SRC)) test_target=$(call text_file,$(firstword $(TEST)).$(TRG)) \
+	test_source=$(TEST_SOURCE) test_target=$(TEST_TARGET) \
 	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS)
 
 .PHONY: table1 $(PLANS)
@@ -48,10 +50,10 @@ $(PLANS): $(INSTALLED)
 	$(if $(filter bahdanau,$@),@$(BY_LENGTH))
 
 BAHDANAU := RNNenc-30 RNNsearch-30 RNNenc-50 RNNsearch-50
-BY_LENGTH = echo && $(BIN)/moses-rnn analyse lengths $(call text_file,$(firstword $(TEST)).$(SRC)) $(call text_file,$(firstword $(TEST)).$(TRG)) \
+BY_LENGTH = echo && $(BIN)/moses-rnn analyse lengths $(TEST_SOURCE) $(TEST_TARGET) \
 	$(foreach trial,$(BAHDANAU),$(WORK)/bahdanau/$(trial).$(firstword $(PLAN_SEEDS))/$(trial)) --format markdown
 
-$(WORK)/train.links: $(INSTALLED)
+$(WORK)/train.links: | $(INSTALLED)
 	mkdir -p $(WORK)
 	gzip -cdf $(call text_file,$(TRAIN).$(SRC)) > $(WORK)/train.$(SRC)
 	gzip -cdf $(call text_file,$(TRAIN).$(TRG)) > $(WORK)/train.$(TRG)
