@@ -46,7 +46,7 @@ ELSEWHERE = {
     "make results": "tests/moses: it needs Moses",
     "export MOSES_ROOT=": "tests/moses: it needs Moses",
     "make table1": "tests/test_benchmarks.py: it needs Moses",
-    "make pipeline-help": "tests/cli",
+    "make pipeline-help": "tests/test_pipeline.py",
     "make jean luong": "tests/test_benchmarks.py",
     "make bahdanau": "tests/test_benchmarks.py",
     "python benchmarks/trials.py": "tests/test_benchmarks.py",
