@@ -1,16 +1,16 @@
-"""Runs the experiments of a plan, each with several seeds, and prints a Markdown table of what they reach.
+"""Runs the experiments of a plan, each with several seeds, and prints the results as a Markdown table.
 
     python benchmarks/trials.py PLAN.toml FOLDER [NAME=VALUE ...] [--at-once 2] [--dry-run]
 
-A plan (benchmarks/plans/ has some) says what varies, which commands to run, and what to read from what they print:
+A plan (see benchmarks/plans/) says what varies, which commands to run, and which numbers to read from their output:
 
     seeds = [1, 2, 3]
     before = ["command"]                      # run once, before all trials
-    commands = ["command", "command"]         # run for each trial and seed, one after the other
-    settings = "cell = '{cell}'"              # optional, what to write to {run}/settings.toml before
-    read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in what the commands print
-    every = {minutes = 5, options = ""}       # values that commands name in braces; NAME=VALUE replaces them
-    [trial.small]                             # a row; its values replace those of all
+    commands = ["command", "command"]         # run for each trial and seed, in order
+    settings = "cell = '{cell}'"              # optional: written to {run}/settings.toml first
+    read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in the output of the commands
+    every = {minutes = 5, options = ""}       # values for names in braces; NAME=VALUE replaces them
+    [trial.small]                             # a row; its values replace those of every
     options = "--hidden-size 64"
 
 Commands and settings may also name {seed}, {trial}, {run} (the folder of this trial and seed) and {folder}. Commands
