@@ -11,6 +11,8 @@ DEV ?= $(CORPUS)/dev
 TEST ?= $(CORPUS)/test
 # Training time of each network
 MINUTES ?= 1
+# Options of moses-rnn nmt train; the example corpus is for small networks
+NMT_FLAGS ?= $(if $(filter examples/corpus/train,$(TRAIN)),--hidden-size 64 --embedding-size 32)
 # For bengio and mikolov: an n-gram model of the target language
 LM ?= examples/lm.arpa.gz
 # For jean and luong: how many words the small shortlists have, and word alignments of TRAIN (by default sil-thot's)
@@ -27,7 +29,7 @@ PLAN_SEEDS = $(if $(filter file,$(origin SEEDS)),1,$(SEEDS))
 PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV) source=$(SRC) target=$(TRG) \
 	train_target=$(call text_file,$(TRAIN).$(TRG)) dev_target=$(call text_file,$(DEV).$(TRG)) \
 	test_source=$(TEST_SOURCE) test_target=$(TEST_TARGET) \
-	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS)
+	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS) options='$(NMT_FLAGS)'
 
 .PHONY: table1 $(PLANS)
 table1: $(INSTALLED) ## Cho et al.: Baseline, +RNN, +CSLM+RNN, +CSLM+RNN+WP; needs MOSES_ROOT
