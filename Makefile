@@ -1,7 +1,7 @@
 # moses_rnn: `make help` lists the targets.
 PYTHON ?= python3
 VENV ?= .venv
-# Extra words for pip. On Linux pip takes torch with CUDA (gigabytes); for the CPU build:
+# Extra options of pip. On Linux, pip installs torch with CUDA (gigabytes); for the CPU build:
 # PIP_FLAGS="--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple"
 PIP_FLAGS ?=
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ DEMO ?= demo
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml constraints.txt $(wildcard native/*)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "moses_rnn needs Python 3.11 or later; set PYTHON=")'
@@ -39,9 +39,9 @@ demo-table: $(INSTALLED)
 	@$(BIN)/moses-rnn analyse targets $(DEMO)/phrase-table.rnn.gz --source 'far from the' --source 'in front of this' \
 		--source 'not buy the'
 	$(BIN)/moses-rnn analyse report $(DEMO)/phrase-table.rnn.gz --model $(DEMO)/model -o $(DEMO)/report.html --force
-	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. To be read in a browser: $(DEMO)/report.html"
+	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. Open $(DEMO)/report.html in a browser."
 
-# The last step: a corpus on which frequencies go wrong, from it a baseline and +RNN by the pipeline, and both tuned
+# The last step: a corpus on which frequencies mislead; the pipeline makes and tunes a baseline and +RNN from it
 DEMO_SEED ?= 1
 DEMO_SENTENCES ?= 2000
 DEMO_HELD_OUT ?= 300
@@ -55,7 +55,7 @@ $(DEMO_CORPUS)/train.en: examples/make_hard_corpus.py examples/make_corpus.py ex
 		--held-out $(DEMO_HELD_OUT)
 
 .PHONY: demo-moses
-demo-moses: $(DEMO_CORPUS)/train.en ## a harder corpus to a tuned baseline and +RNN: their BLEU (minutes); needs MOSES_ROOT
+demo-moses: $(DEMO_CORPUS)/train.en ## BLEU of a tuned baseline and +RNN on a generated corpus (minutes); needs MOSES_ROOT
 	@test -n "$$MOSES_ROOT" || { echo 'demo-moses: set MOSES_ROOT to the folder of a built Moses (it has bin/moses)' >&2; exit 2; }
 	@echo "Word alignment, phrase table, network, two tunings, two tests; logs are in $(DEMO_MOSES)/work/log"
 	@$(MAKE) --silent --no-print-directory -f moses_configs/pipeline.mk results BIN=$(abspath $(BIN)) \
@@ -78,7 +78,7 @@ test: lint ## set-up, lint, types and every test that needs no Moses, GPU, hours
 	$(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)'
 
 .PHONY: golden
-golden: $(INSTALLED) | tests/golden/models ## record what whole commands do now in tests/golden; review its git diff
+golden: $(INSTALLED) | tests/golden/models ## record what whole commands do in tests/golden; review the git diff
 	MOSES_RNN_GOLDEN=rewrite $(BIN)/pytest -n auto --maxprocesses 4 tests/golden
 
 tests/golden/models: | $(INSTALLED)
@@ -87,11 +87,11 @@ tests/golden/models: | $(INSTALLED)
 	mv $@.part $@
 
 .PHONY: test-python
-test-python: $(INSTALLED) ## the same tests without the native core, as where there is no C++ compiler
+test-python: $(INSTALLED) ## the same tests without the native core, as on machines without a C++ compiler
 	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)' $(TESTS)
 
 .PHONY: test-release
-test-release: $(INSTALLED) docs ## before a release: commands of docs/, benchmarks, links, lowest versions (an hour)
+test-release: $(INSTALLED) docs ## before a release: commands in docs/, benchmarks, links, lowest versions (an hour)
 	$(BIN)/pytest -n auto --maxprocesses 4 -m release
 	$(MAKE) test-oldest
 
@@ -124,11 +124,11 @@ test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
 	$(BIN)/pytest -m slow -s
 
 .PHONY: test-faults
-test-faults: $(INSTALLED) ## hundreds of kills, cuts and flipped bits, full disks, 10⁷ lines (an hour; `make test` has a taste)
+test-faults: $(INSTALLED) ## hundreds of kills, truncations, flipped bits, full disks, 10⁷ lines (an hour; `make test` runs a few)
 	MOSES_RNN_FAULTS=full $(BIN)/pytest tests/faults -s
 
 .PHONY: dist
-dist: $(INSTALLED) ## wheel and sdist in dist/, checked, and used in a fresh environment that has the wheel alone
+dist: $(INSTALLED) ## wheel and sdist in dist/, checked, and the wheel used in a fresh environment
 	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[publish]'
 	rm -rf dist build/wheel
 	$(BIN)/python -m build --outdir dist
@@ -138,7 +138,7 @@ dist: $(INSTALLED) ## wheel and sdist in dist/, checked, and used in a fresh env
 	sh tests/first_use.sh build/wheel/bin examples/phrase-table.gz
 
 .PHONY: docs
-docs: $(INSTALLED) ## docs/ as a site in build/site; a link that leads nowhere is an error
+docs: $(INSTALLED) ## docs/ as a site in build/site; broken links are errors
 	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -148,32 +148,30 @@ FUZZ_DIR ?= fuzz-corpus
 FUZZ_TARGETS ?= table ini nbest arpa config stream
 
 .PHONY: fuzz
-fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed streams
+fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed stream
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	for target in $(FUZZ_TARGETS); do \
 		$(BIN)/python tests/fuzz/fuzz.py $$target $(FUZZ_DIR)/$$target -max_total_time=$(FUZZ_SECONDS) \
 			-timeout=20 -rss_limit_mb=4096 -artifact_prefix=$(FUZZ_DIR)/$$target- -print_final_stats=1 || exit 1; \
 	done
 
-# Of `make bench`: a phrase table, and two texts for networks that read sentences
+# For `make bench`: a phrase table, and two texts for networks of sentences
 TABLE ?= examples/phrase-table.gz
 SENTENCES ?= examples/corpus/train --source en --target fr
 
 .PHONY: bench
-bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios; growth to 10⁶ lines; TABLE=… MODEL=… for your own
+bench: $(INSTALLED) ## speed of scoring and training against naive loops, memory to 10⁶ lines; TABLE=… MODEL=… for your own
 	$(BIN)/python benchmarks/score.py $(TABLE) $(if $(MODEL),--model $(MODEL))
 	for name in table train shared_cores scaling; do $(BIN)/python benchmarks/$$name.py $(TABLE) || exit 1; done
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/sentences.py $(SENTENCES)
 
-# The pipeline's corpus, if no other is given; a grammar has made it, so that lmplz cannot estimate its discounts
-ifndef TRAIN
-TRAIN := examples/corpus/train
+# A grammar wrote the example corpus, so lmplz cannot estimate its discounts
+ifeq ($(TRAIN)$(CORPUS),)
 LM_FLAGS ?= --discount_fallback
 endif
-DEV ?= examples/corpus/dev
-TEST ?= examples/corpus/test
 
+include benchmarks/papers.mk
 include moses_configs/pipeline.mk
 
 .PHONY: clean

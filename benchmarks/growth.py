@@ -1,10 +1,10 @@
-"""How time and memory of moses-rnn-score grow with the table.
+"""Time and memory of moses-rnn-score by the size of the table.
 
     python benchmarks/growth.py [--most 1000000] [--json FILE]
 
-Synthetic tables, all of whose sources differ, and a network with 8 hidden units: what is left is everything but the
-arithmetic. Every size is run several times, in turn with the others, and the best time counts; the time of a table of
-two lines (starting, loading) is taken off.
+The tables are synthetic and all their sources differ. The network has 8 hidden units, so nearly all the time goes into
+everything but arithmetic. The sizes take turns for several rounds, and the best time counts, less the time for a table
+of two lines (starting, loading).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def main() -> None:
                 found = run(path, model)
                 best[lines] = tuple(map(min, best.get(lines, found), found))
     wall_0, cpu_0, _ = best.pop(2)
-    print(f"start-up {wall_0:.2f} s ({cpu_0:.2f} s of processors), taken off; best of {given.rounds} rounds")
-    print(f"{'lines':>12}{'seconds':>10}{'lines/s':>12}{'µs of processors a line':>26}{'peak MiB':>10}")
+    print(f"start-up {wall_0:.2f} s ({cpu_0:.2f} s of CPU time), subtracted; best of {given.rounds} rounds")
+    print(f"{'lines':>12}{'seconds':>10}{'lines/s':>12}{'CPU µs per line':>26}{'peak MiB':>10}")
     for lines, (wall, cpu, peak) in best.items():
         print(
             f"{lines:>12,}{wall - wall_0:>10.2f}{lines / (wall - wall_0):>12,.0f}"

@@ -1,11 +1,11 @@
-"""How far one driver reaches: fake devices of a stated speed score a table, in 1 … 64 threads or on a Ray cluster.
+"""The limit of one driver: fake devices of a given speed score a table, in 1 … 64 threads or on a Ray cluster.
 
     python benchmarks/scaling.py PHRASE_TABLE [--speed 20000] [--workers 1,2,4,8,16,32,64] [--rounds 10] [--ray ADDRESS]
 
-A fake device sleeps for as long as a device of that speed would take: so one machine shows how a driver feeds many.
-Predicted is the slower of two: the devices together, and the driver alone, measured with devices that need no time. The
-table is read again and again until each device has had so many chunks (--rounds). Rates are of whole runs but for the
-start of processes; memory is this process's.
+A fake device sleeps for as long as a real one would compute, so one machine shows how a driver feeds many devices. The
+prediction is the slower of two rates: that of all devices together, and that of the driver alone (measured with devices
+that need no time). The table is read again until each device has had --rounds chunks. Rates leave out the start of
+processes; memory is that of this process.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> dict[int
 def main() -> None:
     """Print the table."""
     parser = make_parser(__doc__, rounds=10)
-    parser.add_argument("--speed", type=float, default=20_000, help="of a device, lines a second")
+    parser.add_argument("--speed", type=float, default=20_000, help="of a device, in lines per second")
     parser.add_argument("--workers", default="1,2,4,8,16,32,64", help="how many threads")
-    parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster that works too")
+    parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster to measure too")
     given = parser.parse_args()
     threads = measure(given, list(map(int, given.workers.split(","))))
     write_json(given, threads=threads, ray=measure(given, [None]) if given.ray else {})

@@ -1,12 +1,12 @@
-"""Scoring, lever by lever, as ratios taken in one run.
+"""The speed of scoring: how much faster than a naive loop each improvement makes it.
 
     python benchmarks/score.py PHRASE_TABLE [--model DIR | --preset paper] [--lines N] [--json FILE]
 
-The first line is a naive reference: the authors' arrangement in plain torch (64 pairs at once, sorted over ten batches,
-nothing shared, the whole softmax, float32). Each further line switches one lever on; the native core's have all levers,
-for each instruction set up to the machine's best. Every line is timed several times, in turn with the others, and the
-best time counts: machines are shared. Quote the ratios. The last table says how far the ways of computing are from
-float64, which means something of a trained model.
+The first line is the naive loop, the authors' method in plain torch (64 pairs at once, sorted over ten batches, nothing
+shared, the whole softmax, float32). Each further line adds one improvement; those of the native core have all of them,
+for each instruction set up to the machine's best. Because machines are shared, the lines take turns for several rounds,
+and the best time counts. Quote the ratios. The last table compares the scores with float64, which needs a trained model
+to be meaningful.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
     parser.add_argument("--preset", choices=PHRASES, default="paper")
-    parser.add_argument("--lines", type=int, default=4 * PAIRS, help="so many that workers share them evenly")
+    parser.add_argument("--lines", type=int, default=4 * PAIRS, help="a number that workers can share evenly")
     parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
     given = parser.parse_args()
     lines = list(itertools.islice(read_lines(given.table), given.skip, given.skip + given.lines))

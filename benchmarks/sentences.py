@@ -1,11 +1,11 @@
-"""RNNsearch on sentences: scoring lists, learning, translating, as ratios to naive loops taken in one run.
+"""The speed of RNNsearch: scoring lists, learning and translating, compared with naive loops.
 
     python benchmarks/sentences.py PREFIX --source en --target fr [--sentences N] [--list N] [--json FILE]
 
-The naive loops pad 64 pairs to their longest, share nothing and take one operation after the other, in float32; the
-naive search translates a sentence after the other. The lists are each sentence's translation with a word or two
-changed, so that they begin alike as a decoder's do. Weights are random: the work is that of trained ones. Every line is
-timed several times, in turn with the others, and the best time counts. Quote the ratios.
+The naive loops pad 64 pairs to the longest, share nothing and run one operation after the other, in float32; the naive
+search translates one sentence after the other. A list consists of a translation and copies with a word or two changed,
+which begin alike as a decoder's do. Weights are random, which takes as much work as trained ones. The lines take turns
+for several rounds, and the best time counts. Quote the ratios.
 """
 
 from __future__ import annotations

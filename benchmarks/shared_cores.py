@@ -1,10 +1,9 @@
-"""What training and scoring keep of their speed while another process has one of the cores.
+"""How much of their speed training and scoring keep while another process uses one of the cores.
 
     python benchmarks/shared_cores.py PHRASE_TABLE [--rounds 2] [--json FILE]
 
-Each command estimates its rate (`--estimate`) with the machine for itself and then beside a process that computes
-without end, in turn; the best of all rounds counts. Of two cores, half is what is left if the other process gets its
-own.
+Each command estimates its rate (`--estimate`), in turn alone and beside a process that never stops computing; the best
+of all rounds counts. On two cores, a command that lost one core would keep half.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def main() -> None:
                     with beside():
                         found = rates.setdefault(name, {})
                         found[when] = max(found.get(when, 0.0), rate_of(*command))
-    print(f"{'examples a second':<40}{'quiet':>10}{'one core taken':>16}{'kept':>8}")
+    print(f"{'examples per second':<40}{'quiet':>10}{'one core taken':>16}{'kept':>8}")
     for name, found in rates.items():
         quiet, shared = found.values()
         print(f"{name:<40}{quiet:>10,.0f}{shared:>16,.0f}{shared / quiet:>8.0%}")

@@ -38,7 +38,7 @@ def make_parser(doc: str, material: str = "table", rounds: int = 3) -> argparse.
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument(material)
     parser.add_argument("--rounds", type=int, default=rounds)
-    parser.add_argument("--json", type=Path, help="where to write the figures to")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     return parser
 
 

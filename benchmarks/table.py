@@ -1,10 +1,10 @@
-"""All of scoring a table but the network, stage by stage: with the native core and without it, in turn.
+"""The speed of everything but the network in scoring a table, by stage, with and without the native core.
 
     python benchmarks/table.py PHRASE_TABLE [--lines N] [--rounds N] [--json FILE]
 
-Lines a second of one core, by the processor time of the thread, the best of several rounds. The last two rows are the
-whole, with a scorer that costs nothing: by the processor time of all threads together, and by the clock. Quote the
-ratios.
+Rates are lines per second of one core, by the processor time of the thread; the best of several rounds counts. The last
+two rows are the whole program with a scorer that takes no time: by the processor time of all threads, and by the clock.
+Quote the ratios.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def first_blocks(table: str, lines: int) -> list[bytes]:
 def main() -> None:
     """Print the table of stages."""
     parser = make_parser(__doc__, rounds=5)
-    parser.add_argument("--lines", type=int, default=500_000, help="at most, in whole blocks")
+    parser.add_argument("--lines", type=int, default=500_000, help="at most so many, in whole blocks")
     given = parser.parse_args()
     ways = {"native": os.environ.get(SWITCH, INSTRUCTION_SETS[-1]), "python": "0"} if native_core() else {"python": "0"}
     best: dict[str, dict[str, float]] = {}
@@ -93,7 +93,7 @@ def main() -> None:
             seconds = best.setdefault(row.name, {})
             seconds[way] = min(seconds.get(way, float("inf")), timed(row))
     count = rows[0].items
-    print(f"{count:,} lines; lines a second of one core, best of {given.rounds} rounds")
+    print(f"{count:,} lines; lines per second of one core, best of {given.rounds} rounds")
     print(f"{'':<40}" + "".join(f"{way:>14}" for way in ways) + f"{'×':>8}")
     for name, seconds in best.items():
         rates = "".join(f"{count / taken:>14,.0f}" for taken in seconds.values())

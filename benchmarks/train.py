@@ -1,11 +1,11 @@
-"""Training, lever by lever, as ratios taken in one run.
+"""The speed of training: how much faster than a naive loop each improvement makes it.
 
     python benchmarks/train.py PHRASE_TABLE [--preset paper] [--pairs N] [--one-thread] [--json FILE]
 
-The first line is a naive loop: padded minibatches of 64 sorted over ten, the whole softmax, float32, torch's Adadelta.
-Each further line switches one lever on. All begin with the same weights and learn the same pairs, a few minibatches at
-a time in turn, because machines are shared; then each continues until it has had the naive loop's time. Quote the
-ratios. Where other processes have some of the cores, --one-thread compares processor time of one thread each.
+The first line is the naive loop: padded minibatches of 64 sorted over ten, whole softmax, float32, torch's Adadelta.
+Each further line adds one improvement. All start with the same weights and learn the same pairs. Because machines are
+shared, they take turns, a few minibatches at a time; then each continues for as long as the naive loop took. Quote the
+ratios. If other processes use some of the cores, --one-thread compares the processor time of one thread each.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def main() -> None:
         f"torch {torch.__version__}"
     )
     rates = print_rates("", "pairs", stages)
-    print("held-out nats per token after as many pairs as the naive loop, and after its time:")
+    print("held-out nats per token after as many pairs, and after as much time, as the naive loop:")
     for line in table:
         print(f"{line.name:<56}{line.same_pairs:>16.4f}{line.same_time:>10.4f}")
     held_out = {line.name: [line.same_pairs, line.same_time] for line in table}

@@ -1,21 +1,21 @@
-"""Runs the experiments of a plan, each with several seeds, and prints a Markdown table of what they reach.
+"""Runs the experiments of a plan, each with several seeds, and prints the results as a Markdown table.
 
     python benchmarks/trials.py PLAN.toml FOLDER [NAME=VALUE ...] [--at-once 2] [--dry-run]
 
-A plan (benchmarks/plans/ has some) says what varies, which commands to run, and what to read from what they print:
+A plan (see benchmarks/plans/) says what varies, which commands to run, and which numbers to read from their output:
 
     seeds = [1, 2, 3]
     before = ["command"]                      # run once, before all trials
-    commands = ["command", "command"]         # run for each trial and seed, one after the other
-    settings = "cell = '{cell}'"              # optional, what to write to {run}/settings.toml before
-    read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in what the commands print
-    every = {minutes = 5, options = ""}       # values that commands name in braces; NAME=VALUE replaces them
-    [trial.small]                             # a row; its values replace those of all
+    commands = ["command", "command"]         # run for each trial and seed, in order
+    settings = "cell = '{cell}'"              # optional: written to {run}/settings.toml first
+    read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in the output of the commands
+    every = {minutes = 5, options = ""}       # values for names in braces; NAME=VALUE replaces them
+    [trial.small]                             # a row; its values replace those of every
     options = "--hidden-size 64"
 
 Commands and settings may also name {seed}, {trial}, {run} (the folder of this trial and seed) and {folder}. Commands
-run without a shell. Δ is the difference to the first trial. Run the same command again to continue: a command that
-ended well does not run again.
+run without a shell. Δ is the difference from the first trial. seeds='1 2' on the command line replaces the plan's. Run
+the same command again to continue: a command that ended well does not run again.
 """
 
 from __future__ import annotations
@@ -136,10 +136,11 @@ class Run:
 def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> tuple[Run, dict[str, list[Run]]]:
     """What is run once, and the runs of each trial, one for each seed."""
     every = {**plan.get("every", {}), **given, "folder": folder}
+    seeds = [int(seed) for seed in given["seeds"].split()] if "seeds" in given else plan.get("seeds", [1])
     before = Run.restored("before", ["", *plan.get("before", [])], {**every, "run": folder / "before"}, {})
     trials: dict[str, list[Run]] = {}
     for trial, own in plan["trial"].items():
-        for seed in plan.get("seeds", [1]):
+        for seed in seeds:
             here = folder / (re.sub(r"[^\w.-]+", "-", trial) + f".{seed}")
             values = {**every, "trial": trial, "seed": seed, "run": here}
             texts = [plan.get("settings", ""), *plan["commands"]]
@@ -190,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
     parser.add_argument("folder", type=Path, help="where everything is made")
-    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="in place of values of [every]")
+    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="in place of values of [every], or of seeds")
     parser.add_argument("--at-once", type=int, default=1, help="trials that run at the same time")
     parser.add_argument("--dry-run", action="store_true", help="print the commands and run none")
     given = parser.parse_intermixed_args()

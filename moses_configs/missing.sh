@@ -61,7 +61,7 @@ for program in perl gzip sort; do
 	command -v "$program" > /dev/null || missing "$program: part of the operating system"
 done
 needs_program moses-rnn moses-rnn
-needs_program sacrebleu 'moses-rnn[eval]'
+needs_program sacrebleu sacrebleu
 case $ALIGNER in
 fast_align) ;;
 thot)

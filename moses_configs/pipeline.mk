@@ -14,7 +14,7 @@ TRG ?= fr
 TRAIN ?=
 DEV ?=
 TEST ?=
-# no: raw text, to be tokenised and escaped as Moses does (sacremoses); yes: that has been done
+# no: the text is raw; sacremoses tokenises and escapes it as Moses does; yes: this has been done
 TOKENISED ?= no
 # yes: raw text is also lower-cased
 LOWERCASE ?= no
@@ -27,10 +27,10 @@ LM_FLAGS ?=
 ALIGNER ?= auto
 MGIZA_BIN ?=
 THREADS ?= $(shell nproc)
-# Start from an existing phrase table and its ini instead of from a corpus: give both; TRAIN is then not read
+# Start from an existing phrase table and its ini, not from a corpus (give both; TRAIN is not read)
 PHRASE_TABLE ?=
 BASELINE_INI ?=
-# Trained models, of p(target | source) and the other way round, instead of training them
+# Models of p(target | source) and of p(source | target) that are trained already
 MODEL ?=
 INVERSE_MODEL ?=
 TRAIN_FLAGS ?=
@@ -45,7 +45,7 @@ CSLM_FLAGS ?= --self-normalise 0.1
 # without CSLM; auto: in the decoder where it can
 CSLM_IN ?= auto
 LIST_SIZE ?= 200
-# Language models for lists, trained on the text of a CSLM: options of moses-rnn cslm train for each
+# Language models for lists, trained on the CSLM's text: options of moses-rnn cslm train for each
 RNNLM_FLAGS ?=
 BENGIO_FLAGS ?=
 # Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn nmt train for each network
@@ -83,15 +83,15 @@ SPACE := $(subst ,, )
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
-# What a user may give: as one word, as several, as integers (which missing.sh checks)
+# What a user may set: to one word, to several, to integers (which missing.sh checks)
 TEXTS := WORK SRC TRG TRAIN DEV TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN PHRASE_TABLE BASELINE_INI MODEL \
 	INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
 LISTS := TEST SYSTEMS CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
 	BENGIO SEARCH LSTM RNNENC TRANSLATE NBEST PRUNE DECODER MERT)
 INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED
 VARIABLES := $(TEXTS) $(LISTS) $(INTEGERS)
-# Their values become parts of rules and commands, of Moses's too, so none has a sign that make or a shell acts upon.
-# They are looked at unexpanded. TRANSLATE_x alone is a command
+# Their values become parts of rules and commands, of Moses's too, so none may have a character that make or a shell
+# treats specially. They are checked unexpanded. Only TRANSLATE_x is a command
 define NEWLINE
 
 
@@ -250,7 +250,7 @@ seed_of = $(patsubst .%,%,$(suffix $(1)))
 # --- help and checks --------------------------------------------------------------------------------------------------
 
 .PHONY: pipeline-help
-pipeline-help: ## what the targets from corpus to BLEU are
+pipeline-help: ## list the pipeline's targets and variables
 	@echo 'corpus align phrase-table lm baseline train-rnn train-inverse score train-cslm'
 	@echo '$(LANGUAGE_MODELS:%=train-%) $(NETWORKS:%=train-%)'
 	@echo '                                                          one step and what it needs'

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -117,10 +118,16 @@ def test_what_is_no_plan_is_refused(plan, named, tmp_path):
     assert named in done.stderr
 
 
-def command_lines(trial):
-    """The commands of a trial as words; in place of the pipeline those to which it hands options."""
-    for words in map(shlex.split, trial.commands):
-        if "pipeline" in words:
+PREFIXES = ["train", "dev", "test", "train_target", "dev_target", "test_source", "test_target"]
+VALUES = [*PREFIXES, "source", "target", "src", "trg", "table", "ini", "lm", "links"]
+
+
+def command_lines(run):
+    """The commands of a run as words; in place of the pipeline those to which it hands options, and those of a shell."""
+    for words in map(shlex.split, run.commands):
+        if words[0] == "sh":
+            yield from map(shlex.split, re.findall("moses-rnn [^|;]*", words[-1].replace("$seed", "1")))
+        elif "pipeline" in words:
             flags = dict(word.split("=", 1) for word in words if "=" in word)
             yield ["moses-rnn-train", "missing", *flags["TRAIN_FLAGS"].split()]
             yield ["moses-rnn-score", "missing", *flags["SCORE_FLAGS"].split()]
@@ -130,9 +137,9 @@ def command_lines(trial):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "plans").glob("*.toml")), ids=lambda path: path.stem)
 def test_the_plans_name_commands_options_and_settings_that_there_are(path, tmp_path):
-    needed = re.findall(r"(\w+)=", path.read_text(encoding="utf-8").partition("\nseeds")[0])
-    values = dict.fromkeys(needed, "missing") | {"minutes": "1", "words": "9"}
-    before, trials = runs_of(read_plan(path), tmp_path / "missing.runs", values)
+    plan = read_plan(path)
+    values = {name: "missing" for name in VALUES if name not in plan["every"]} | {"minutes": "1", "words": "9"}
+    before, trials = runs_of(plan, tmp_path / "missing.runs", values)
     for trial in (before, *(runs[0] for runs in trials.values())):
         trial.folder.mkdir(parents=True)
         (trial.folder / "settings.toml").write_text(trial.settings)
@@ -143,6 +150,41 @@ def test_the_plans_name_commands_options_and_settings_that_there_are(path, tmp_p
             assert done.returncode == 3, done.stderr
             assert "missing" in done.stderr
             assert "settings.toml" not in done.stderr
+
+
+PAPERS = "bahdanau", "sutskever", "bengio", "mikolov", "jean", "luong", "cells"
+
+
+def make(target, folder, *values):
+    """Run a target in the environment as it is: nothing is installed into it."""
+    venv = Path(sys.prefix)
+    command = ["make", "-o", venv / ".installed", f"VENV={venv}", target, f"WORK={folder}", *values]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("target", PAPERS)
+def test_a_table_of_a_paper_is_printed_and_not_made_twice(target, tmp_path):
+    printed = make(target, tmp_path, "MINUTES=0.02")
+    rows = re.findall(r"^\| .* \| 1 \| [\d.]+ ", printed, re.MULTILINE)
+    assert len(rows) == len(read_plan(ROOT / "benchmarks" / "plans" / f"{target}.toml")["trial"])
+    records = {path: path.read_text() for path in tmp_path.rglob("run.json")}
+    assert make(target, tmp_path, "MINUTES=0.02").splitlines()[-len(rows) :] == printed.splitlines()[-len(rows) :]
+    assert records == {path: path.read_text() for path in tmp_path.rglob("run.json")}
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(3600)
+def test_the_table_of_the_phrase_models_paper_is_printed(tmp_path, moses_root):
+    printed = make("table1", tmp_path, f"MOSES_ROOT={moses_root}", "MINUTES=0.2", "MERT_FLAGS=--maximum-iterations 1")
+    assert re.findall(r"^\| (Baseline|\+[\w+]+)\*? \| [\d.]+ ", printed, re.MULTILINE) == [
+        "Baseline",
+        "+RNN",
+        "+CSLM+RNN",
+        "+CSLM+RNN+WP",
+    ]
 
 
 def test_a_walk_counts_what_a_command_enters(table):

@@ -37,15 +37,30 @@ SMALLER = {
     "moses-rnn analyse map phrases": "--method pca --min-words 2",
     "$MOSES_ROOT/scripts/training/mert-moses.pl": "--maximum-iterations 1",
 }
-BY_SHELL = "echo ", "printf "
+BY_SHELL = "echo ", "printf ", "paste "
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
-# Commands of this package that other tests run: they need Moses, a cluster, or the authors' weights
-ELSEWHERE = (
-    "moses-rnn verify phrase-table.rnn.gz",
-    "moses-rnn pipeline results",
-    "moses-rnn-score phrase-table.gz --ray",
-)
+# The beginnings of commands that are not run here, and what runs them
+ELSEWHERE = {
+    "moses-rnn verify phrase-table.rnn.gz": "tests/moses: it needs Moses",
+    "make results": "tests/moses: it needs Moses",
+    "export MOSES_ROOT=": "tests/moses: it needs Moses",
+    "make table1": "tests/test_benchmarks.py: it needs Moses",
+    "make pipeline-help": "tests/test_pipeline.py",
+    "make jean luong": "tests/test_benchmarks.py",
+    "make bahdanau": "tests/test_benchmarks.py",
+    "python benchmarks/trials.py": "tests/test_benchmarks.py",
+    "pip install torch": "tests/test_first_use.py",
+    "pip install .": "tests/test_first_use.py",
+    "torchrun ": "tests/cli",
+    "moses-rnn-score phrase-table.gz --ray": "tests/score",
+    "ray start": "tests/score",
+    "podman ": "by hand: it needs podman",
+    "pip install mtdata": "by hand: it needs the corpora of WMT",
+    "mtdata ": "by hand: it needs the corpora of WMT",
+    "mv wmt14/": "by hand: it needs the corpora of WMT",
+    "for set in wmt13": "by hand: it needs the corpora of WMT",
+}
 
 
 def is_whole(lines):
@@ -79,16 +94,31 @@ BLOCKS = dict(blocks())
 NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in command for command in commands)}
 
 
+def is_elsewhere(command):
+    return command.startswith(tuple(ELSEWHERE))
+
+
 def is_run_here(command):
-    return (
-        command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", *BY_SHELL, "$MOSES_ROOT/"))
-        and command not in ELSEWHERE
-    )
+    own = ("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", *BY_SHELL, "$MOSES_ROOT/")
+    return command.startswith(own) and not is_elsewhere(command)
 
 
 RUN_HERE = {
     name: run for name, all_ in BLOCKS.items() if (run := [command for command in all_ if is_run_here(command)])
 }
+
+
+def test_each_command_is_run_here_or_by_what_is_named():
+    assert [
+        (name, command)
+        for name, commands in BLOCKS.items()
+        for command in commands
+        if not is_run_here(command) and not is_elsewhere(command)
+    ] == []
+    tests = {place.split(":")[0] for place in ELSEWHERE.values()} - {"by hand"}
+    assert [test for test in tests if not (ROOT / test).exists()] == []
+    used = [command for commands in BLOCKS.values() for command in commands if is_elsewhere(command)]
+    assert [start for start in ELSEWHERE if not any(command.startswith(start) for command in used)] == []
 
 
 # --- a system to run them on --------------------------------------------------------------------------------------------
@@ -137,7 +167,10 @@ def smaller(command):
 def perform(command, here):
     """Run a command of this package, or of the system, in a folder; what it prints goes where it says."""
     if command.startswith(BY_SHELL):
-        subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=here, check=True)
+        path = f"{BIN}:{os.environ['PATH']}"
+        subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], cwd=here, check=True, env={**os.environ, "PATH": path}
+        )
         return
     words = shlex.split(smaller(command))
     output = here / words.pop() if ">" in words else None

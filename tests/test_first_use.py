@@ -1,4 +1,4 @@
-"""The script of a first user, which `make dist` runs with the wheel alone."""
+"""The script of a first user, with the programs as they are here and from `pip install .`; `make dist` runs it with the wheel."""
 
 import subprocess
 import sys
@@ -9,10 +9,15 @@ import pytest
 from tests.commands import ROOT
 
 
-@pytest.mark.slow
-def test_the_script_of_a_first_user_ends():
-    script, table = ROOT / "tests" / "first_use.sh", ROOT / "examples" / "phrase-table.gz"
-    line = ["sh", script, Path(sys.executable).parent, table]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(Path(sys.executable).parent, marks=pytest.mark.slow, id="programs"),
+        pytest.param(ROOT, marks=[pytest.mark.release, pytest.mark.timeout(1800)], id="clone"),  # pip needs the network
+    ],
+)
+def test_the_script_of_a_first_user_ends(what):
+    line = ["sh", ROOT / "tests" / "first_use.sh", what, ROOT / "examples" / "phrase-table.gz"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "all of it, in an environment with the wheel alone"
+    assert done.stdout.splitlines()[-1] == "all of it, with nothing of the source tree"

@@ -197,7 +197,7 @@ MISSING = {
     "no test set named": (["TEST="], "missing: TEST, the prefix of a corpus"),
     "sets of one name": (["TEST=a/all b/x"], "missing: TEST sets whose names differ, none of them dev, train or all"),
     "no commands": (["BIN=/nowhere"], "missing: /nowhere/moses-rnn: pip install 'moses-rnn'"),
-    "no sacrebleu": (["BIN=/nowhere"], "missing: /nowhere/sacrebleu: pip install 'moses-rnn[eval]'"),
+    "no sacrebleu": (["BIN=/nowhere"], "missing: /nowhere/sacrebleu: pip install 'sacrebleu'"),
     "no thot": (
         ["ALIGNER=thot", "BIN_PYTHON=false"],
         "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'",

@@ -352,7 +352,6 @@ def _cell(word: Word) -> str:
 
 def _further(explanation: Explanation) -> list[str]:
     """What there is besides the words: what was read as ``<unk>``, scores, ranks, neighbours."""
-    neighbours = explanation.neighbours
     lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:
         width = max(len(column.name) for column in explanation.columns)

@@ -1,6 +1,6 @@
 """Figures as files: the one place that knows matplotlib.
 
-The extra ``plot`` brings it, and it is loaded only when something is drawn.
+The extra ``report`` brings it, and it is loaded only when something is drawn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.alignment_maps import AlignmentMap
     from moses_rnn.analysis.maps import Map, Zoom
 
-LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``plot``
+LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``report``
 READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
@@ -73,14 +73,14 @@ def is_installed(library: str) -> bool:
 
 
 def missing_libraries() -> list[str]:
-    """Of the extra ``plot``: those that are not installed."""
+    """Of the extra ``report``: those that are not installed."""
     return [name for name in LIBRARIES if not is_installed(name)]
 
 
 def check_matplotlib(otherwise: str) -> None:
     """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise."""
     if not is_installed("matplotlib"):
-        raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[plot]' ({otherwise})")
+        raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[report]' ({otherwise})")
 
 
 def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes:

@@ -190,7 +190,7 @@ def open_bleu() -> BLEU:
     try:
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
     except ImportError as error:
-        raise MosesRnnError("sacrebleu is not installed: pip install 'moses-rnn[eval]'") from error
+        raise MosesRnnError("sacrebleu is not installed: pip install sacrebleu") from error
     return BLEU(tokenize="none", force=True)
 
 

@@ -180,7 +180,8 @@ class ScoredTable:
         for block in self.blocks(advanced):
             sources = array("q")
             counts = [_counts(text) for text in _fields(block, "alignment_end", "line_end")]
-            for number, source, (_, count, _) in zip(block.numbers.tolist(), block.field("source"), counts, strict=True):
+            lines = zip(block.numbers.tolist(), block.field("source"), counts, strict=True)
+            for number, source, (_, count, _) in lines:
                 key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
                 if key != before:
                     if key < before:

@@ -331,7 +331,7 @@ REPORT_EPILOG = f"""\b
 Example:
   moses-rnn analyse report phrase-table.rnn.gz -o report.html
 
-The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
+The page needs no network and no other file. Pictures need pip install 'moses-rnn[report]'; without it the page is made
 without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
 models and options give equal pages but for the date at the end, which {EPOCH} sets. A table of 839 112 lines
 takes minutes.
@@ -382,7 +382,7 @@ def report(
         file.commit(write_report(findings, made))
     if findings.missing:
         missing = " and ".join(findings.missing)
-        print_err(f"warning: {missing} not found: pip install 'moses-rnn[plot]' for all pictures")
+        print_err(f"warning: {missing} not found: pip install 'moses-rnn[report]' for all pictures")
     print_out(f"The report is in {output}.")
 
 

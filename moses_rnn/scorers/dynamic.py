@@ -22,7 +22,7 @@ from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.table_blocks import Phrases
 
-RATE = 0.003  # the paper's 0.1 does harm: docs/decisions.md
+RATE = 0.003  # the paper's 0.1 does harm: docs/architecture.md
 
 
 class Learner:

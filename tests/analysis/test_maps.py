@@ -122,9 +122,13 @@ def test_missing_libraries_are_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MosesRnnError) as caught:
         check_method("tsne")
-    assert str(caught.value) == ("t-SNE needs scikit-learn: pip install 'moses-rnn[plot]' (--method pca needs nothing)")
+    assert str(caught.value) == (
+        "t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca needs nothing)"
+    )
     check_method("pca")
     with pytest.raises(MosesRnnError) as caught:
         check_matplotlib(".csv and .json need nothing")
-    assert str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
+    assert (
+        str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[report]' (.csv and .json need nothing)"
+    )
     draw_map("t", SOURCE_WORDS, np.eye(9), "pca")

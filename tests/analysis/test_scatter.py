@@ -70,6 +70,6 @@ def test_a_sample_is_drawn_point_by_point_and_pairs_seen_once_are_marked(tmp_pat
 
 
 def test_a_picture_of_nothing(tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
     drawn = picture(density_figure, found(tmp_path, [line("a", "x", 0.5, FLOOR)]))
     assert b"1 at the RNN's floor not shown" in drawn

@@ -18,13 +18,13 @@ def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, mon
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
     done = seen("summary", scored_table, "-o", tmp_path / "s.png")
-    assert (done.exit_code, "pip install 'moses-rnn[plot]'" in done.stderr) == (1, True)
+    assert (done.exit_code, "pip install 'moses-rnn[report]'" in done.stderr) == (1, True)
     assert not list(tmp_path.glob("*s.png*"))
     assert seen("summary", scored_table).exit_code == 0
 
 
 def test_a_picture_depends_on_no_variable(scored_table, tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
     seen("summary", scored_table, "-o", tmp_path / "s.svg")
     environment = dict.fromkeys(["MPLBACKEND", "SOURCE_DATE_EPOCH"], "module://no_such_module.backend")
     run("analyse", "summary", scored_table, "-o", tmp_path / "other.svg", env={**os.environ, **environment})

@@ -56,7 +56,7 @@ def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     arguments = ["report", *map(str, [scored, "--model", model, "-o", page])]
     done = subprocess.run([sys.executable, "-c", WITHOUT_PLOT, *arguments], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"The report is in {page}.\n")
-    missing = "matplotlib and scikit-learn not found: pip install 'moses-rnn[plot]' for all pictures"
+    missing = "matplotlib and scikit-learn not found: pip install 'moses-rnn[report]' for all pictures"
     assert done.stderr == f"warning: {missing}\n"
     text = page.read_text(encoding="utf-8")
     assert "data:image" not in text

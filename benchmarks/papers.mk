@@ -1,0 +1,63 @@
+# The papers' tables, a target each; all but table1 run a plan of benchmarks/plans, without Moses.
+#
+# Each target prints its table. Run it again to continue a stopped one; take another WORK for other variables.
+# The defaults take minutes on two cores and show that everything works, not what the papers show.
+
+# Where everything is made; and a folder with train, dev and test: tokenised texts NAME.$(SRC) and NAME.$(TRG), plain or .gz
+WORK ?= work
+CORPUS ?= examples/corpus
+TRAIN ?= $(CORPUS)/train
+DEV ?= $(CORPUS)/dev
+TEST ?= $(CORPUS)/test
+# Training time of each network
+MINUTES ?= 1
+# Options of moses-rnn nmt train; the example corpus is for small networks
+NMT_FLAGS ?= $(if $(filter examples/corpus/train,$(TRAIN)),--hidden-size 64 --embedding-size 32)
+# For bengio and mikolov: an n-gram model of the target language
+LM ?= examples/lm.arpa.gz
+# For jean and luong: how many words the small shortlists have, and word alignments of TRAIN (by default sil-thot's)
+WORDS ?= 250
+LINKS ?= $(WORK)/train.links
+# For table1: the tuning
+TABLE1_FLAGS ?= TOKENISED=yes TUNER=mira DECODER_FLAGS='-search-algorithm 1 -cube-pruning-pop-limit 100 -s 100'
+
+text_file = $(firstword $(wildcard $(1) $(1).gz) $(1))
+TEST_SOURCE = $(call text_file,$(firstword $(TEST)).$(SRC))
+TEST_TARGET = $(call text_file,$(firstword $(TEST)).$(TRG))
+PLANS := bahdanau sutskever bengio mikolov jean luong cells
+PLAN_SEEDS = $(if $(filter file,$(origin SEEDS)),1,$(SEEDS))
+PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV) source=$(SRC) target=$(TRG) \
+	train_target=$(call text_file,$(TRAIN).$(TRG)) dev_target=$(call text_file,$(DEV).$(TRG)) \
+	test_source=$(TEST_SOURCE) test_target=$(TEST_TARGET) \
+	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS) options='$(NMT_FLAGS)'
+
+.PHONY: table1 $(PLANS)
+table1: $(INSTALLED) ## Cho et al.: Baseline, +RNN, +CSLM+RNN, +CSLM+RNN+WP; needs MOSES_ROOT
+	$(MAKE) --no-print-directory results WORK=$(WORK)/table1 SYSTEMS='baseline rnn cslm-rnn cslm-rnn-wp' \
+		SEEDS='$(PLAN_SEEDS)' TRAIN_FLAGS='--max-minutes $(MINUTES)' \
+		CSLM_FLAGS='--self-normalise 0.1 --max-minutes $(MINUTES)' $(TABLE1_FLAGS)
+bahdanau: ## Bahdanau et al.: RNNenc against RNNsearch, by length of the sentence
+sutskever: ## Sutskever et al.: source forward or reversed, beams of 1, 2 and 12, ensembles
+bengio: ## Bengio et al.: perplexities of n-gram networks
+mikolov: ## Mikolov et al.: perplexities of recurrent networks
+jean: ## Jean et al.: large shortlists, candidate words
+luong: ## Luong et al.: rare words as pointers
+cells: ## Cho et al., equations 5-8: gated units against other cells
+
+# The networks of sutskever are trained once, and the seeds number the members of its ensembles
+sutskever: PLAN_SEEDS = 1
+jean luong: $(LINKS)
+$(PLANS): $(INSTALLED)
+	$(BIN)/python benchmarks/trials.py benchmarks/plans/$@.toml $(WORK)/$@ $(PLAN_VALUES)
+	$(if $(filter bahdanau,$@),@$(BY_LENGTH))
+
+BAHDANAU := RNNenc-30 RNNsearch-30 RNNenc-50 RNNsearch-50
+BY_LENGTH = echo && $(BIN)/moses-rnn analyse lengths $(TEST_SOURCE) $(TEST_TARGET) \
+	$(foreach trial,$(BAHDANAU),$(WORK)/bahdanau/$(trial).$(firstword $(PLAN_SEEDS))/$(trial)) --format markdown
+
+$(WORK)/train.links: | $(INSTALLED)
+	mkdir -p $(WORK)
+	gzip -cdf $(call text_file,$(TRAIN).$(SRC)) > $(WORK)/train.$(SRC)
+	gzip -cdf $(call text_file,$(TRAIN).$(TRG)) > $(WORK)/train.$(TRG)
+	$(BIN)/python moses_configs/align.py $(WORK)/train.$(SRC) $(WORK)/train.$(TRG) > $@.part
+	mv $@.part $@
