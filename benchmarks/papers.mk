@@ -33,8 +33,9 @@ PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV)
 
 .PHONY: table1 $(PLANS)
 table1: $(INSTALLED) ## Cho et al.: Baseline, +RNN, +CSLM+RNN, +CSLM+RNN+WP; needs MOSES_ROOT
-	$(MAKE) --no-print-directory results WORK=$(WORK)/table1 SYSTEMS='baseline rnn cslm-rnn cslm-rnn-wp' \
-		SEEDS='$(PLAN_SEEDS)' TRAIN_FLAGS='--max-minutes $(MINUTES)' \
+	$(MAKE) --no-print-directory -f moses_configs/pipeline.mk results BIN=$(abspath $(BIN)) WORK=$(WORK)/table1 \
+		SYSTEMS='baseline rnn cslm-rnn cslm-rnn-wp' SEEDS='$(PLAN_SEEDS)' \
+		TRAIN=$(TRAIN) DEV=$(DEV) TEST='$(TEST)' LM_FLAGS='$(LM_FLAGS)' TRAIN_FLAGS='--max-minutes $(MINUTES)' \
 		CSLM_FLAGS='--self-normalise 0.1 --max-minutes $(MINUTES)' $(TABLE1_FLAGS)
 bahdanau: ## Bahdanau et al.: RNNenc against RNNsearch, by length of the sentence
 sutskever: ## Sutskever et al.: source forward or reversed, beams of 1, 2 and 12, ensembles
