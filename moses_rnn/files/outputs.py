@@ -349,7 +349,7 @@ class ResumableOutputs:
         try:
             self._saved = read_state(self._state) if self._lock else {}
             left = (self._saved or {}).get("counts") is not None
-            if resume and not force and self._saved == {}:
+            if self._lock and resume and not force and self._saved == {}:
                 self._stop_if_complete([*growing, *small], inputs)
             for path in (*named, *small):
                 self._parts[path] = Part(path, replace=force or left)
