@@ -50,8 +50,7 @@ class BengioConfig(Config):
 class Bengio(NGramNetwork):
     """The network; all weights are uniform in ±0.01 at first, as those of a CSLM."""
 
-    def build(self, config: BengioConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: BengioConfig) -> None:
         K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
         read = (config.order - 1) * E
         self.embedding = unset(K + 1, E)  # the last one is that of <s>

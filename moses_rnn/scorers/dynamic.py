@@ -55,7 +55,7 @@ class Learner:
         Args:
             ids: of the sentence, without its end symbol.
         """
-        states, words = [self.scores.first_states()], [self.model.vocabulary_size]  # before each state a word was read
+        states, words = [self.model.first_states()], [self.model.vocabulary_size]  # before each state a word was read
         values = []
         for word in [*ids, END_ID]:
             states.append(self.scores.next_states(torch.tensor(words[-1:], device=self.model.G.device), states[-1]))
