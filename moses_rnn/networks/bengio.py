@@ -3,7 +3,7 @@
 x is the concatenation of the embeddings of the n-1 words before, oldest first; E dimensions each. One layer of A
 hidden units, direct connections from x to the words, and a softmax over the K words of the shortlist:
 
-    y = b_G + W x + G tanh(b_1 + W_1 x)                     the paper's b, W, U, d and H
+    y = b_G + W x + G tanh(b_1 + W_1 x)                     (1); the paper's b, W, U, d and H
     p(w | x) = exp(y_w) / Σ_k exp(y_k)
 
 By the switch `direct` there is no W x; with A = 0 there is no hidden layer, and the model is log-linear in x.

@@ -109,10 +109,10 @@ class EncDec(TranslationNetwork):
 class Encoder(GatedStep):
     """Source words x_1 … x_N, the last of them ``</s>``, to the summary c (section 2.3, appendix A.1.1).
 
-    z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate: z keeps the old state
-    r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate
-    h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)
-    h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 h_0 = 0
+    z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate (6): z keeps the old state
+    r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate (5)
+    h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)           (8)
+    h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 (7); h_0 = 0
     c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
     """
 

@@ -84,8 +84,8 @@ class Alignment(nn.Module):
     """The weights of the alignment, which has no biases; U_a h_j is the same for every target word and computed once.
 
     e_ij = v · tanh(W_a s_{i-1} + U_a h_j)                  j = 1 … N
-    α_ij = exp(e_ij) / Σ_k exp(e_ik)                        over this source's positions only
-    c_i  = Σ_j α_ij h_j
+    α_ij = exp(e_ij) / Σ_k exp(e_ik)                        (6); over this source's positions only
+    c_i  = Σ_j α_ij h_j                                     (5)
     """
 
     def __init__(self, H: int, A: int) -> None:
