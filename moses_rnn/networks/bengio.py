@@ -3,7 +3,7 @@
 x is the concatenation of the embeddings of the n-1 words before, oldest first; E dimensions each. One layer of A
 hidden units, direct connections from x to the words, and a softmax over the K words of the shortlist:
 
-    y = b_G + W x + G tanh(b_1 + W_1 x)                     the paper's b, W, U, d and H
+    y = b_G + W x + G tanh(b_1 + W_1 x)                     (1); the paper's b, W, U, d and H
     p(w | x) = exp(y_w) / Σ_k exp(y_k)
 
 By the switch `direct` there is no W x; with A = 0 there is no hidden layer, and the model is log-linear in x.
@@ -50,8 +50,7 @@ class BengioConfig(Config):
 class Bengio(NGramNetwork):
     """The network; all weights are uniform in ±0.01 at first, as those of a CSLM."""
 
-    def build(self, config: BengioConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: BengioConfig) -> None:
         K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
         read = (config.order - 1) * E
         self.embedding = unset(K + 1, E)  # the last one is that of <s>

@@ -129,12 +129,11 @@ class CellEncDec(EncDec):
 
     config: CellConfig
 
-    def build(self, config: Any) -> None:
-        """See `Network`."""
+    def _build(self, config: Any) -> None:
         if config.cell in PLAIN:
             self.encoder, self.decoder = CellEncoder(config), CellDecoder(config)
         else:
-            super().build(config)
+            super()._build(config)
             self.encoder.resets_after = config.encoder_reset == "after"
 
     @torch.no_grad()

@@ -54,9 +54,9 @@ class Config:
 
     @property
     def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        width: int = self.hidden_size  # type: ignore[attr-defined]
-        return width
+        """Units of the first hidden layer, which decide what pays on a processor."""
+        own: Any = self
+        return int(own.hidden_size if hasattr(own, "hidden_size") else own.first_size)
 
 
 @functools.cache

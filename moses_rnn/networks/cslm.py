@@ -36,11 +36,6 @@ class CslmConfig(Config):
     second_size: Size = 1024
 
     @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.first_size
-
-    @property
     def description(self) -> str:
         """For a log."""
         sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.first_size, self.second_size
@@ -50,8 +45,7 @@ class CslmConfig(Config):
 class Cslm(NGramNetwork):
     """The network; all weights are uniform in ±0.01 at first."""
 
-    def build(self, config: CslmConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: CslmConfig) -> None:
         K, E, H_1, H_2 = config.vocabulary_size, config.embedding_size, config.first_size, config.second_size
         self.embedding = unset(K + 1, E)  # the last one is that of <s>
         self.W_1, self.b_1 = unset(H_1, (config.order - 1) * E), unset(H_1)

@@ -39,11 +39,6 @@ class CstmConfig(Config):
     rare: Rare | None = None  # None: <unk>
 
     @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.first_size
-
-    @property
     def description(self) -> str:
         """For a log."""
         sizes = self.slots * self.embedding_size, self.first_size, self.second_size
@@ -64,8 +59,7 @@ class Cstm(TranslationNetwork):
 
     deviation = 0.01
 
-    def build(self, config: CstmConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: CstmConfig) -> None:
         E, A, B = config.embedding_size, config.first_size, config.second_size
         self.embedding = unset(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
         self.W_1, self.b_1 = unset(A, config.slots * E), unset(A)

@@ -22,6 +22,7 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
 from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size, unset
+from moses_rnn.networks.native_learning import addresses, numbers
 from moses_rnn.networks.network import (
     Drop,
     NetworkStepper,
@@ -88,11 +89,10 @@ class EncDec(TranslationNetwork):
 
     deviation = 0.01
 
-    def build(self, config: Any) -> None:
-        """See `Network`."""
+    def _build(self, config: Any) -> None:
         self.encoder, self.decoder = Encoder(config), Decoder(config)
 
-    draw = staticmethod(orthogonal_or_gaussian)
+    _draw = staticmethod(orthogonal_or_gaussian)
 
     @property
     def output(self) -> Output:
@@ -109,10 +109,10 @@ class EncDec(TranslationNetwork):
 class Encoder(GatedStep):
     """Source words x_1 … x_N, the last of them ``</s>``, to the summary c (section 2.3, appendix A.1.1).
 
-    z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate: z keeps the old state
-    r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate
-    h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)
-    h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 h_0 = 0
+    z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate (6): z keeps the old state
+    r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate (5)
+    h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)           (8)
+    h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 (7); h_0 = 0
     c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
     """
 
@@ -367,14 +367,10 @@ class NativeEncDec:
             *(config.summary == "tanh", config.first_step == "zero-embedding", config.decoder_reset == "after"),
         ]
         self._weights = _weights(model)  # the library reads embeddings and G_l where they are
-        pointers = (ctypes.c_void_p * len(self._weights))(
-            *(w.data_ptr() if w is not None else None for w in self._weights)
-        )
         new = self._functions.moses_rnn_network_new
         new.restype = ctypes.c_void_p
-        self._network = new(
-            (ctypes.c_int64 * len(sizes))(*sizes), pointers, core.instructions, PRECISIONS.index(precision)
-        )
+        how = core.instructions, PRECISIONS.index(precision)
+        self._network = new(numbers(sizes), addresses(self._weights), *how)
         if not self._network:
             raise MemoryError("cannot allocate memory for the network's packed weights")
 

@@ -66,11 +66,13 @@ def _argument(value: object) -> object:
     return ctypes.c_int64(value) if isinstance(value, int) else value
 
 
-def _addresses(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+def addresses(tensors: Sequence[Tensor | None]) -> ctypes.Array[ctypes.c_void_p]:
+    """Where tensors are, of which some may not be there, as C reads it."""
+    return (ctypes.c_void_p * len(tensors))(*(None if tensor is None else tensor.data_ptr() for tensor in tensors))
 
 
-def _numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+def numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    """Whole numbers as C reads them."""
     return (ctypes.c_int64 * len(values))(*values)
 
 
@@ -125,8 +127,8 @@ class States(torch.autograd.Function):
         H = h_0.shape[1]
         given = [tensor.detach().contiguous() for tensor in (x, c, h_0, U_z, U_r, U)]
         kept = [x.new_empty(len(x), size) for size in (H, 2 * H, H, H)]  # states, gates, h~, inside
-        ctx.sizes = _numbers((H, len(h_0), len(active), int(reset_after))), _numbers(active)
-        kernel.run("states", *ctx.sizes, _addresses([*given, *kept]))
+        ctx.sizes = numbers((H, len(h_0), len(active), int(reset_after))), numbers(active)
+        kernel.run("states", *ctx.sizes, addresses([*given, *kept]))
         ctx.save_for_backward(*given, *kept)
         ctx.kernel = kernel
         return kept[0]
@@ -138,7 +140,7 @@ class States(torch.autograd.Function):
         x, c, h_0, *matrices = saved[:6]
         made = [torch.empty_like(x), torch.zeros_like(c), torch.zeros_like(h_0), *map(torch.empty_like, matrices)]
         grad = gradients[0].contiguous()
-        ctx.kernel.run("states_back", *ctx.sizes, _addresses(saved), _addresses([grad, *made]))
+        ctx.kernel.run("states_back", *ctx.sizes, addresses(saved), addresses([grad, *made]))
         return *made, None, None, None
 
 

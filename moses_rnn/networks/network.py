@@ -58,12 +58,12 @@ class Network(nn.Module):
     def __init__(self, config: Any, *, seed: int | None) -> None:
         super().__init__()
         self.config = config
-        self.build(config)
+        self._build(config)
         if seed is not None:
             self.initialise(seed)
 
     @abstractmethod
-    def build(self, config: Any) -> None:
+    def _build(self, config: Any) -> None:
         """Make the weights, unset."""
 
     @torch.no_grad()
@@ -71,9 +71,9 @@ class Network(nn.Module):
         """Draw the weights, with the paper's deviation or another one."""
         random = torch.Generator().manual_seed(seed)
         for name, tensor in self.named_parameters():
-            tensor.copy_(self.draw(name, tensor, self.deviation if deviation is None else deviation, random))
+            tensor.copy_(self._draw(name, tensor, self.deviation if deviation is None else deviation, random))
 
-    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
+    def _draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
         """Initial weights for a tensor; here all are uniform in ±`deviation`."""
         return deviation * (2 * torch.rand(tensor.shape, generator=random) - 1)
 

@@ -52,8 +52,7 @@ class Ranker(Network):
 
     deviation = 0.1
 
-    def build(self, config: RankerConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: RankerConfig) -> None:
         E, A = config.embedding_size, config.hidden_size
         self.source = Side(config.source_vocabulary_size, E)
         self.target = Side(config.target_vocabulary_size, E)

@@ -61,20 +61,22 @@ class Rnnlm(LanguageNetwork):
 
     deviation = 0.1
 
-    def build(self, config: RnnlmConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: RnnlmConfig) -> None:
         K, H = config.target_vocabulary_size, config.hidden_size
         self.embedding = unset(K + 1, H)  # the last one is that of <s>
         self.U, self.G = unset(H, H), unset(K, H)
 
-    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
-        """See `Network`."""
+    def _draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
         return deviation * torch.randn(tensor.shape, generator=random)
 
     @property
     def output(self) -> Output:
         """G, and biases of 0."""
         return self.G, self.G.new_zeros(len(self.G))
+
+    def first_states(self) -> Tensor:
+        """s_0, in which nothing is read; 1 × H."""
+        return self.U.new_full((1, len(self.U)), FIRST_STATE)
 
     def word_log_probs(
         self,
@@ -166,10 +168,6 @@ class SentenceScores:
         groups = np.split(np.arange(len(lengths)), new)
         return np.concatenate([self._score_group(*take_phrases(ids, lengths, group)) for group in groups])
 
-    def first_states(self) -> Tensor:
-        """s_0, in which nothing is read; 1 × H."""
-        return self.model.U.new_full((1, len(self.model.U)), FIRST_STATE)
-
     @torch.no_grad()
     def next_states(self, words: Tensor, states: Tensor) -> Tensor:
         """What states become that read a word each; n × H."""
@@ -198,7 +196,7 @@ class SentenceScores:
         K = self.model.vocabulary_size
         words = np.insert(ids.astype(np.int64), np.cumsum(lengths), END_ID)
         begins = np.cumsum(lengths + 1) - lengths - 1  # of sentences among the words
-        states = [self.next_states(torch.tensor([K], device=self._device), self.first_states())]  # after <s>
+        states = [self.next_states(torch.tensor([K], device=self._device), self.model.first_states())]  # after <s>
         prefixes = np.zeros(len(lengths), np.int64)  # of sentences that have so many words, among the last states
         rows, first = np.arange(len(lengths)), 0
         state_of = np.empty_like(words)
@@ -244,8 +242,7 @@ class RnnlmStepper(WordStepper):
         self._U = self._weight(self._model.U)
 
     def _begin(self) -> Tensor:
-        s_0 = self._model.U.new_full((1, len(self._model.U)), FIRST_STATE)
-        return self._next(s_0, torch.full((1,), self.vocabulary_size, device=self.device))  # <s>
+        return self._next(self._model.first_states(), torch.full((1,), self.vocabulary_size, device=self.device))
 
     def _next(self, states: Tensor, words: Tensor) -> Tensor:
         return torch.sigmoid(self._model.embedding[words] + self._times(states, self._U))

@@ -27,7 +27,7 @@ from moses_rnn.networks.network import (
     orthogonal_or_gaussian,
     previous_embeddings,
 )
-from moses_rnn.networks.recurrence import GatedStep
+from moses_rnn.networks.recurrence import GatedStep, gates_before, state_before
 from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
@@ -84,8 +84,8 @@ class Alignment(nn.Module):
     """The weights of the alignment, which has no biases; U_a h_j is the same for every target word and computed once.
 
     e_ij = v · tanh(W_a s_{i-1} + U_a h_j)                  j = 1 … N
-    α_ij = exp(e_ij) / Σ_k exp(e_ik)                        over this source's positions only
-    c_i  = Σ_j α_ij h_j
+    α_ij = exp(e_ij) / Σ_k exp(e_ik)                        (6); over this source's positions only
+    c_i  = Σ_j α_ij h_j                                     (5)
     """
 
     def __init__(self, H: int, A: int) -> None:
@@ -150,14 +150,12 @@ class RnnSearch(TranslationNetwork):
 
     deviation = 0.01
 
-    def build(self, config: RnnSearchConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: RnnSearchConfig) -> None:
         self.encoder = Annotator(config.source_vocabulary_size, config.embedding_size, config.hidden_size)
         self.align = Alignment(config.hidden_size, config.alignment_size)
         self.decoder = Decoder(config)
 
-    def draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
-        """See `Network`."""
+    def _draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
         if name in {"align.W_a", "align.U_a"}:
             return torch.randn(tensor.shape, generator=random) * deviation * ALIGNMENT_SHARE
         return orthogonal_or_gaussian(name, tensor, deviation, random)
@@ -273,10 +271,9 @@ class Decoder(Gru):
 
 def update(x: Tensor, U_s: Tensor, s: Tensor, c: Tensor, C: Tensor, U: Tensor) -> Tensor:
     """GRU'(e, s, c); rows × H. `x` is what e and the biases add, `U_s` what U_z and U_r give, C is C_z, C_r and C."""
-    H, Cc = s.shape[1], product(c, C)
-    z, r = torch.sigmoid(x[:, : 2 * H] + U_s + Cc[:, : 2 * H]).chunk(2, 1)
-    s_tilde = torch.tanh(x[:, 2 * H :] + product(r * s, U) + Cc[:, 2 * H :])
-    return torch.lerp(s_tilde, s, z)
+    Cc = product(c, C)
+    gates, rs = gates_before(x, U_s, Cc, s)
+    return state_before(x, product(rs, U), Cc, gates, s)[0]
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:

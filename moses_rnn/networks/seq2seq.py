@@ -51,8 +51,7 @@ class Seq2Seq(TranslationNetwork):
 
     deviation = 0.08
 
-    def build(self, config: Seq2SeqConfig) -> None:
-        """See `Network`."""
+    def _build(self, config: Seq2SeqConfig) -> None:
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
 

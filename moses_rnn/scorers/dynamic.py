@@ -45,7 +45,7 @@ class Learner:
 
     def read(self, ids: Sequence[int]) -> Values:
         """log p of a sentence's words and its end, with a step after each of them; words + 1."""
-        states, words = [self.scores.first_states()], [self.model.vocabulary_size]  # before each state a word was read
+        states, words = [self.model.first_states()], [self.model.vocabulary_size]  # before each state a word was read
         values = []
         for word in [*ids, END_ID]:
             states.append(self.scores.next_states(torch.tensor(words[-1:], device=self.model.G.device), states[-1]))

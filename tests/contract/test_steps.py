@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.networks.batches import take_rows
+from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
@@ -27,12 +28,9 @@ def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
     stepper = stepper_of(case)
     pairs = random_pairs(12)
     for (source, target), expected in zip(pairs, score(stepper, pairs), strict=True):
-        terms, _ = stepper.encode(*flat([source]))
-        prefixes, total = stepper.start(terms), 0.0
-        for word in [*target, END_ID]:
-            total += stepper.next_log_probs(terms, prefixes)[0, word].item()
-            prefixes = stepper.step(terms, prefixes, torch.tensor([0]), torch.tensor([word]))
-        assert total == pytest.approx(expected, rel=1e-10)
+        words = stepped_log_probs(stepper, source, target)
+        assert len(words) == len(target) + 1
+        assert sum(words) == pytest.approx(expected, rel=1e-10)
 
 
 @ALL_WRITERS

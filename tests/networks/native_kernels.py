@@ -23,8 +23,13 @@ def named(kind):
 EACH = pytest.mark.parametrize("kind", KINDS, ids=named)
 
 
+def core_of(instructions):
+    """The core with an instruction set, unless it is one already."""
+    return NativeCore(CORE.functions, instructions) if isinstance(instructions, int) else instructions
+
+
 def kernel_of(instructions, product_dtype=torch.float32):
-    return NativeKernel(product_dtype, core=NativeCore(CORE.functions, instructions))
+    return NativeKernel(product_dtype, core=core_of(instructions))
 
 
 def close(values, exact, product_dtype):

@@ -10,7 +10,6 @@ from moses_rnn.networks.inspection import (
     Gates,
     decoder_gates,
     encoder_gates,
-    stepped_log_probs,
     summaries,
 )
 from moses_rnn.networks.tries import NOTHING
@@ -61,37 +60,14 @@ def assert_equal(gates, expected):
 
 
 @every_switch
-def test_summaries_equal_the_scalar_equations(switches):
-    model = encdec_network(switches)
-    expected = [reference.summary(weights_of(model), [*source, END_ID], switches) for source in SOURCES]
-    stepper = EncDecStepper(model, dtype=torch.float64)
-    np.testing.assert_allclose(summaries(stepper, SOURCES), expected, atol=1e-12)
-
-
-@every_switch
-def test_encoder_gates_equal_the_scalar_equations(switches):
+def test_summaries_and_gates_equal_the_scalar_equations(switches):
     model = encdec_network(switches)
     weights = weights_of(model)
+    expected = [reference.summary(weights, [*source, END_ID], switches) for source in SOURCES]
+    np.testing.assert_allclose(summaries(EncDecStepper(model, dtype=torch.float64), SOURCES), expected, atol=1e-12)
     assert_equal(encoder_gates(model, SOURCES), [scalar_encoder_gates(weights, source) for source in SOURCES])
-
-
-@every_switch
-def test_decoder_gates_equal_the_scalar_equations(switches):
-    model = encdec_network(switches)
-    weights = weights_of(model)
     expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
     assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
-
-
-@every_switch
-def test_word_log_probs_equal_the_scalar_equations(switches):
-    model = encdec_network(switches)
-    stepper = EncDecStepper(model, dtype=torch.float64)
-    for source, target in PAIRS:
-        words = [*target, END_ID]
-        p = reference.distributions(weights_of(model), [*source, END_ID], words, switches)
-        expected = [np.log(of_word[word]) for of_word, word in zip(p, words, strict=True)]
-        np.testing.assert_allclose(stepped_log_probs(stepper, source, target), expected, atol=1e-12)
 
 
 def test_a_phrase_depends_on_no_other():

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
 from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
 from moses_rnn.networks.vocabulary import END_ID
 from tests.networks.id_pairs import flat, random_pairs, score
+from tests.networks.native_kernels import CORE, EACH, FLOAT32, core_of, needs_native
 from tests.networks.networks import CUSTOM, encdec_network
 
-CORE = native_core()
-pytestmark = pytest.mark.skipif(CORE is None, reason="the native core was not built, or is switched off")
+pytestmark = needs_native
 SIZES = {"hidden_size": 100, "embedding_size": 35, "maxout_size": 45, "output_rank": 50}
 
 
-def native_scores(model, pairs, core, precision):
+def native_scores(model, pairs, instructions, product_dtype=torch.float32):
     sources, targets = zip(*pairs, strict=True)
-    return NativeEncDec(model, core, precision).log_probs(flat(sources), flat(targets))
+    precision = "bf16" if product_dtype == torch.bfloat16 else "fp32"
+    return NativeEncDec(model, core_of(instructions), precision).log_probs(flat(sources), flat(targets))
 
 
 def larger_network(switches=SWITCHES["paper"], scale=0.1, words=(40, 777)):
@@ -30,37 +30,21 @@ def larger_network(switches=SWITCHES["paper"], scale=0.1, words=(40, 777)):
     return model
 
 
-def cores():
-    """The library with each instruction set up to this machine's best."""
-    best = CORE.instructions if CORE else 0
-    return [NativeCore(CORE and CORE.functions, i) for i in range(best + 1)]
-
-
-def kinds():
-    """Each of them with each precision that it multiplies in."""
-    return [(core, precision) for core in cores() for precision in ("fp32", "bf16") if core.multiplies(precision)]
-
-
-def named(kind):
-    core, precision = kind
-    return f"{INSTRUCTION_SETS[core.instructions]}-{precision}"
-
-
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize("kind", kinds(), ids=named)
+@EACH
 def test_equals_float64_in_each_precision(kind, switches):
     model = larger_network(switches)
     pairs = random_pairs(700, vocabulary=(40, 777))
     exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
     values = native_scores(model, pairs, *kind)
-    if kind[1] == "bf16":
+    if kind[1] == torch.bfloat16:
         rounded = score(EncDecStepper(model, dtype=torch.bfloat16), pairs)
         assert np.abs(values - exact).mean() < 1.5 * np.abs(rounded - exact).mean() + 1e-4
     else:
         assert np.abs(values - exact).max() < 1e-4
 
 
-@pytest.mark.parametrize("kind", kinds(), ids=named)
+@EACH
 def test_more_pairs_than_a_part_in_any_order_with_repeats(kind, monkeypatch):
     """Each score depends on its pair alone: in whatever company, to the last bit."""
     model = larger_network(words=(12, 9))
@@ -72,22 +56,22 @@ def test_more_pairs_than_a_part_in_any_order_with_repeats(kind, monkeypatch):
     assert [native_scores(model, [pairs[i]], *kind)[0] for i in few] == values[few].tolist()
 
 
-@pytest.mark.parametrize("core", cores(), ids=lambda core: INSTRUCTION_SETS[core.instructions])
-def test_likely_pairs_keep_their_relative_precision(core):
+@FLOAT32
+def test_likely_pairs_keep_their_relative_precision(instructions):
     model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     with torch.no_grad():
         model.decoder.b_G[END_ID] = 14.0
     pairs = [([2, 3], [])]
     (expected,) = score(EncDecStepper(model, dtype=torch.float64), pairs)
     assert -1e-2 < expected < 0
-    assert native_scores(model, pairs, core, "fp32")[0] == pytest.approx(expected, rel=1e-5)
+    assert native_scores(model, pairs, instructions)[0] == pytest.approx(expected, rel=1e-5)
 
 
 def test_long_phrases_and_one_source_with_many_targets():
     model = larger_network()
     long = [[2 + i % 30 for i in range(3000)]]
     pairs = [(long[0], [5]), ([], long[0]), *(([7, 8], [2 + i % 700, 2 + i // 700]) for i in range(5000))]
-    values = native_scores(model, pairs, CORE, "fp32")
+    values = native_scores(model, pairs, CORE.instructions)
     some = [0, 1, 2, 700, 5001]
     exact = score(EncDecStepper(model, dtype=torch.float64), [pairs[i] for i in some])
     np.testing.assert_allclose(values[some], exact, rtol=1e-5)
@@ -98,7 +82,7 @@ def test_what_is_no_number_stays_none(name):
     model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     with torch.no_grad():
         dict(model.named_parameters())[name].view(-1)[-1] = torch.nan
-    assert not np.isfinite(native_scores(model, [([2], [3, 4])], CORE, "fp32")).any()
+    assert not np.isfinite(native_scores(model, [([2], [3, 4])], CORE.instructions)).any()
 
 
 def test_ids_that_the_network_does_not_know_are_refused():
@@ -120,11 +104,11 @@ def test_tiles_written_out_in_software(software_tiles, switches):
     model = larger_network(switches)
     pairs = random_pairs(80, vocabulary=(40, 777))
     exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
-    assert 0 < np.abs(native_scores(model, pairs, software_tiles, "bf16") - exact).max() < 0.2
+    assert 0 < np.abs(native_scores(model, pairs, software_tiles, torch.bfloat16) - exact).max() < 0.2
 
 
-@pytest.mark.parametrize("core", cores(), ids=lambda core: INSTRUCTION_SETS[core.instructions])
-def test_a_unit_that_is_no_number_is_not_left_for_its_partner(core):
+@FLOAT32
+def test_a_unit_that_is_no_number_is_not_left_for_its_partner(instructions):
     """Of two units of which maxout takes the larger, one is inf - inf behind word 3."""
     model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     with torch.no_grad():
@@ -132,5 +116,5 @@ def test_a_unit_that_is_no_number_is_not_left_for_its_partner(core):
             getattr(model.decoder, name).zero_()
         model.decoder.embedding[3] = 3e38
         model.decoder.O_y[0, :2] = torch.tensor([10.0, -10.0])
-    values = native_scores(model, [([2], [3]), ([2], [4])], core, "fp32")
+    values = native_scores(model, [([2], [3]), ([2], [4])], instructions)
     assert np.isnan(values).tolist() == [True, False]

@@ -142,7 +142,7 @@ def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_tiles_written_out_in_software_learn(software_tiles, switches):
     """The kernels for AMX, the tile instructions replaced by what they do."""
-    values = gradients_of_network(switches, NativeKernel(torch.bfloat16, core=software_tiles))
+    values = gradients_of_network(switches, kernel_of(software_tiles, torch.bfloat16))
     assert similarity(values, gradients_of_network(switches)) > 0.999
 
 
