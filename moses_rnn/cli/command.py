@@ -58,6 +58,13 @@ class FiniteFloat(click.FloatRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
+class _LargeRange(click.IntRange):
+    """A range whose end --help shows as a power of two: 9223372036854775807 says less."""
+
+    def _describe_range(self) -> str:
+        return f"{self.min}<=x<2^{int(self.max or 0).bit_length()}"
+
+
 class _Whole(click.IntRange):
     """A whole number of which --help shows only the least: the libraries behind the options hold no larger ones."""
 
@@ -183,7 +190,8 @@ def _click_type(kind: Any, option: Option) -> Any:
     if get_origin(kind) is tuple:
         return tuple(_click_type(one, option) for one in get_args(kind))
     if kind is int and (option.min, option.max) != (None, None):
-        return click.IntRange(option.min, option.max)  # type: ignore[arg-type]
+        made = _LargeRange if (option.max or 0) > MOST_WHOLE else click.IntRange
+        return made(option.min, option.max)  # type: ignore[arg-type]
     numbers = FiniteFloat(option.min, option.max, option.min_open, option.max_open)
     return {Path: click.Path(path_type=Path), float: numbers}.get(kind, kind)
 
