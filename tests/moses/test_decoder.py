@@ -59,7 +59,7 @@ def any_system(request, tmp_path_factory, moses_root):
         return real, [line.rstrip("\n") for line in lines]
 
 
-def test_the_decoder_sees_the_log_probabilities_that_the_scorers_gave(moses_root, any_system):
+def test_the_decoder_sees_the_log_probability(moses_root, any_system):
     (folder, _), sources = any_system, 300
     with gzip.open(folder / "logs.gz") as lines:
         table = list(parse_table(lines, "logs.gz"))
@@ -78,7 +78,7 @@ def test_the_decoder_sees_the_log_probabilities_that_the_scorers_gave(moses_root
     assert max(differences) <= 1e-4
 
 
-def test_with_weight_0_new_columns_change_no_translation(moses_root, any_system):
+def test_weight_zero_is_the_baseline(moses_root, any_system):
     folder, sentences = any_system
     text = (folder / "moses.rnn.ini").read_text()
     zero = re.sub(r"(?m)^(TranslationModel0= \S+ \S+ \S+ \S+) \S+ \S+$", r"\1 0 0", text)
