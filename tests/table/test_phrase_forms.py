@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError
@@ -41,6 +42,12 @@ def test_rules_are_seen_and_their_gaps_numbered():
         assert block.form == PhraseForm(hierarchical=True)
         assert pairs_of(block[1:3]) == READ[1:3]
         assert pairs_of(block.after(2), inverse=True) == [(target, source) for source, target in READ[2:]]
+
+
+def test_scores_are_added_to_rules_and_nothing_else_changes():
+    scored = blocks_of(RULES).append_scores(np.full((len(RULES), 1), 0.25))
+    assert scored.replace(b" 0.25", b"") == b"".join(RULES)
+    assert [line.scores.split()[-1] for line in parse_table(scored.splitlines(keepends=True), "t")] == [b"0.25"] * 4
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Many lines at once: the native core, the regular expression and the careful parser read and write the same."""
 
 import contextlib
-import dataclasses
 import io
 import math
 import os
@@ -80,8 +79,9 @@ def assert_same_lines(lines, careful):
             continue
         assert some.text == b"".join(line.line for line in expected)
         assert some.numbers.tolist() == [line.number for line in expected]
-        pairs = zip(*dataclasses.astuple(some.pairs()), strict=True)
-        assert list(pairs) == [(line.source, line.target, line.alignment) for line in expected]
+        pairs = some.pairs()
+        read = zip(pairs.sources, pairs.targets, pairs.alignments, strict=True)
+        assert list(read) == [(line.source, line.target, line.alignment) for line in expected]
         odd, odd_among_all = LineWarnings("t"), LineWarnings("t")
         odd.look(some.odd_lines)
         odd_among_all.look(expected)
