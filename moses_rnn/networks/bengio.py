@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from moses_rnn.networks.config import Architecture, Config, Size, SizeOrNone, Unit, unset
+from moses_rnn.networks.config import Architecture, Config, Size, SizeOrNone, Unit
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
-from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.network import Drop, keep, unset
 from moses_rnn.networks.softmax import Output
 
 

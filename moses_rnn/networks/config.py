@@ -1,4 +1,4 @@
-"""What every network is made of: its kind, its sizes and switches as in config.json, checked by type, its weights."""
+"""What every network is made of: its kind, and its sizes and switches as in config.json, checked by type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
-import torch
 from torch import nn
 
 from moses_rnn.errors import shown_value
@@ -126,11 +125,3 @@ class Architecture:
 def vocabulary_file(side: str) -> str:
     """The name of a vocabulary's file."""
     return f"{side}.vocab"
-
-
-# --- weights ----------------------------------------------------------------------------------------------------------
-
-
-def unset(*shape: int) -> nn.Parameter:
-    """A tensor to be learned, of whatever numbers the memory holds."""
-    return nn.Parameter(torch.empty(*shape))

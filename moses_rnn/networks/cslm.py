@@ -17,9 +17,9 @@ from torch.nn.functional import embedding
 
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
-from moses_rnn.networks.config import Architecture, Config, Size, unset
+from moses_rnn.networks.config import Architecture, Config, Size
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
-from moses_rnn.networks.network import Drop, keep
+from moses_rnn.networks.network import Drop, keep, unset
 from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.table.table_blocks import PhraseIds

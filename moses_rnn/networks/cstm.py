@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch, distinct_rows
-from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit, unset
-from moses_rnn.networks.network import Drop, TranslationNetwork, keep
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
+from moses_rnn.networks.network import Drop, TranslationNetwork, keep, unset
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, in_slots
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import node_blocks

@@ -21,17 +21,17 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
-from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size, unset
-from moses_rnn.networks.native_learning import addresses, numbers
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size
 from moses_rnn.networks.network import (
     Drop,
+    GatedStep,
     NetworkStepper,
     TranslationNetwork,
     keep,
     orthogonal_or_gaussian,
     previous_embeddings,
+    unset,
 )
-from moses_rnn.networks.recurrence import GatedStep
 from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.trie_scoring import IdPhrases
 from moses_rnn.networks.tries import Trie, build_trie, last_states
@@ -367,10 +367,14 @@ class NativeEncDec:
             *(config.summary == "tanh", config.first_step == "zero-embedding", config.decoder_reset == "after"),
         ]
         self._weights = _weights(model)  # the library reads embeddings and G_l where they are
+        addresses = [None if matrix is None else matrix.data_ptr() for matrix in self._weights]
         new = self._functions.moses_rnn_network_new
         new.restype = ctypes.c_void_p
-        how = core.instructions, PRECISIONS.index(precision)
-        self._network = new(numbers(sizes), addresses(self._weights), *how)
+        self._network = new(
+            (ctypes.c_int64 * len(sizes))(*sizes),
+            (ctypes.c_void_p * len(addresses))(*addresses),
+            *(core.instructions, PRECISIONS.index(precision)),
+        )
         if not self._network:
             raise MemoryError("cannot allocate memory for the network's packed weights")
 

@@ -15,6 +15,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import Candidates, NodeBlock, SomePrefixes, SomeTerms, Stepper
 from moses_rnn.networks.tries import build_trie
@@ -97,6 +98,36 @@ def orthogonal_or_gaussian(name: str, tensor: Tensor, deviation: float, random: 
         return torch.zeros_like(tensor)
     gaussian = torch.randn(tensor.shape, generator=random)
     return torch.linalg.svd(gaussian)[0] if ".U" in name else gaussian * deviation
+
+
+def unset(*shape: int) -> nn.Parameter:
+    """A tensor to be learned, of whatever numbers the memory holds."""
+    return nn.Parameter(torch.empty(*shape))
+
+
+class GatedStep(nn.Module):
+    """The weights of a gated step of H units that reads E numbers, but for those of a context."""
+
+    kernel: Kernel = EAGER
+    resets_after = False  # whether r acts on U h_{t-1}, not on h_{t-1}
+
+    def _add_cell(self, H: int, E: int) -> None:
+        self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
+        self.U, self.U_z, self.U_r = unset(H, H), unset(H, H), unset(H, H)
+        self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
+
+    def inputs(self, e: Tensor) -> Tensor:
+        """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
+        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
+        return We + torch.cat([self.b_z, self.b_r, self.b])
+
+    def recurrence(self) -> Recurrence:
+        """The step by its weights."""
+        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, self.kernel)
+
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
+        """All states h_t, packed; see `Recurrence.states`."""
+        return self.recurrence().states(x, c, h_0, active)
 
 
 class TranslationNetwork(Network):

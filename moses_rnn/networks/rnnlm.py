@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths, row_slices
-from moses_rnn.networks.config import Architecture, Config, Size, Unit, unset
+from moses_rnn.networks.config import Architecture, Config, Size, Unit
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.network import (
     Drop,
@@ -33,6 +33,7 @@ from moses_rnn.networks.network import (
     for_scoring,
     keep,
     previous_words,
+    unset,
 )
 from moses_rnn.networks.softmax import Output, chosen_log_probs
 from moses_rnn.networks.tries import take_phrases

@@ -18,16 +18,18 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Lengths, row_slices, take_rows
-from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit, unset
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit
 from moses_rnn.networks.network import (
     Drop,
+    GatedStep,
     NetworkStepper,
     TranslationNetwork,
     keep,
     orthogonal_or_gaussian,
     previous_embeddings,
+    unset,
 )
-from moses_rnn.networks.recurrence import GatedStep, gates_before, state_before
+from moses_rnn.networks.recurrence import gates_before, state_before
 from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from moses_rnn.networks.batches import Batch, Lengths, take_rows
-from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit, unset
+from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit
 from moses_rnn.networks.layers import LstmStack, State, SteppedLayer
-from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words
+from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words, unset
 from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, last_states
 from moses_rnn.networks.vocabulary import END_ID, Ids
