@@ -324,16 +324,15 @@ class IniEdit:
 
     ini: Annotated[str, Argument("MOSES_INI")]
     table: Annotated[
-        str | None, Option("The scored text table (also where the dictionary is a binary one made from it)")
+        str | None, Option("The scored text table, even if the dictionary is a binary one made from it")
     ] = None
-    feature: Annotated[str | None, Option("Which phrase dictionary is meant, if several could be")] = None
-    type: Annotated[str | None, Option("Type the dictionary becomes, ProbingPT say [default: the one it has]")] = None
-    path: Annotated[str | None, Option("Its path= [default: the table, or beside it with the type's suffix]")] = None
+    feature: Annotated[str | None, Option("Phrase dictionary to change, if there are several")] = None
+    type: Annotated[str | None, Option("New type of the dictionary, such as ProbingPT [default: unchanged]")] = None
+    path: Annotated[str | None, Option("New path= [default: the table, or beside it with the type's suffix]")] = None
     weights: Annotated[
         tuple[float, ...],
         Option(
-            "Starting weight of the new columns, once for all or for each [default: mean absolute weight of the "
-            "others]",
+            "Starting weight of the new columns, one for all or one each [default: mean absolute weight of the others]",
             "--weight",
         ),
     ] = ()

@@ -20,7 +20,7 @@ LAYOUTS = ("moses", "tsv")  # of what commands read: a phrase table, or such lin
 TableFormat = Annotated[
     str,
     Option(
-        "Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
+        "Format of PHRASE_TABLE: Moses's, or tsv with one tab-separated source and target per line",
         "--format",
         choices=LAYOUTS,
     ),
