@@ -85,7 +85,8 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
     noted of one, the last one counts::
 
         @command(EPILOG)
-        def main(phrase_table: str, *, top: Annotated[int, Option("Targets of each", min=1)] = 3, force: Force = False):
+        def main(phrase_table: str, *, top: Annotated[int, Option("Targets per source", min=1)] = 3, force: Force =
+        False):
 
     The package's exceptions become one message on stderr and an exit code. The epilog of --help has an example.
     """
@@ -296,7 +297,7 @@ def _occupy_closed_streams() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if closed_output:
-        print_err(f"{program()}: standard output: is closed (send it to /dev/null if it is not wanted)")
+        print_err(f"{program()}: standard output: is closed (redirect it to /dev/null to discard it)")
         os._exit(1)
 
 
@@ -417,7 +418,7 @@ class StopRequest:
         if self._requested and not self._patient:
             os._exit(128 + number)
         if not self._requested and not self._quiet:
-            again = "" if self._patient else " (once more to stop at once)"
+            again = "" if self._patient else " (repeat to stop at once)"
             print_err(f"{program()}: stopping after saving what is done{again}")
         self._requested = True
 

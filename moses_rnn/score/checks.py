@@ -43,7 +43,7 @@ def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "
-            f"{'them' if there[1:] else 'it'} added already, by the signature beside it",
+            f"{'them' if there[1:] else 'it'} added already, according to the signature beside it",
             advice=(
                 "Score the table that it was made from. --again adds another such column, by a further model, say."
             ),

@@ -698,13 +698,13 @@ def _check_sizes(config: Options, every: Options) -> None:
     if slots and every["max_length"] > slots:
         raise UnfitOption("max_length", f"expected at most the {slots} slots, found {every['max_length']}")
     if not config.get("hidden_size", True) and not config.get("direct"):
-        raise UnfitOption("hidden_size", "only --network bengio with direct connections predicts by 0 hidden units")
+        raise UnfitOption("hidden_size", "only --network bengio with direct connections works with 0 hidden units")
 
 
 def _check_embeddings(name: str, every: Options) -> None:
     written = "source_embeddings" if every.get("inverse") else "target_embeddings"
     if name == "cstm" and every.get(written):
-        raise UnfitOption(written, "--architecture cstm has no embeddings of what it writes")
+        raise UnfitOption(written, "--architecture cstm has no embeddings for the side that it writes")
     if every.get("freeze_embeddings"):
         if not (every["source_embeddings"] or every["target_embeddings"]):
             raise UnfitOption("freeze_embeddings", "is for --source-embeddings and --target-embeddings")
@@ -714,7 +714,7 @@ def _check_embeddings(name: str, every: Options) -> None:
 
 def _check_partitions(given: Options) -> None:
     if given.get("reshuffle") and not given.get("partition_words"):
-        raise UnfitOption("reshuffle", "is for partition_words: without, each epoch has its own order")
+        raise UnfitOption("reshuffle", "is for partition_words: without it, each epoch has its own order")
 
 
 def _check_rare(given: Options) -> None:
@@ -729,5 +729,5 @@ def _check_rare(given: Options) -> None:
     elif rare != NOALIGN:
         for option, needed in (("alignment", True), ("dev_alignment", "dev" in given)):
             if needed and option not in given:
-                needs = f"{rare} needs --{option.replace('_', '-')}, by which words are annotated"
+                needs = f"{rare} needs --{option.replace('_', '-')}, which says how to annotate words"
                 raise UnfitOption("rare", needs)

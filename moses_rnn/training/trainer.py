@@ -197,7 +197,7 @@ class Trainer:
     def _limit_reached(self) -> str:
         config, progress = self.config, self.progress
         if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
-            return f"the time budget of {config.max_minutes:g} minutes is used"
+            return f"the time budget of {config.max_minutes:g} minutes is used up"
         if config.max_epochs and progress.examples >= config.max_epochs * self.task.examples:
             return "1 epoch is done" if config.max_epochs == 1 else f"{config.max_epochs:g} epochs are done"
         return ""

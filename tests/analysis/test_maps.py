@@ -127,8 +127,8 @@ def test_missing_libraries_are_named(monkeypatch):
     )
     check_method("pca")
     with pytest.raises(MosesRnnError) as caught:
-        check_matplotlib(".csv and .json need nothing")
+        check_matplotlib(".csv and .json do not need it")
     assert (
-        str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[report]' (.csv and .json need nothing)"
+        str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[report]' (.csv and .json do not need it)"
     )
     draw_map("t", SOURCE_WORDS, np.eye(9), "pca")

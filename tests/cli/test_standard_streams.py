@@ -24,7 +24,7 @@ def shell(line, cwd=None, **variables):
     ("redirection", "message"),
     [
         (">/dev/full", b"standard output: No space left on device"),
-        (">&-", b"standard output: is closed (send it to /dev/null if it is not wanted)"),
+        (">&-", b"standard output: is closed (redirect it to /dev/null to discard it)"),
     ],
 )
 def test_output_that_cannot_be_written_is_a_failure(command, redirection, message):

@@ -150,7 +150,7 @@ def test_two_processes_continue_for_one_and_one_for_two(here, alone):
 FAILURES = {
     "a process that would do otherwise": (
         'if [ "$RANK" = 1 ]; then set -- "$@" --seed 2; fi; ',
-        "process 1 of 2: expected every process to train as the first one, found seed 2, not 1",
+        "process 1 of 2: expected every process to train like the first one, found seed 2, not 1",
     ),
     "a disk that is full": (
         'if [ "$RANK" = 0 ]; then ulimit -f 8; fi; ',

@@ -63,7 +63,10 @@ def signed(here, columns):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["RNN", "Other"], "expected a table without RNN, found it added already, by the signature beside it"),
+        (
+            ["RNN", "Other"],
+            "expected a table without RNN, found it added already, according to the signature beside it",
+        ),
         (["WordPenalty", "RNN"], "expected a table without RNN and WordPenalty, found them added already"),
     ],
 )

@@ -237,7 +237,7 @@ CSTM = {"architecture": "cstm", "hidden_size": None, "maxout_size": None, "outpu
             {"freeze_embeddings": True, "source_embeddings": "w", "weight_decay": 0.1},
             "freeze_embeddings: expected no weight_decay",
         ),
-        ({**CSTM, "target_embeddings": "w"}, "target_embeddings: --architecture cstm has no embeddings of what it"),
+        ({**CSTM, "target_embeddings": "w"}, "target_embeddings: --architecture cstm has no embeddings for the side"),
         ({**CSTM, "source_embeddings": "w", "inverse": True}, "source_embeddings: --architecture cstm has no"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     ("signature", "message"),
     [
         ({**SIGNATURE, "file": {"bytes": 1, "sha256": "0"}}, "expected 1 bytes, SHA-256 0… as in its signature, found"),
-        ("odd", "t.gz.json: is not a signature of moses-rnn-score, and is not carried over"),
+        ("odd", "t.gz.json: is not a signature of moses-rnn-score, and is not copied"),
     ],
 )
 def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_path, signature, message):
