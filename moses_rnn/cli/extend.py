@@ -95,8 +95,8 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
 def _summarise_text(extended: Extended) -> Iterator[str]:
     counts = extended.counts
     yield (
-        f"{extended.phrases:,} phrases of the text, {counts.lacking:,} of them not in the table before, "
-        f"{counts.made:,} of these now"
+        f"{extended.phrases:,} phrases of the text: {counts.lacking:,} were not in the table, {counts.made:,} of these "
+        "are now"
     )
     if extended.unknown_words:
         unknown = f"{extended.unknown_words:,} of the text's {extended.text_words:,} words are unknown to the network"

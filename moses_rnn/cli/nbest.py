@@ -102,7 +102,7 @@ def add(given: ListRequest) -> None:
     for label in added.constant:
         print_err(
             f"warning: {label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot "
-            f"use it"
+            "use it"
         )
 
 

@@ -140,6 +140,6 @@ def _print_estimate(options: Options) -> None:
     if options["architecture"] == "encdec":
         reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
         print_out(
-            f"For comparison: on Multi30k (828,000 pairs), the cost with --preset small, as a share of a unigram "
+            "For comparison: on Multi30k (828,000 pairs), the cost with --preset small, as a share of a unigram "
             f"model's, was {reached} passes",
         )

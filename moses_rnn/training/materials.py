@@ -91,7 +91,7 @@ class TablePairs:
         collapsed = n.collapsed_pairs / n.distinct_pairs
         return [
             f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another pair after "
-            f"rare words become <unk>, and are learned once",
+            "rare words become <unk>, and are learned once",
             *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
         ]

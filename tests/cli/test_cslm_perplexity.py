@@ -170,6 +170,6 @@ def test_texts_of_one_name_are_told_apart_and_broken_ones_named(perplexity, prep
 def test_a_rate_that_is_too_high_is_named(perplexity):
     error = perplexity("dev.fr", "--model", "r1", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
     assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in error
-    assert "Learn at a lower rate than 1e+06." in error
+    assert "Use a lower --dynamic-rate than 1e+06." in error
     assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)
     assert error.endswith("\n  The model is r1 (RNNLM, dynamic by sentence), the text dev.fr.\n")

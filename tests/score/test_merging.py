@@ -115,7 +115,7 @@ WRONG = {  # what becomes of the second shard's file and signature, and of the l
     ),
     "changed": (
         lambda path, _: path.write_bytes(path.read_bytes()[:-1] + b"x") and None,
-        "scored.2-of-4: expected the file that its signature tells of, found other bytes\n  It was changed or cut",
+        "scored.2-of-4: expected the file that its signature describes, found other bytes\n  The file was changed or cut",
     ),
     "of another model": (
         lambda path, _: change_signature(path, **OF_ANOTHER),
@@ -127,7 +127,7 @@ WRONG = {  # what becomes of the second shard's file and signature, and of the l
     ),
     "shorter": (
         lambda path, _: change_signature(path, lines=0),
-        r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines in place of",
+        r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines instead of",
     ),
     "of anything": (
         lambda path, _: change_signature(path, shard=[], added_columns=7),

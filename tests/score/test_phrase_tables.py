@@ -166,5 +166,5 @@ def test_chunks_hold_a_bounded_number_of_bytes():
 def test_phrases_too_long_to_be_stepped_through_are_refused():
     fits = b"b " * (MOST_WORDS - 1)
     assert len(scored([b"a ||| " + fits + b"||| 1\n"], Length())[0]) == 1
-    with pytest.raises(FormatError, match="t:2: expected phrases of less than 65,536 words, found 65,536"):
+    with pytest.raises(FormatError, match="t:2: expected phrases of fewer than 65,536 words, found 65,536"):
         scored([b"a ||| b ||| 1\n", b"a ||| " + fits + b"b ||| 1\n"], Length())
