@@ -69,7 +69,7 @@ def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
         for place in (Path(path), *(hidden(path, suffix) for suffix in ("part", "state", "lock"))):
             resolved = place.parent.resolve() / place.name
             if resolved in taken:
-                raise OutputError(f"{path}: is already the file for {taken[resolved]}; name another output")
+                raise OutputError(f"{path}: is also used for {taken[resolved]}; name another output")
             taken[resolved] = path
             if place.exists():
                 _refuse_existing(place, inputs)

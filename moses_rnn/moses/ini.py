@@ -368,7 +368,7 @@ def edit_ini(edit: IniEdit) -> NewIni:
         place = f"--type {kind}" if edit.type else f"{ini.name}:{feature.line + 1}: {kind}"
         types = ", ".join(sorted(LOADABLE))
         raise InputError(
-            f"{place}: expected the type of a text table, or a type made from one: {types}",
+            f"{place}: expected a type for a text table, or one made from it: {types}",
             advice="Name one of them with --type.",
         )
     binary = BINARY.get(kind)

@@ -41,7 +41,7 @@ class TranslationRequest:
     candidates: Annotated[
         tuple[int, int] | None,
         Option(
-            "Write only the K most frequent words and the L likeliest translations of each source word",
+            "Only use the K most frequent words and the L likeliest translations of each source word",
             metavar="K L",
             min=0,
         ),
@@ -53,7 +53,9 @@ class TranslationRequest:
     alignments: Annotated[
         str | None, Option("Write where a network with attention looks, as JSON lines", metavar="FILE")
     ] = None
-    max_words_factor: Annotated[int, Option("Maximum length: words per source word, end symbol included", min=1)] = 3
+    max_words_factor: Annotated[
+        int, Option("Maximum translation length, in words per source word (with end symbol)", min=1)
+    ] = 3
     resume: Resume = False
     output: Output = "-"
     device: Device = "auto"

@@ -82,12 +82,12 @@ def change_model(here):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda here: os.utime(here / "phrase-table.gz"), [], "exists already, and phrase-table.gz has changed since"),
+        (lambda here: os.utime(here / "phrase-table.gz"), [], "already exists, and phrase-table.gz has changed since"),
         (change_model, [], "already exists, and its signature names another "),
         (lambda here: None, ["--floor", "-50"], "already exists, and its signature names another "),
         (lambda here: None, ["--word-penalty"], "already exists, and its signature names another "),
-        (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: exists already"),
-        (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "exists already"),
+        (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: already exists"),
+        (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "already exists"),
     ],
     ids=["another table", "another model", "another floor", "another column", "no signature", "no ini yet"],
 )  # fmt: skip

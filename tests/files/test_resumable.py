@@ -374,7 +374,7 @@ def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole):
         make(resume=True, inputs=("input",))
     os.utime("input")
     os.utime("t.gz", ns=(0, 0))
-    with pytest.raises(OutputError, match="t.gz: exists already, and input has changed since"):
+    with pytest.raises(OutputError, match="t.gz: already exists, and input has changed since"):
         make(resume=True, inputs=("input",))
     assert contents() == whole | {"input": b""}
 

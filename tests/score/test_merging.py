@@ -111,7 +111,7 @@ WRONG = {  # what becomes of the second shard's file and signature, and of the l
     "not there": (lambda *_: ["nothing"], "nothing: expected a shard of a scored table, found nothing of that name"),
     "unfinished": (
         lambda path, _: path.with_name(f"{path.name}.json").unlink(),
-        "scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run end",
+        "scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run finish",
     ),
     "changed": (
         lambda path, _: path.write_bytes(path.read_bytes()[:-1] + b"x") and None,

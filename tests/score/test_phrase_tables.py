@@ -154,7 +154,7 @@ def test_a_chunk_that_cannot_be_scored_names_its_lines_and_the_one_at_fault(work
     )
     with pytest.raises(MosesRnnError, match=message):
         scored(lines, Poisoned(b"t%d" % number), workers=workers)
-    with pytest.raises(MosesRnnError, match=r"Line \d+ fails \(only in their company\)"):
+    with pytest.raises(MosesRnnError, match=r"Line \d+ fails \(only together with the others\)"):
         scored(lines, Poisoned(b"t%d" % number, harmless_alone=True), workers=workers)
 
 
