@@ -150,8 +150,8 @@ class ScoredTable:
             return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
         if by_table:
             raise InputError(
-                f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, of which number "
-                f"{DIRECT_COLUMN + 1} is p(target|source), found {own}",
+                f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, with "
+                f"p(target|source) as number {DIRECT_COLUMN + 1}, found {own}",
                 advice="prune --by rnn and explain work without p(target|source).",
             )
         return cls(path, scores, (column,), form, stamp, signature)

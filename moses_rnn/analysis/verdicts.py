@@ -80,16 +80,16 @@ def judge_fit(findings: Findings) -> Answer:
     scored_by = [model.get("sha256") for model in records_of(signature, "models")]
     lines = signature.get("lines")
     if signature and dict(findings.model.hashes) not in scored_by:
-        return BAD, "Another model scored it", f"So the signature beside the table says. {text}"
+        return BAD, "Another model scored it", f"The signature beside the table says so. {text}"
     if any(_differs(findings, explanation) for _, explanation in findings.disputes):
         return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text
     if isinstance(lines, int) and lines != pairs.pairs:
-        told = f"The signature beside the table tells of {lines:,} lines, the table has {pairs.pairs:,}."
+        told = f"The signature beside the table describes {lines:,} lines, but the table has {pairs.pairs:,}."
         return DOUBTFUL, "In part", f"{told} {text}"
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
-        return DOUBTFUL, "In part", f"{text} It may have learned from another table, or too few words."
+        return DOUBTFUL, "In part", f"{text} It may have learned from another table, or learned too few words."
     return GOOD, "Yes", text
 
 

@@ -43,8 +43,8 @@ Examples: frequent and rare long sources; shorter ones too, as CSV; a given sour
   moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
-The draw depends only on a source's words, so other tables of the same text give the same sources. Among equally good
-targets, the table's first one comes first. {SORTED}
+The draw depends only on the words of a source, so other tables of the same text give the same sources. Among equally
+good targets, the table's first one comes first. {SORTED}
 """
 
 

@@ -226,7 +226,7 @@ shows_version = click.option(
     expose_value=False,
     is_eager=True,
     callback=_show_version,
-    help="Show the version, and whether there is a native core.",
+    help="Show the version and whether the native core is available.",
 )
 
 

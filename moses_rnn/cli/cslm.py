@@ -157,8 +157,8 @@ def perplexity(given: Judging) -> None:
         _print_table(scored, contenders, shared=bool(given.lm or given.rare))
     if closed is not None and closed.strange:
         print_out(
-            f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
-            "that no model knows, have an even share each of its <unk>.",
+            f"\nShortlist words that the n-gram model does not know: {len(closed.strange):,}. Each of them, and each "
+            f"word that no model knows, gets an even share of its <unk>.",
         )
 
 

@@ -32,7 +32,7 @@ Example: train a network, translate a text with it, and score given translations
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Train a network that reads whole sentences, and translate with it alone."""
+    """Train a network on whole sentences, and translate with it alone."""
 
 
 DICTIONARY_EPILOG = """\b

@@ -16,7 +16,7 @@ On all GPUs of a machine (docs/training.md):
     --dev corpus/dev --model search
 
 {shown_presets(*networks_of("sentences"))}
-The texts are tokenised and escaped as Moses sees them. After any interruption, even kill -9, run the same command
+Give the texts tokenised and escaped, as Moses sees them. After any interruption, even kill -9, run the same command
 again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
 {STOPPED} stopped and resumable.
 """
@@ -25,7 +25,7 @@ again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong com
 @command(EPILOG)
 @takes_settings
 def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
-    """Train a network of whole sentences on the texts PREFIX.SOURCE and PREFIX.TARGET."""
+    """Train a network on the sentences of PREFIX.SOURCE and PREFIX.TARGET."""
     options = check_options(texts, learning, run)
     dev, endings = texts.dev or texts.prefix, (texts.source, texts.target)
     check_inputs(*(f"{prefix}.{ending}" for prefix in (texts.prefix, dev) for ending in endings))

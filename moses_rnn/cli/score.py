@@ -144,7 +144,7 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
     for i, name in enumerate(result.column_names):
         yield f"{name}: log values from {counts.lowest[i]:.4g} to {counts.highest[i]:.4g}"
     for name, unknown, floored in shares(counts, result.column_names):
-        yield f"{name}: {unknown:.1%} of the pairs have <unk>, {floored:.1%} of the scores were raised to the floor"
+        yield f"{name}: {unknown:.1%} of the pairs contain <unk>, {floored:.1%} of the scores were raised to the floor"
 
 
 def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:

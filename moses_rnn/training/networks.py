@@ -154,7 +154,7 @@ class Preset:
     @property
     def _shortlists(self) -> str:
         if self.shortlist == ALL:
-            return f"words seen {self.min_count} times"
+            return f"words seen at least {self.min_count} times"
         return " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
 
 
@@ -435,7 +435,7 @@ def networks_of(material: str) -> list[str]:
 
 Options = Mapping[str, Any]  # by name; one that is None or missing is left to the preset
 
-HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; only bengio may have 0", min=0)]
+HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; 0 only with bengio", min=0)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
 Embeddings = Annotated[str | None, Option("Initial embeddings of this side, in word2vec's text format", metavar="FILE")]
 Shortlist = Annotated[int | None, Option("Shortlist size per side; other words are <unk>", min=1)]

@@ -238,9 +238,9 @@ class Trainer:
         lost = progress.skipped_in_a_row  # an average may still be finite when the weights are not
         if math.isfinite(held_out) and lost < HOPELESS:
             return
-        what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {held_out}"
+        what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"the held-out cost is {held_out}"
         raise MosesRnnError(
-            f"training diverged: after {progress.examples:,} {self.task.unit} {what}\n"
+            f"training diverged: after {progress.examples:,} {self.task.unit}, {what}\n"
             "  Start over with --restart and a lower --learning-rate, or clip_norm in --config."
         )
 

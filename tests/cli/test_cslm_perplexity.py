@@ -152,7 +152,7 @@ def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perple
         # three words of 0.25 / (1 + strange words), and the end
         expected = (0.25 * (0.25 / (1 + len(strange))) ** 3) ** (-1 / 4)
         assert f"{expected:.2f}" in out
-        told = f"Words of the shortlists that the n-gram model does not know: {len(strange)}."
+        told = f"Shortlist words that the n-gram model does not know: {len(strange)}."
         assert told in " ".join(out.split())
     assert "does not know" not in perplexity("dev.fr", "--model", "r1")
 

@@ -70,7 +70,7 @@ def test_a_diverged_training_is_a_failure(here):
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "2", "--learning-rate", "1e38", cwd=here, check=False)
     assert done.returncode == 1
     assert re.search(
-        r"training diverged: after [\d,]+ pairs no gradient of the last \d+ minibatches is finite\n", done.stderr
+        r"training diverged: after [\d,]+ pairs, no gradient of the last \d+ minibatches is finite\n", done.stderr
     )
     assert "--restart and a lower --learning-rate" in done.stderr
     assert "finished" not in done.stderr
