@@ -296,10 +296,10 @@ def choose_fills(
             is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see scorers/ensembles
             other = recorded and dict(model.hashes) not in recorded
             if model.name == name and (is_mean or not alone or other):
-                found = "another" if alone else "one of several of that name"
+                found = "another" if alone else "one of several with that name"
                 raise MisfitError(
-                    f"{model.folder}: expected the model whose score is column {column + 1} of {table}, by the "
-                    f"signature beside it, found {'one of several whose mean it is' if is_mean else found}",
+                    f"{model.folder}: expected the model whose score is column {column + 1} of {table} according to "
+                    f"the signature beside it, found {'one of several whose mean is the score' if is_mean else found}",
                     advice="Name that model, or extend the table before you score it.",
                 )
     return fills

@@ -328,7 +328,7 @@ def test_a_leftover_is_never_silently_used_or_lost(whole):
         ({}, "t.gz: an interrupted run left part of it; --resume continues, --force starts over"),
         (
             {"resume": True, "manifest": MANIFEST | {"floor": 1, "new": 2}},
-            "found other: floor -87.0, now 1; new None, ",
+            "found others: floor -87.0, now 1; new None, ",
         ),
         ({"resume": True, "rejects": False}, "expected the files that the interrupted run started, .*t.gz.rejects"),
     ):

@@ -150,7 +150,7 @@ def test_a_chunk_that_cannot_be_scored_names_its_lines_and_the_one_at_fault(work
     lines = [b"s0 ||| t%d ||| 1\n" % i for i in range(1, 21)]
     message = (
         r"t:1: expected to score lines 1 to 20, found ZeroDivisionError: poison\n"
-        rf"  Line {number} fails \(alone too\): 's0 \|\|\| t{number}'"
+        rf"  Line {number} fails \(even on its own\): 's0 \|\|\| t{number}'"
     )
     with pytest.raises(MosesRnnError, match=message):
         scored(lines, Poisoned(b"t%d" % number), workers=workers)
