@@ -271,7 +271,7 @@ def lengths(
     *,
     model: Annotated[
         Path | None,
-        Option("Also compare on sentences in which this network knows every word", "--model", metavar="FOLDER"),
+        Option("Also compare on sentences of words this network knows", "--model", metavar="FOLDER"),
     ] = None,
     output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
     layout: Layout = "text",

@@ -85,8 +85,7 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
     noted of one, the last one counts::
 
         @command(EPILOG)
-        def main(phrase_table: str, *, top: Annotated[int, Option("Targets per source", min=1)] = 3, force: Force =
-        False):
+        def main(phrase_table: str, *, top: Annotated[int, Option("Targets of each", min=1)] = 3, force: Force = False):
 
     The package's exceptions become one message on stderr and an exit code. The epilog of --help has an example.
     """

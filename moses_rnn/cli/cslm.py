@@ -107,9 +107,7 @@ class Judging:
     ] = None
     dynamic: Annotated[
         str | None,
-        Option(
-            "Let RNNLMs learn from the text as they read it, after each word or sentence", choices=("word", "sentence")
-        ),
+        Option("Let RNNLMs learn from the text after each word or sentence", choices=("word", "sentence")),
     ] = None
     dynamic_rate: Annotated[
         float | None, Option("Learning rate of --dynamic; the paper's is 0.1 [default: 0.003]", min=0)

@@ -34,7 +34,7 @@ def main(
     phrase_table: str,
     *,
     moses_ini: Annotated[
-        str | None, Option("Also compare this ini with the table, and check the dictionary that it names")
+        str | None, Option("Also compare this ini with the table, and check the dictionary it names")
     ] = None,
     no_decoder: Annotated[bool, Option("Only compare the ini; needs no Moses")] = False,
     kinds: Annotated[

@@ -53,7 +53,7 @@ class ListRequest:
     combine: Annotated[
         str | None,
         Option(
-            "How an --ensemble combines its models: normalised mean of log p, plain mean of log p, or log of the mean "
+            "How an --ensemble combines: normalised mean of log p, plain mean of log p, or log of the mean "
             "of p [default: geometric; for language models arithmetic, as they cannot be geometric]",
             choices=("geometric", "mean-log", "arithmetic"),
         ),

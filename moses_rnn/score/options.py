@@ -74,7 +74,7 @@ class ScoringOptions:
     on_bad_line: Annotated[
         str,
         Option(
-            "On a line that is not a phrase pair: end the run, or move the line to OUTPUT.rejects",
+            "On a bad line: end the run, or move the line to OUTPUT.rejects",
             choices=("error", "skip"),
         ),
     ] = "error"

@@ -83,9 +83,9 @@ class ExtensionRequest:
     output: Annotated[str | None, Option("New table [default: PHRASE_TABLE's name + .extended.gz]", "-o --output")] = (
         None
     )
-    fewer_than: Annotated[
-        int | None, Option("Extend the table's sources that have fewer targets than this", min=2, max=1000)
-    ] = None
+    fewer_than: Annotated[int | None, Option("Extend sources that have fewer targets than this", min=2, max=1000)] = (
+        None
+    )
     text: Annotated[
         str | None,
         Option("Add phrases of this text that the table lacks; one sentence per line, tokenised like the table"),
