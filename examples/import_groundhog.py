@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--unit", choices=["phrases", "sentences"], help="[default: phrases, an RNNsearch sentences]")
     given = parser.parse_args()
     if given.folder.exists():
-        sys.exit(f"{given.folder}: exists already")
+        sys.exit(f"{given.folder}: already exists")
     with np.load(given.archive, allow_pickle=False) as archive:
         arrays = dict(archive)
     kind = RNNSEARCH if "A_dec_transition_0" in arrays else ENCDEC

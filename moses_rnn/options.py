@@ -111,8 +111,7 @@ Json = Annotated[bool, Option("Print the summary on stdout as one JSON object, n
 LongPhrases = Annotated[
     str,
     Option(
-        "Of a CSTM or ranker: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a "
-        "table",
+        "For a CSTM or ranker, on a phrase longer than its slots: end the run, or score -87 (e^-87 in a table)",
         "--long",
         choices=("refuse", "floor"),
     ),
@@ -120,28 +119,24 @@ LongPhrases = Annotated[
 ModelBeside = Annotated[
     Path | None,
     Option(
-        "Model folder [default: the one beside PHRASE_TABLE, as moses-rnn-train puts it]", "--model", metavar="FOLDER"
+        "Model folder [default: the one that moses-rnn-train puts beside PHRASE_TABLE]", "--model", metavar="FOLDER"
     ),
 ]
 ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER")]
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
-Output = Annotated[str, Option("Compressed if its suffix says so", "-o --output")]
+Output = Annotated[str, Option("Output file; its suffix sets the compression", "-o --output")]
 Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
 QuietSummary = Annotated[bool, Option("No summary and no progress on stderr", "-q --quiet")]
 Ray = Annotated[
     str | None,
     Option(
-        "Work on a Ray cluster: the one at that address, the one that runs here (auto), or one for this run alone "
-        "(local). Without an ADDRESS this must be the last option",
+        "Work on a Ray cluster: at this address, the one running here (auto), or one for this run only (local). "
+        "Without an ADDRESS, this must be the last option",
         metavar="[ADDRESS]",
         bare="auto",
     ),
 ]
-Resume = Annotated[bool, Option("Continue what an interrupted run left, or begin; the bytes are those of one run")]
-SourceFactor = Annotated[
-    int | None, Option("Factor of source words that counts, from 0, if the table is factored", min=0)
-]
-TargetFactor = Annotated[
-    int | None, Option("Factor of target words that counts, from 0, if the table is factored", min=0)
-]
+Resume = Annotated[bool, Option("Continue an interrupted run, or start one; the bytes are those of a single run")]
+SourceFactor = Annotated[int | None, Option("Source factor to use, counted from 0, if the table is factored", min=0)]
+TargetFactor = Annotated[int | None, Option("Target factor to use, counted from 0, if the table is factored", min=0)]
 Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]

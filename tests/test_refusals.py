@@ -89,7 +89,7 @@ TEXT = Path(__file__).with_name("refusals.txt").read_text(encoding="utf-8")
 ROWS = [_row(line) for line in TEXT.splitlines() if line and not line.startswith("#")]
 FORMS = re.compile(
     r"expected (.+[,:] found|the name of|a type|a regular file)|cannot be (made|read|written): "
-    r"|exists already|is the input|is where|is not a (model|regular)|has .+ already|has no model beside it|must be a file"
+    r"|already exists|is the input|is also used for|is not a (model|regular)|has .+ already|has no model beside it|must be a file"
 )
 
 

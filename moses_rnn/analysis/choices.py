@@ -10,5 +10,6 @@ SEED = 1  # of all that is drawn
 CRITERIA = ("rnn", "direct", "both")  # by which pairs are pruned
 METHODS = ("tsne", "pca")  # by which maps are laid out
 Column = Annotated[
-    int | None, Option("The RNN's score, from 0; -1 is the last [default: as the signature beside the table says]")
+    int | None,
+    Option("Position of the RNN's score, from 0; -1 is the last [default: from the signature beside the table]"),
 ]

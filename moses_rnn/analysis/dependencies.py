@@ -64,7 +64,7 @@ def _parse(line: bytes, following: int, name: str, number: int) -> Iterator[_Wor
     columns = line.split(b"\t")
     if len(columns) != COLUMNS:
         found = f"{len(columns)}: {shown(line)}"
-        raise FormatError(name, number, f"{COLUMNS} columns parted by tabs", found)
+        raise FormatError(name, number, f"{COLUMNS} columns separated by tabs", found)
     if NO_WORD.fullmatch(columns[0]):
         return
     form, head, label = columns[1].strip(b" "), columns[6], columns[7].strip(b" ")
@@ -90,7 +90,7 @@ def _check_heads(sentence: Sequence[_Word], name: str) -> None:
             path.add(at)
             at = sentence[at - 1].head
         if at in path:
-            raise FormatError(name, word.line, "heads that lead to the root", f"a circle through word {at}")
+            raise FormatError(name, word.line, "heads that lead to the root", f"a cycle through word {at}")
         rooted |= path
 
 

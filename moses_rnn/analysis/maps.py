@@ -115,7 +115,7 @@ def principal_components(vectors: Floats) -> Floats:
 def check_method(method: str) -> None:
     """Raise MosesRnnError if points cannot be laid out so here: better before a long pass than after it."""
     if method == "tsne" and not is_installed("scikit-learn"):
-        raise MosesRnnError("t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca needs nothing)")
+        raise MosesRnnError("t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca does not need it)")
 
 
 def _tsne(vectors: Floats, start: Floats) -> Floats:

@@ -301,7 +301,7 @@ def training_figure(history: Sequence[tuple[float, float]], unigram: float | Non
         axes.legend(fontsize="small")
     axes.set_xlim(left=0)
     axes.set_xlabel("minutes of training")
-    axes.set_ylabel("held-out nats a token")
+    axes.set_ylabel("held-out nats per token")
     return figure
 
 
@@ -327,7 +327,7 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
     """
     most = max(alignment.alpha.shape)
     if most > MOST_CELLS:
-        expected = f"at most {MOST_CELLS} words a side to draw, end symbols included"
+        expected = f"at most {MOST_CELLS} words per side to draw, end symbols included"
         raise InputError(
             f"line {alignment.line}: expected {expected}, found {most}", advice="Without --output they are printed."
         )

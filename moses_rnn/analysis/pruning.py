@@ -85,7 +85,7 @@ def prune_table(
     count = len(pairs.logs)
     wanted = int(keep * count + 0.5)
     if not wanted:
-        raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {count:,} lines")
+        raise InputError(f"{table.path}: expected a share that keeps some lines, found {keep:g} of {count:,} lines")
     stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
     read, stayed = _write(table, stay, append, advanced)
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
@@ -168,11 +168,11 @@ def warnings(pruned: Pruned) -> Iterator[str]:
     lines, stay = pruned.lines
     if stay > pruned.wanted:
         yield (
-            f"the {stay:,} best targets of a source are more than the {pruned.wanted:,} lines that were "
-            "to stay: nothing else does (--keep-best-words 1 protects sources of one word only)"
+            f"the {stay:,} best targets alone exceed the {pruned.wanted:,} lines to keep, so nothing else stays "
+            "(--keep-best-words 1 protects only sources of one word)"
         )
     if pruned.lost:
-        words = f"{pruned.lost_words:,} of them single words, which are unknown now" if pruned.lost_words else (
+        words = f"{pruned.lost_words:,} of them single words, which are now unknown" if pruned.lost_words else (
             "none of them a single word")  # fmt: skip
         yield f"{pruned.lost:,} sources lost all their targets, {words}"
     if pruned.tied - pruned.tied_stay > MANY_TIES * lines:

@@ -355,7 +355,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
             ("file", Path(table.path).name),
             ("pairs (lines)", lines),
             ("source phrases", sources),
-            ("pairs a source", lines / sources),
+            ("pairs per source", lines / sources),
             ("form of phrases", str(table.form)),
             ("scores", f"{table.scores}, of which number {table.column + 1} is the RNN's"),
         ],

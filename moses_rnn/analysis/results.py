@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
-UNTUNED_RUN = (
-    "no round of tuning was better on dev than the weights that it began with, which were kept: try another tuner"
-)
+UNTUNED_RUN = "no round of tuning beat its starting weights on dev, so they were kept: try another tuner"
 DEV = "dev"
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
 FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
@@ -230,7 +228,7 @@ def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
             if not math.isfinite(weight):
                 yield f"{name} {i}: weight {weight}: this tuning failed"
             elif abs(weight) < TINY * largest:
-                yield f"{name} {i}: weight {weight:.2g}: hardly any use was found for it, or it is constant"
+                yield f"{name} {i}: weight {weight:.2g}: tuning hardly uses it, or it is constant"
 
 
 def list_warnings(results: Json) -> Iterator[str]:

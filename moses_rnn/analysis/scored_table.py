@@ -50,7 +50,7 @@ from moses_rnn.table.validation import signature_of
 TABLE_SCORES = 4  # what phrase-extract writes
 RNN = "RNN"  # what the score of a network of p(target | source) is called as a rule
 OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
-HOW_TO_SAY = "Or name the network's score with --column."
+HOW_TO_SAY = "Or give the position of the network's score with --column."
 LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
 ALL = "all"  # pairs or sources, whatever their count
 CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
@@ -150,8 +150,8 @@ class ScoredTable:
             return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
         if by_table:
             raise InputError(
-                f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, of which number "
-                f"{DIRECT_COLUMN + 1} is p(target|source), found {own}",
+                f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, with "
+                f"p(target|source) as number {DIRECT_COLUMN + 1}, found {own}",
                 advice="prune --by rnn and explain work without p(target|source).",
             )
         return cls(path, scores, (column,), form, stamp, signature)
@@ -185,7 +185,9 @@ class ScoredTable:
                 key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
                 if key != before:
                     if key < before:
-                        expected = "sources in the order of LC_ALL=C sort, so that the lines of each follow each other"
+                        expected = (
+                            "sources in the order of LC_ALL=C sort, so that the lines of each source stay together"
+                        )
                         raise FormatError(self.path, number, expected, shown(source), sort_command(self.path))
                     before = key
                     of_sources.extend((count, length(source)))

@@ -32,12 +32,12 @@ DEVIATIONS = 2.0  # of a fair coin, beyond which a difference counts
 FEWEST = 30  # sources or pairs: too few for any verdict below that
 WEAK, MODERATE, STRONG = 0.1, 0.3, 0.5  # from which |Spearman's correlation| counts as such
 STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
-HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Not to be decided here"
+HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Cannot be decided here"
 UNSEEN = "Not seen here"
 TRAINING = {  # a verdict on the curve: how good that is, the answer
     "converged": (GOOD, "Yes"),
-    "overfitting": (GOOD, "Yes, and longer than it should have been"),
-    "still falling": (DOUBTFUL, "Not to its end"),
+    "overfitting": (GOOD, "Yes, but longer than needed"),
+    "still falling": (DOUBTFUL, "Not to the end"),
     "learned nothing": (BAD, "No"),
 }
 
@@ -80,16 +80,16 @@ def judge_fit(findings: Findings) -> Answer:
     scored_by = [model.get("sha256") for model in records_of(signature, "models")]
     lines = signature.get("lines")
     if signature and dict(findings.model.hashes) not in scored_by:
-        return BAD, "Another model scored it", f"So the signature beside the table says. {text}"
+        return BAD, "Another model scored it", f"The signature beside the table says so. {text}"
     if any(_differs(findings, explanation) for _, explanation in findings.disputes):
         return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text
     if isinstance(lines, int) and lines != pairs.pairs:
-        told = f"The signature beside the table tells of {lines:,} lines, the table has {pairs.pairs:,}."
+        told = f"The signature beside the table describes {lines:,} lines, but the table has {pairs.pairs:,}."
         return DOUBTFUL, "In part", f"{told} {text}"
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
-        return DOUBTFUL, "In part", f"{text} It may have learned from another table, or too few words."
+        return DOUBTFUL, "In part", f"{text} It may have learned from another table, or learned too few words."
     return GOOD, "Yes", text
 
 
@@ -158,7 +158,7 @@ def _finite(value: Any) -> float:
 def judge_tuning(tuning: Tuning | None) -> Answer:
     """By BLEU on the test sets; a gain counts if most of the tunings gained more than chance would."""
     if tuning is None:
-        how = "--results results.json (of make results) shows it here."
+        how = "--results results.json (from make results) shows it here."
         return DOUBTFUL, "Not measured", f"Only tuning tells what a score is worth in BLEU. {how}"
     sets = "; ".join(
         f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets

@@ -320,7 +320,7 @@ def load(
     if combine is not None:
         check_choice("combine", combine, COMBINATIONS)
         if len(folders) == 1:
-            raise ArgumentError("combine", "several folders, of which it makes one network", f"{folders[0]} alone")
+            raise ArgumentError("combine", "several folders, which it combines into one network", f"{folders[0]} alone")
     device, precision, threads = _choose(device, precision, threads)
     return Model(open_writer(folders, combine or GEOMETRIC), device, precision, threads)
 

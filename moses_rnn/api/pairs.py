@@ -110,7 +110,7 @@ def read_pair(pair: BytesPair, reading: Reading, *, needs_links: bool = False) -
 
 def _check_links(pair: BytesPair) -> None:
     if pair.alignment is None:
-        expected = "(source, target, alignment), by which this model's rare words are annotated"
+        expected = "(source, target, alignment), as this model needs alignments to annotate rare words"
         raise FormatError(pair.name, None, expected, "no alignment", "Written as Moses does: 0-0 1-2 …")
     try:
         check_links(parse_links(pair.alignment), len(words(pair.source)), len(words(pair.target)))

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from moses_rnn.files.streams import Advanced
 
 TARGETS_EPILOG = f"""\b
-Example: long sources seen often and seldom; others, as CSV; given ones:
+Examples: frequent and rare long sources; shorter ones too, as CSV; a given source:
   moses-rnn analyse targets phrase-table.rnn.gz
   moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
-A source is drawn by its own words, so that other tables of the same text give the same ones. Of equally good targets,
-the table's first one comes first. {SORTED}
+The draw depends only on the words of a source, so other tables of the same text give the same sources. Among equally
+good targets, the table's first one comes first. {SORTED}
 """
 
 
@@ -54,11 +54,11 @@ def targets(
     *,
     sources: Annotated[
         tuple[str, ...],
-        Option("A source phrase, as the table has it; may be repeated [default: long ones are chosen]", "--source"),
+        Option("Source phrase, as in the table; repeat it for several [default: long ones are chosen]", "--source"),
     ] = (),
-    count: Annotated[int, Option("Of frequent and of rare ones", min=1)] = 3,
-    min_words: Annotated[int, Option("Their least length", min=1)] = 4,
-    top: Annotated[int, Option("Targets of each", min=1)] = 3,
+    count: Annotated[int, Option("Number of frequent and of rare sources", min=1)] = 3,
+    min_words: Annotated[int, Option("Minimum words per source", min=1)] = 4,
+    top: Annotated[int, Option("Targets per source", min=1)] = 3,
     column: Column = None,
     layout: Layout = "text",
 ) -> None:
@@ -97,12 +97,12 @@ def _check_found(table: str, sources: tuple[str, ...], found: list[Targets]) -> 
 
 
 SUMMARY_EPILOG = f"""\b
-Example: also how far table and RNN agree over all pairs, as a figure and in numbers:
+Example: also show how far table and RNN agree over all pairs, as a figure and in numbers:
   moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
 
-Logarithms are natural. Pairs whose RNN score is at the floor, and those with a score of 0, are counted and left out of
-both correlations.
-Whether the paper's observations hold: does the RNN prefer shorter targets, does it follow counts? {SORTED}
+Logarithms are natural. Pairs whose RNN score is at the floor, and those with a score of 0, are counted but left out of
+both correlations. The summary checks the paper's observations: does the RNN prefer shorter targets, and does it follow
+counts? {SORTED}
 """
 
 
@@ -118,14 +118,14 @@ def summary(
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
+    """Summarise what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
     check_inputs(phrase_table)
     from moses_rnn.analysis import agreement
     from moses_rnn.analysis.grids import LAYOUTS, as_csv
     from moses_rnn.analysis.plots import density_figure, picture
     from moses_rnn.table.signatures import recorded_floor
 
-    kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""
+    kind = kind_of(output, (*PICTURES, "csv"), "a .csv does not need it") if output else ""
     table, show = open_table(phrase_table, column), LAYOUTS[layout]
     with optional_output(output, table.path, force=force) as file:
         with progress() as advanced:
@@ -145,14 +145,14 @@ def summary(
 
 
 PRUNE_EPILOG = f"""\b
-Example: keep seven tenths of the table:
+Example: keep 70% of the table:
   moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1
 
-Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
-are not changed, and of equally good ones evenly spread ones stay. Most sources of a raw table have a single target:
-where those alone are more than --keep allows, more stays, unless --keep-best-words 1 protects single words only,
-which longer sources are made of. --by: direct is p(target|source), which is 1 for most sources that were seen once;
-both is the mean of the two rank quantiles. {SORTED}
+Then change path= in the tuned moses.ini; the weights stay. One threshold applies to the whole table. Kept lines do not
+change; of pairs tied at the threshold, an evenly spread share stays. Most sources of a raw table have a single target.
+If these alone exceed --keep, more lines stay, unless --keep-best-words 1 protects only single words, from which longer
+sources are built. --by direct uses p(target|source), which is 1 for most sources seen once; --by both uses the mean of
+the two rank quantiles. {SORTED}
 """
 
 
@@ -160,14 +160,12 @@ both is the mean of the two rank quantiles. {SORTED}
 def prune(
     phrase_table: str,
     *,
-    output: Annotated[str, Option("The smaller table; compressed by its suffix", "-o --output")],
-    keep: Annotated[float, Option("The share of lines that stay", min=0, max=1, min_open=True)],
+    output: Annotated[str, Option("The smaller table; its suffix sets the compression", "-o --output")],
+    keep: Annotated[float, Option("Share of lines to keep", min=0, max=1, min_open=True)],
     by: Annotated[str, Option(choices=CRITERIA)] = "rnn",
     keep_best_words: Annotated[
         int | None,
-        Option(
-            "Never drop the best target of a source of at most N words; 0: any may go [default: keep it of all]", min=0
-        ),
+        Option("Always keep the best target of sources of at most N words; 0: of none [default: of all]", min=0),
     ] = None,
     column: Column = None,
     force: Force = False,
@@ -207,7 +205,7 @@ EXPLAIN_EPILOG = """\b
 Example:
   moses-rnn analyse explain phrase-table.rnn.gz "far from the ||| loin de la" --moses-ini tuned/moses.ini
 
-A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.
+The pair need not be in the table. Log-probabilities are natural and include the end symbols of both sides.
 """
 
 
@@ -218,14 +216,14 @@ def explain(
     *,
     model: ModelBeside = None,
     moses_ini: Annotated[
-        str | None, Option("With tuned weights of the table's scores: also rank by their weighted sum")
+        str | None, Option("Ini with tuned weights: also rank by the weighted sum of the table's scores")
     ] = None,
     output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None,
     force: Force = False,
 ) -> None:
     """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
 
-    PAIR is "source ||| target", in the table's words, or a whole line of it.
+    PAIR is "source ||| target", in the table's words, or a whole line of the table.
     """
     folder = choose_model(model, phrase_table)
     check_inputs(folder, phrase_table, moses_ini)
@@ -256,11 +254,11 @@ def _weights(moses_ini: str, table: str) -> Weights:
 
 
 LENGTHS_EPILOG = """\b
-Example: two systems, also on the sentences whose words a network all knows, and their curves:
+Example: two systems and their curves, also on sentences in which a network knows every word:
   moses-rnn analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
 
-Texts are line by line translations of each other, tokenised; BLEU is sacreBLEU's, without tokenisation. No UNK are the
-sentences without a word, in source or reference, that is unknown to the model. Exit codes: 0 done, 1 failure, 2 wrong
+The texts are tokenised and parallel, line by line. BLEU is sacreBLEU's, without tokenisation. "No UNK" marks the
+sentences whose source and reference have no word that is unknown to the model. Exit codes: 0 done, 1 failure, 2 wrong
 command line, 3 texts or model rejected.
 """
 
@@ -272,7 +270,8 @@ def lengths(
     outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")],
     *,
     model: Annotated[
-        Path | None, Option("Also compare where this network knows all words", "--model", metavar="FOLDER")
+        Path | None,
+        Option("Also compare on sentences of words this network knows", "--model", metavar="FOLDER"),
     ] = None,
     output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
     layout: Layout = "text",
@@ -284,7 +283,7 @@ def lengths(
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
     from moses_rnn.analysis.plots import lengths_figure, picture
 
-    kind = kind_of(output, PICTURES, "the table needs nothing") if output else ""
+    kind = kind_of(output, PICTURES, "the table does not need it") if output else ""
     with optional_output(output, source, reference, *outputs, force=force) as file:
         texts, known = {name: text_of(path) for name, path in named_files(outputs).items()}, None
         if model:  # whose words are by the language of the texts, not by what it reads and writes
@@ -299,23 +298,25 @@ def lengths(
 
 
 PARSES_EPILOG = """\b
-Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):
+Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise makes the texts):
   moses-rnn analyse parses test.trees search.brackets lstm.brackets
   moses-rnn analyse parses test.conllu search.actions lstm.actions
 
-OUTPUT has a line for each tree of GOLD. Below the outputs stand two baselines that do not look at the words.
-Of bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. What is no tree is repaired, and counted
-as malformed. All brackets count, the root's and those of punctuation too. The baselines, with the commonest labels of
-GOLD: the root alone, and a bracket from each word to the end.
-Of CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Actions that are not possible are skipped, words that
-are left over hang on the root; outputs with either are malformed. All words count, punctuation too. The baselines, with
-the commonest relation of GOLD: each word on the one before it, or on the next one.
+OUTPUT has one line per tree of GOLD. The results end with two baselines that ignore the words.
+
+If GOLD has bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. An output that is not a tree is
+repaired and counted as malformed. All brackets count, including the root's and those of punctuation. The baselines use
+the commonest labels of GOLD: the root alone, and a bracket from each word to the end.
+
+If GOLD is CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Impossible actions are skipped, and leftover
+words attach to the root; outputs with either are malformed. All words count, including punctuation. The baselines use
+the commonest relation of GOLD: each word attaches to the one before it, or to the next one.
 """
 
 
 @command(PARSES_EPILOG)
 def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
-    """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
+    """Compare OUTPUT with the trees of GOLD: F1 for bracketed trees, UAS and LAS for CoNLL-U, malformed outputs."""
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import find_input, read_lines
@@ -331,10 +332,9 @@ REPORT_EPILOG = f"""\b
 Example:
   moses-rnn analyse report phrase-table.rnn.gz -o report.html
 
-The page needs no network and no other file. Pictures need pip install 'moses-rnn[report]'; without it the page is made
-without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
-models and options give equal pages but for the date at the end, which {EPOCH} sets. A table of 839 112 lines
-takes minutes.
+The page works offline and needs no other file. Pictures need pip install 'moses-rnn[report]'; without it, the page has
+none. Gates and disputed pairs appear only for the RNN Encoder-Decoder. The same table, model and options give the same
+page, except for the date at the end, which {EPOCH} sets. A table of 839 112 lines takes minutes.
 {SORTED}
 """
 
@@ -344,15 +344,15 @@ def report(
     phrase_table: str,
     *,
     model: ModelBeside = None,
-    output: Annotated[str, Option("The page, one file of HTML", "-o --output")],
+    output: Annotated[str, Option("The page, a single HTML file", "-o --output")],
     source_text: Annotated[
-        str | None, Option("Draw where a network with attention looks in its first lines", metavar="FILE")
+        str | None, Option("Draw where a network with attention looks in the first lines of this text", metavar="FILE")
     ] = None,
     results: Annotated[str | None, Option("results.json of `make results`: what tuning gained", metavar="FILE")] = None,
     column: Column = None,
     force: Force = False,
 ) -> None:
-    """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
+    """Write a page about a scored PHRASE_TABLE and its network, with the paper's tables and figures."""
     folder = choose_model(model, phrase_table)
     check_inputs(phrase_table, folder, source_text, results)
     from moses_rnn.analysis.report import gather, write_report
@@ -407,7 +407,7 @@ Example:
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
+    """Inspect a phrase table that moses-rnn-score has scored, and the results that it gave."""
 
 
 RESULTS_EPILOG = """\b
@@ -421,9 +421,9 @@ def results(
     work: Path,
     *,
     target: Annotated[str, Option("Suffix of the target language")],
-    systems: Annotated[tuple[str, ...], Option("A system, the baseline first; repeat it", "--system")],
-    tests: Annotated[tuple[str, ...], Option("A test set; repeat it", "--test")] = ("test",),
-    seeds: Annotated[tuple[str, ...], Option("Of a tuning; repeat it", "--seed")],
+    systems: Annotated[tuple[str, ...], Option("System, the baseline first; repeat it for several", "--system")],
+    tests: Annotated[tuple[str, ...], Option("Test set; repeat it for several", "--test")] = ("test",),
+    seeds: Annotated[tuple[str, ...], Option("Seed of a tuning run; repeat it for several", "--seed")],
     output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None,
     force: Force = False,
 ) -> None:

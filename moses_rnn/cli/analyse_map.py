@@ -49,21 +49,23 @@ Examples: words (Figure 4 of the paper), phrases of a table by their summaries c
   moses-rnn analyse map sentences test.en --model search -o sentences.svg
 All source words with their numbers, as moses-rnn-train --source-embeddings reads them:
   moses-rnn analyse map words --model phrase-table.rnn-model --export source.vec
-Where a network looked while it wrote lines 3 and 7 itself; of a given translation, as text:
+Where a network looks while it translates lines 3 and 7; the same for a given translation, as text:
   moses-rnn analyse map alignments test.en --model search --line 3 --line 7 -o maps
   moses-rnn analyse map alignments test.en test.fr --model search --line 3
-Which units of an encoder remember and which forget over phrases of a table, the numbers of all units in a file:
+Which units of an encoder remember and which forget over phrases of a table, with all units in a file:
   moses-rnn analyse map gates phrase-table.gz -o gates.csv
 
-sentences: a sentence is what the decoder begins with: of a deep LSTM h of all layers after the last word, of an
-RNNsearch s_0, of an RNN Encoder-Decoder c. Of sentences that differ in <unk> alone, the first one is shown.
+sentences: each sentence appears as the vector that the decoder starts from: for a deep LSTM, h of all layers after the
+last word; for RNNsearch, s_0; for an RNN Encoder-Decoder, c. Of sentences that differ only in <unk>, only the first is
+shown.
 
-alignments: the source is across and the target down, both with </s>. Each row is alpha of one target word, and sums to
-1; white is 0, black 1. Words that are <unk> to the network are grey. FILE is a text that the network reads, TARGET one
-that it writes, line by line; without TARGET, it is the best translation by beam search of width 12.
+alignments: the source runs across and the target down, both with </s>. Each row shows alpha for one target word and
+sums to 1; white is 0, black is 1. Words that are <unk> to the network are grey. FILE is the text that the network
+reads, TARGET its translation, line by line. Without TARGET, the network translates with a beam of width 12.
 
-gates: z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-term); section 2.3 of the paper. A
-gate is active beyond 0.5. Words that come five times or more in the sample are shown. --side target: the decoder's.
+gates: a unit with z near 1 keeps its state (long-term); one with r near 0 forgets it (short-term); see section 2.3 of
+the paper. A gate is active beyond 0.5. Words that occur at least five times in the sample are shown. --side target
+shows the decoder's gates.
 """
 
 
@@ -76,26 +78,30 @@ class MapRequest:
     target: str | None = None
     model: Annotated[
         Path | None,
-        Option("Model folder [default of phrases and gates: the one beside the table]", "--model", metavar="FOLDER"),
+        Option("Model folder [default for phrases and gates: the one beside the table]", "--model", metavar="FOLDER"),
     ] = None
     outputs: Annotated[
         tuple[str, ...],
         Option(
-            "Picture (.svg, .png) or data (.csv, .json), may be repeated; of alignments also a folder of pictures; of "
-            "gates a .csv alone",
+            "Picture (.svg, .png) or data (.csv, .json); repeat it for several. For alignments also a folder of "
+            "pictures; for gates only a .csv",
             "-o --output",
         ),
     ] = ()
-    method: Annotated[str | None, Option("Of the layout [default: pca of sentences, else tsne]", choices=METHODS)] = (
+    method: Annotated[str | None, Option("Layout method [default: pca for sentences, else tsne]", choices=METHODS)] = (
         None
     )
     side: Annotated[
         str | None,
-        Option("Whose words or gates [default: source; of a language model target]", choices=("source", "target")),
+        Option(
+            "Side of the words or gates [default: source; for a language model target]", choices=("source", "target")
+        ),
     ] = None
-    min_words: Annotated[int, Option("The least length of a phrase", min=1)] = 4
-    export: Annotated[str | None, Option("Write the embeddings of all words in word2vec's text", metavar="FILE")] = None
-    lines: Annotated[tuple[int, ...], Option("Of alignments, from 1; may be repeated", "--line", min=1)] = ()
+    min_words: Annotated[int, Option("Minimum words per phrase", min=1)] = 4
+    export: Annotated[
+        str | None, Option("Write the embeddings of all words in word2vec's text format", metavar="FILE")
+    ] = None
+    lines: Annotated[tuple[int, ...], Option("Line to align, from 1; repeat it for several", "--line", min=1)] = ()
     force: Force = False
 
     @property
@@ -108,7 +114,7 @@ class MapRequest:
 
 @command(MAP_EPILOG, "map")
 def map_(request: MapRequest) -> None:
-    """Draw the words, phrases or sentences that a network knows, or show where it looks and what its gates do.
+    """Draw the words, phrases or sentences that a network knows, or show where it looks and how its gates act.
 
     FILE is a phrase table (phrases, gates) or a text (sentences, alignments); words need none.
     """
@@ -176,7 +182,7 @@ def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputF
 
 def _draw_points(request: MapRequest) -> None:
     """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
-    kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json need nothing") for name in request.outputs]
+    kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json do not need it") for name in request.outputs]
     from moses_rnn.analysis.grids import as_csv
     from moses_rnn.analysis.maps import as_grid, as_json, as_text, check_method, draw_map
     from moses_rnn.analysis.plots import map_figure, picture
@@ -252,7 +258,7 @@ def _draw_alignments(request: MapRequest) -> None:
     from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.translate import format_alignment
 
-    otherwise = "a .json, and text without --output, need nothing"
+    otherwise = "a .json, and text without --output, do not need it"
     kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"
     model, file = open_model(request.folder), str(request.file)
     warn_of_unit(model)
@@ -278,12 +284,12 @@ def _alignment_files(request: MapRequest) -> list[str]:
         return []
     numbers, output = sorted(set(request.lines)), request.outputs[0]
     if len(request.outputs) > 1:
-        raise click.UsageError("--output: expected one of alignments, a picture or a folder of pictures")
+        raise click.UsageError("--output: expected one for alignments, a picture or a folder of pictures")
     if not suffix_of(output) or Path(output).is_dir():
         return [str(Path(output, f"line-{number}.svg")) for number in numbers]
     if len(numbers) > 1 and suffix_of(output) in PICTURES:
         raise click.UsageError(
-            f"--output {output}: expected a folder for {len(numbers)} pictures, found the name of one"
+            f"--output {output}: expected a folder for {len(numbers)} pictures, found the name of a picture"
         )
     return [output]
 

@@ -83,6 +83,6 @@ def open_phrase_network(folder: Path) -> Model:
 
     model = open_model(folder)
     if model.architecture is not ENCDEC:
-        expected = "an RNN Encoder-Decoder of the paper's gated units to look into"
+        expected = "an RNN Encoder-Decoder with the paper's gated units"
         raise CheckpointError(f"{folder}: expected {expected}, found {model.network_title}")
     return model

@@ -225,7 +225,7 @@ shows_version = click.option(
     expose_value=False,
     is_eager=True,
     callback=_show_version,
-    help="Show the version, and whether there is a native core.",
+    help="Show the version and whether the native core is available.",
 )
 
 
@@ -296,7 +296,7 @@ def _occupy_closed_streams() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if closed_output:
-        print_err(f"{program()}: standard output: is closed (send it to /dev/null if it is not wanted)")
+        print_err(f"{program()}: standard output: is closed (redirect it to /dev/null to discard it)")
         os._exit(1)
 
 
@@ -417,7 +417,7 @@ class StopRequest:
         if self._requested and not self._patient:
             os._exit(128 + number)
         if not self._requested and not self._quiet:
-            again = "" if self._patient else " (once more to stop at once)"
+            again = "" if self._patient else " (repeat to stop at once)"
             print_err(f"{program()}: stopping after saving what is done{again}")
         self._requested = True
 

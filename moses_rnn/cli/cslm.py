@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from moses_rnn.scorers.shares import ClosedVocabulary
 
 EPILOG = """\b
-Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
+Example: train on the corpus's target side, compare with the system's n-gram model, export for the decoder:
   moses-rnn cslm train train.fr --model cslm --preset small --self-normalise 0.1
   moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
   moses-rnn cslm export-nplm cslm.nplm --model cslm --dev dev.fr
 \b
-A recurrent network instead, for n-best lists:
+A recurrent network for n-best lists instead:
   moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
   moses-rnn nbest dev.nbest.gz --source dev.en --add rnnlm -o dev.more.gz
 """
@@ -45,19 +45,19 @@ A recurrent network instead, for n-best lists:
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Train and use neural language models: the CSLM of Schwenk that the paper uses, Bengio's, and Mikolov's RNNLM."""
+    """Train and use neural language models: Schwenk's CSLM, as in the paper, Bengio's model, and Mikolov's RNNLM."""
 
 
 TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn cslm train train.fr --model cslm --preset small --max-minutes 20
   moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
-By several processes (docs/training.md):
+With several processes (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn cslm train train.fr --model cslm
 
 {shown_presets(*networks_of("text"))}
-Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
-any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
+Texts are tokenised like the decoder's output, one sentence per line. After any interruption, run the same command again
+to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.
 """
 
@@ -65,7 +65,7 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 @command(TRAIN_EPILOG)
 @takes_settings
 def train(texts: TextOptions, learning: Learning, run: RunOptions) -> None:
-    """Train a language model on tokenised TEXTS, taken as one."""
+    """Train a language model on tokenised TEXTS, joined into one."""
     options = check_options(texts, learning, run)
     check_inputs(*texts.texts, texts.dev)
     run_training(options)
@@ -74,14 +74,14 @@ def train(texts: TextOptions, learning: Learning, run: RunOptions) -> None:
 
 
 PERPLEXITY_EPILOG = """\b
-Example: the first text decides the interpolation's weights:
+Example: the first text sets the interpolation weights:
   moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
   moses-rnn cslm perplexity dev.fr test.fr --model rnnlm.1 --model rnnlm.2 --lm lm.arpa --dynamic sentence
 
 \b
-All models share one vocabulary, that of the n-gram model and the shortlists together: words outside a shortlist get
-their n-gram model's share of what the network gives to <unk>, or with --rare uniform all as much. Without either only
-words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary one does not say which words it knows.
+All models share one vocabulary: the words of the n-gram model and of the shortlists. Words outside a shortlist share
+the network's <unk> as the n-gram model divides it, or evenly with --rare uniform. Without either, only words in all
+shortlists count. --lm must be an ARPA file, plain or .gz, because a binary one does not list its words.
 """
 
 
@@ -94,24 +94,20 @@ class Judging:
 
     texts: tuple[str, ...]
     models: ModelFolders
-    lm: Annotated[
-        tuple[str, ...], Option("An n-gram model to compare, to back off to and to interpolate with; ARPA")
-    ] = ()
+    lm: Annotated[tuple[str, ...], Option("ARPA n-gram model to compare with, back off to and interpolate with")] = ()
     rare: Annotated[
         str | None, Option("Share <unk> evenly among the words outside the shortlist", choices=("uniform",))
     ] = None
     vocabulary: Annotated[
         str | None,
         Option(
-            "With --rare: a text that has these words [default: TEXTS; with --lm its words]; those of all shortlists "
-            "are among them"
+            "With --rare: text that contains the words, besides those of all shortlists [default: TEXTS; with --lm, "
+            "its words]"
         ),
     ] = None
     dynamic: Annotated[
         str | None,
-        Option(
-            "RNNLMs learn from the text that they read, after each word or each sentence", choices=("word", "sentence")
-        ),
+        Option("Let RNNLMs learn from the text after each word or sentence", choices=("word", "sentence")),
     ] = None
     dynamic_rate: Annotated[
         float | None, Option("Learning rate of --dynamic; the paper's is 0.1 [default: 0.003]", min=0)
@@ -122,7 +118,7 @@ class Judging:
 
 @command(PERPLEXITY_EPILOG)
 def perplexity(given: Judging) -> None:
-    """Print perplexities of tokenised TEXTS by each model, by n-gram models, and by all together."""
+    """Print perplexities of tokenised TEXTS under each model, under n-gram models, and under all together."""
     _check_judging(given)
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
     from moses_rnn.analysis.perplexity import score_text, sentences_of
@@ -159,8 +155,8 @@ def perplexity(given: Judging) -> None:
         _print_table(scored, contenders, shared=bool(given.lm or given.rare))
     if closed is not None and closed.strange:
         print_out(
-            f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
-            "that no model knows, have an even share each of its <unk>.",
+            f"\nShortlist words that the n-gram model does not know: {len(closed.strange):,}. Each of them, and each "
+            f"word that no model knows, gets an even share of its <unk>.",
         )
 
 
@@ -277,8 +273,8 @@ NPLM_EPILOG = """\b
 Example:
   moses-rnn cslm export-nplm cslm.nplm --model cslm --dev dev.fr
 
-For a Moses built with --with-nplm. Its NeuralLM does not normalise: train with --self-normalise. The mean of log Z on
-the --dev text is taken off the output biases.
+The result is for a Moses built with --with-nplm. Its NeuralLM does not normalise, so train with --self-normalise. The
+mean of log Z on the --dev text is subtracted from the output biases.
 """
 FAR_FROM_NORMAL = 0.5  # nats a word
 
@@ -288,10 +284,10 @@ def export_nplm(
     output: str,
     *,
     model: ModelFolder,
-    dev: Annotated[str, Option("A tokenised text, to see how far log Z is from 0")],
+    dev: Annotated[str, Option("Tokenised text on which to measure log Z")],
     force: Force = False,
 ) -> None:
-    """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
+    """Write a CSLM as the NPLM text file OUTPUT, and print the moses.ini lines that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, read_lines
 
@@ -304,7 +300,7 @@ def export_nplm(
 
     cslm = open_language_model(model)
     if cslm.architecture is not CSLM:
-        expected = "a CSLM, which is what NeuralLM computes"
+        expected = "a CSLM, the network that NeuralLM computes"
         raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
     dev = find_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
@@ -313,11 +309,11 @@ def export_nplm(
             file.append(line)
         file.commit()
     print_err(
-        f"log Z on {norms.tokens:,} words of {dev}: mean {norms.mean:.4f}, which is taken off; mean |log Z| "
+        f"log Z on {norms.tokens:,} words of {dev}: mean {norms.mean:.4f}, which is subtracted; mean |log Z| "
         f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after"
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
-        print_err("warning: that is far from a probability: train with --self-normalise 0.1, say")
+        print_err("warning: that is far from a probability: train with --self-normalise, such as 0.1")
     path = str(Path(output).absolute())
     if not is_readable_path(path):
         print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")

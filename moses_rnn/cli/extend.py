@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
-Example: what a text needs and the table lacks; more targets for sources with one or two; both, with an ini:
+Examples: phrases of a text that the table lacks; more targets for sources with one or two; both, with an ini:
   moses-rnn extend phrase-table.gz --text test.en
   moses-rnn extend phrase-table.gz --fewer-than 3 --top 2
   moses-rnn extend phrase-table.gz --text test.en --fewer-than 3 --provenance column --moses-ini moses.ini
 
-The table's own lines stay byte for byte as they are, but for the column of --provenance. New lines are put among them
-in the order of LC_ALL=C sort, in which the table must be. Words that the network does not know are neither proposed nor
-translated. docs/extend.md says what the columns of a new line hold. Exit codes: 0 done, 1 failure, 2 wrong command
-line, 3 table, text, model or ini rejected.
+The table's own lines stay byte for byte as they are, except for the column of --provenance. The table must be in the
+order of LC_ALL=C sort; new lines go in that order too. Words that the network does not know are neither proposed nor
+translated. docs/extend.md describes the columns of a new line. Exit codes: 0 done, 1 failure, 2 wrong command line, 3
+table, text, model or ini rejected.
 """
 
 
 @command(EPILOG)
 def main(request: ExtensionRequest) -> None:
-    """Extend a Moses PHRASE_TABLE by phrase pairs that a network proposes."""
+    """Extend a Moses PHRASE_TABLE with phrase pairs that a network proposes."""
     _check_options(request)
     folder = choose_model(request.model, request.phrase_table)
     check_inputs(request.phrase_table, folder, request.text, request.inverse_model, request.moses_ini)
@@ -61,7 +61,7 @@ def _check_options(request: ExtensionRequest) -> None:
     if request.fewer_than is None and request.text is None:
         raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
     if STANDARD_STREAM in (request.phrase_table, request.text, request.output, request.moses_ini):
-        raise click.UsageError("what is read and written are files, not standard streams: the table is read twice")
+        raise click.UsageError("the table is read twice: give files, not standard streams")
 
 
 def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
@@ -85,7 +85,7 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
     if request.text:
         yield from _summarise_text(extended)
     yield (
-        f"{counts.likely:,} targets of log p {request.min_log_prob:g} and more: {counts.there:,} in the table "
+        f"{counts.likely:,} targets with log p of {request.min_log_prob:g} or more: {counts.there:,} in the table "
         f"already, {counts.empty:,} empty, {counts.surplus:,} beyond --top {request.top}"
     )
     fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
@@ -95,9 +95,9 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
 def _summarise_text(extended: Extended) -> Iterator[str]:
     counts = extended.counts
     yield (
-        f"{extended.phrases:,} phrases of the text, {counts.lacking:,} of them not in the table before, "
-        f"{counts.made:,} of these now"
+        f"{extended.phrases:,} phrases of the text: {counts.lacking:,} were not in the table, {counts.made:,} of these "
+        "are now"
     )
     if extended.unknown_words:
         unknown = f"{extended.unknown_words:,} of the text's {extended.text_words:,} words are unknown to the network"
-        yield f"{unknown}: what has them is as it was"
+        yield f"{unknown}: phrases with them stay as they were"

@@ -20,9 +20,9 @@ Example: the ini for a scored table, then the one for its compact form:
   moses-rnn ini moses.ini --table phrase-table.rnn.gz
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
 
-Changed are num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative paths;
-no other byte is. For a type that is made from the text table, the command that makes it is printed, with the number of
-scores that this table has. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
+This changes num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative
+paths, but no other byte. If Moses builds the type from the text table, it also prints the command for that, with this
+table's number of scores. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
 """
 
 

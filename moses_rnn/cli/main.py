@@ -14,17 +14,17 @@ COMMANDS = {
     "train": "Train a network on a phrase table",
     "score": "Add the network's score to a phrase table",
     "validate": "Check that a table is sound",
-    "merge": "Make one table of scored shards",
+    "merge": "Merge scored shards into one table",
     "ini": "Make a moses.ini load a scored table",
     "verify": "Compare what real Moses sees with the table",
     "nbest": "Add features to n-best lists, tune their weights, rerank",
-    "cslm": "Train and judge language models of the target side",
-    "nmt": "Train networks of whole sentences, translate, parse",
-    "sample": "Propose target phrases by the network alone",
+    "cslm": "Train and evaluate language models of the target side",
+    "nmt": "Train networks on whole sentences, translate, parse",
+    "sample": "Propose target phrases with the network alone",
     "extend": "Add phrase pairs that the network proposes to a table",
     "analyse": "Show what the network learned: tables, figures, a report",
-    "pipeline": "Go from a corpus to compared systems",
-    "tokenise": "Make raw text words as Moses wants them",
+    "pipeline": "Build and compare systems from a corpus",
+    "tokenise": "Tokenise raw text for Moses",
 }
 EPILOG = """\b
 Example:
@@ -32,7 +32,7 @@ Example:
   moses-rnn score phrase-table.gz --moses-ini moses.ini
   moses-rnn score --help
 
-moses-rnn-train and moses-rnn-score are programs of their own too. To complete commands, options and files in bash:
+moses-rnn-train and moses-rnn-score are also separate programs. To complete commands, options and files in bash:
 
 \b
   eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"

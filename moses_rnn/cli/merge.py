@@ -6,20 +6,20 @@ from moses_rnn.cli.command import StopRequest, check_inputs, command, print_err,
 from moses_rnn.options import Force
 
 EPILOG = """\b
-Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
+Example: four runs on four machines, then one table and the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --shard 1/4   # and 2/4 … elsewhere
   moses-rnn merge phrase-table.rnn.gz phrase-table.rnn.?-of-4.gz
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --absolute-paths
 
-Each shard's signature says what scored it, and the hash of its file: a shard that is missing, doubled, torn or of
-another model is refused and named. Members are laid end to end, nothing is compressed again. An interrupted merge, kill
--9 included, leaves nothing under the output's name. Exit codes are those of moses-rnn-score.
+Each shard's signature records what scored it and the hash of its file. The merge refuses and names a shard that is
+missing, duplicated, damaged or from another model. It joins the shards without compressing them again. An interrupted
+merge, even by kill -9, leaves nothing under the output's name. Exit codes are those of moses-rnn-score.
 """
 
 
 @command(EPILOG)
 def main(new_table: str, shards: tuple[str, ...], *, force: Force = False) -> None:
-    """Make NEW_TABLE of the SHARDS that moses-rnn-score --shard has written, given in any order."""
+    """Make NEW_TABLE from the SHARDS that moses-rnn-score --shard wrote, in any order."""
     check_inputs(*shards)
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.merging import merge

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from moses_rnn.moses.nbest import NBestLine
 
 EPILOG = """\b
-Example: two features for both lists, weights from the first, the second translated with them:
+Example: add two features to both lists, tune on the first, rerank the second:
   moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
   moses-rnn nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
   moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
@@ -54,7 +54,7 @@ class _AddByDefault(ProgramGroup):
 
 @click.group(cls=_AddByDefault, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Add features to Moses's n-best lists, tune their weights, choose by them."""
+    """Add features to Moses's n-best lists, tune their weights, and rerank."""
 
 
 ADD_EPILOG = """\b
@@ -63,9 +63,8 @@ Example:
   moses-rnn nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
 
 \b
-Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
-scripts/nbest-rescore/ read the result. Features are named CSLM0, KENLM0, RNN0, WP0, with the next number where the list
-has one of that name.
+Values are natural logarithms. Every other byte of the list stays as it is, so Moses's own scripts/nbest-rescore/ can
+read the result. Features are named CSLM0, KENLM0, RNN0, WP0, or with the next number if the list already has that name.
 """
 
 
@@ -102,7 +101,8 @@ def add(given: ListRequest) -> None:
             print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
     for label in added.constant:
         print_err(
-            f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it"
+            f"warning: {label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot "
+            "use it"
         )
 
 
@@ -147,8 +147,8 @@ Example:
   moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
 
 \b
-The search begins at --weights, a moses.ini say; without it, at the weights that the list was made with, as its totals
-tell them. Added features begin at 0.
+The search starts from --weights, such as a moses.ini. Without it, the search starts from the weights that made the
+list, recovered from its totals. Added features start at 0.
 """
 
 
@@ -156,19 +156,19 @@ tell them. Added features begin at 0.
 def tune(
     nbest: str,
     *,
-    references: Annotated[tuple[str, ...], Option("A reference translation; repeat it", "--reference")],
+    references: Annotated[tuple[str, ...], Option("Reference translation; repeat it for several", "--reference")],
     weights: Annotated[
-        str | None, Option("An ini whose weights the search begins with; needed for lists with sparse features")
+        str | None, Option("Ini with the starting weights; required for lists with sparse features")
     ] = None,
     optimiser: Annotated[
         Literal["mert", "kbmira"],
-        Option("Minimum error rate training by this package, or kbmira (batch MIRA) of the Moses in MOSES_ROOT"),
+        Option("Minimum error rate training in this package, or kbmira (batch MIRA) from the Moses in MOSES_ROOT"),
     ] = "mert",
-    seed: Annotated[int, Option("Draws where mert starts again", min=0)] = 1,
-    output: Annotated[str, Option("The weights, as an ini", "-o --output")] = "-",
+    seed: Annotated[int, Option("Seed for mert's restarts", min=0)] = 1,
+    output: Annotated[str, Option("Ini for the new weights", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
-    """Find weights by which an n-best list gets a good BLEU."""
+    """Find weights that give an n-best list a good BLEU."""
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start
@@ -183,12 +183,12 @@ def tune(
         texts = [text_of(reference) for reference in references]
         points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
         if points.missing:
-            print_err(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
+            print_err(f"warning: {len(points.missing)} sentences have no hypothesis and count as empty translations")
         start = choose_start(points, start_weights)
         moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():
-            raise MosesRnnError("stopped before the search had ended; nothing was written")
+            raise MosesRnnError("stopped before the search ended; nothing was written")
         file.append(format_ini(points.names, tuned, sparse))
         file.commit()
     before, after = (100 * bleu_of(points, by) for by in (start, tuned))
@@ -202,8 +202,8 @@ Example:
   moses-rnn nbest rerank test.more.gz weights.ini --reference test.fr > test.out
 
 \b
---even LSTM0 takes no weights: it adds a feature to the decoder's total, as Sutskever et al. (2014, section 3.4) average
-both. What that gives depends on the scale of the weights that the list was made with.
+--even LSTM0 takes no weights. It adds a feature to the decoder's total, just as Sutskever et al. (2014, section 3.4)
+average the two. The result depends on the scale of the weights that made the list.
 """
 
 
@@ -213,16 +213,16 @@ def rerank(
     weights: str | None = None,
     *,
     even: Annotated[
-        str | None, Option("In place of weights: choose by the decoder's total plus this feature, LSTM0 say")
+        str | None, Option("Instead of weights: rank by the decoder's total plus this feature, such as LSTM0")
     ] = None,
     references: Annotated[
-        tuple[str, ...], Option("Also say the BLEU: before, after, at best; repeat it", "--reference")
+        tuple[str, ...], Option("Reference for BLEU before, after and at best; repeat it for several", "--reference")
     ] = (),
     segments: Annotated[bool, Option("Print phrases with their source words, as -report-segmentation does")] = False,
-    output: Annotated[str, Option("The best hypotheses, a line a sentence", "-o --output")] = "-",
+    output: Annotated[str, Option("The best hypotheses, one line per sentence", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
-    """Print each sentence's best hypothesis by an ini's weights."""
+    """Print the best hypothesis of each sentence by an ini's weights."""
     if (weights is None) == (even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
     from moses_rnn.tuning.reranking import (

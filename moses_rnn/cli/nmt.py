@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LINES = 1 << 14  # written together
 EPILOG = """\b
-Example: a network, a text translated by it, and the log-probabilities of given translations:
+Example: train a network, translate a text with it, and score given translations:
   moses-rnn nmt train corpus/train --source en --target fr --model search
   moses-rnn nmt translate test.en --model search > test.out
   paste test.en test.fr | moses-rnn-score - --format tsv --model search -o test.scored
@@ -32,16 +32,16 @@ Example: a network, a text translated by it, and the log-probabilities of given 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Train a network that reads whole sentences, and translate with it alone."""
+    """Train a network on whole sentences, and translate with it alone."""
 
 
 DICTIONARY_EPILOG = """\b
-Example: of a corpus and its word alignment, or of a phrase table's pairs with one source word:
+Examples: from a corpus and its word alignment; from a phrase table's pairs with one source word:
   moses-rnn nmt dictionary corpus/train --source en --target fr --alignment aligned.grow-diag-final-and > words.en-fr
   moses-rnn nmt dictionary phrase-table.gz > words.en-fr
 
-A line is "source target p", p the link's share of all links of the source word, the likeliest first, as translate
---dictionary reads it. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
+Each line is "source target p", likeliest first, as translate --dictionary reads it; p is the link's share of all links
+of the source word. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
 failure, 2 wrong command line, 3 texts or table rejected.
 """
 
@@ -53,9 +53,9 @@ def dictionary(
     source: Annotated[str | None, Option("The source text is PREFIX.SOURCE, plain or compressed")] = None,
     target: Annotated[str | None, Option("The target text is PREFIX.TARGET")] = None,
     alignment: Annotated[
-        str | None, Option("Their word alignment, a line for each pair: 0-0 1-2 …", metavar="FILE")
+        str | None, Option("Word alignment, one line per sentence pair: 0-0 1-2 …", metavar="FILE")
     ] = None,
-    dictionary_count: Annotated[int, Option("Links seen less are left out", min=1)] = 2,
+    dictionary_count: Annotated[int, Option("Leave out links seen fewer times", min=1)] = 2,
     output: Output = "-",
     force: Force = False,
 ) -> None:
@@ -65,7 +65,7 @@ def dictionary(
     if source and target and alignment:
         counts, inputs = _count_in_texts(corpus, source, target, alignment)
     elif source or target or alignment:
-        raise click.UsageError("texts need --source, --target and --alignment; a phrase table none of them")
+        raise click.UsageError("texts need --source, --target and --alignment; a phrase table takes none of them")
     else:
         counts, inputs = _count_in_table(corpus)
     lexicon = lexicon_of(counts, dictionary_count)
@@ -79,7 +79,7 @@ def dictionary(
         file.append(b"".join(lexicon.lines()))
         file.commit()
     pairs = sum(map(len, lexicon.entries.values()))
-    print_err(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
+    print_err(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} linked words")
 
 
 def _count_in_texts(corpus: str, source: str, target: str, alignment: str) -> Counted:
@@ -103,16 +103,16 @@ def _count_in_table(table: str) -> Counted:
 
 
 LINEARISE_EPILOG = """\b
-Examples: texts of bracketed trees and of dependencies; all sentences of a test set, to be parsed:
+Examples: texts from bracketed trees and from dependencies; all sentences of a test set, for parsing:
   moses-rnn nmt linearise train.trees -o train
   moses-rnn nmt linearise en_ewt-ud-train.conllu -o train
   moses-rnn nmt linearise en_ewt-ud-test.conllu -o test --words-only
 
-A file whose name ends in .conllu, perhaps compressed, has dependencies, any other one has trees. Writes PREFIX.words,
-and PREFIX.brackets, trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions, of an arc-standard parser:
-SH LA:det SH RA:root. moses-rnn nmt train learns the one from the other like any translation. Sentences with crossing
-arcs, which have no actions, are left out and counted. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 treebank
-rejected.
+A file whose name ends in .conllu, compressed or not, holds dependencies; any other file holds trees. This writes
+PREFIX.words, and either PREFIX.brackets, with trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions,
+with the actions of an arc-standard parser: SH LA:det SH RA:root. moses-rnn nmt train learns one from the other like any
+translation. Sentences with crossing arcs have no actions; they are left out and counted. Exit codes: 0 done, 1 failure,
+2 wrong command line, 3 treebank rejected.
 """
 
 
@@ -120,7 +120,7 @@ rejected.
 def linearise(
     treebank: str,
     *,
-    words_only: Annotated[bool, Option("Write PREFIX.words alone, of every sentence")] = False,
+    words_only: Annotated[bool, Option("Write only PREFIX.words, with every sentence")] = False,
     output: Annotated[str, Option("Prefix of the texts", "-o --output", metavar="PREFIX")],
     force: Force = False,
 ) -> None:
@@ -169,12 +169,12 @@ def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes,
 
 
 REBUILD_EPILOG = """\b
-Examples: bracketed trees of linearised ones; relations as factors of a text to train Moses on:
+Examples: bracketed trees from linearised ones; relations as factors of a text for training Moses:
   moses-rnn nmt rebuild test.out --words test.words --as trees -o test.trees
   moses-rnn nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
 
-WRITTEN has a line for each of --words: linearised trees for trees, arc-standard actions for conllu and factors. What is
-malformed is repaired, and counted (docs/nbest.md says how). Factors are word|relation; a | within either is escaped.
+WRITTEN has one line for each line of --words: linearised trees for trees, arc-standard actions for conllu and factors.
+Malformed lines are repaired and counted (see docs/nbest.md). Factors are word|relation; a | within either is escaped.
 Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
 """
 
@@ -183,15 +183,15 @@ Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
 def rebuild(
     written: str,
     *,
-    words: Annotated[str, Option("The sentences that were parsed, a line for each of WRITTEN")],
+    words: Annotated[str, Option("The parsed sentences, one for each line of WRITTEN")],
     kind: Annotated[
         Literal["trees", "conllu", "factors"],
-        Option("Bracketed trees, one a line; dependencies as CoNLL-U; word|relation, as Moses reads factors", "--as"),
+        Option("Bracketed trees, one per line; dependencies as CoNLL-U; word|relation, as Moses reads factors", "--as"),
     ],
     output: Output = "-",
     force: Force = False,
 ) -> None:
-    """Make trees, or words with factors, of what a network wrote of each line of --words."""
+    """Make trees, or words with factors, from a network's output for each line of --words."""
     from moses_rnn.table.phrase_table import words as words_of
 
     pieces, malformed = [], 0

@@ -7,17 +7,17 @@ from moses_rnn.cli.training import check_options, run_training, say_next, shown_
 from moses_rnn.training.networks import Learning, RunOptions, SentenceOptions, networks_of
 
 EPILOG = f"""\b
-Example: at most an hour on a laptop, then a feature of n-best lists, and translations:
+Example: train for at most an hour on a laptop, add an n-best feature, and translate:
   moses-rnn nmt train corpus/train --source en --target fr --dev corpus/dev --model search
   moses-rnn nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
   moses-rnn nmt translate --model search < corpus/test.en > test.fr
-By all GPUs of a machine (docs/training.md):
+On all GPUs of a machine (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn nmt train corpus/train --source en --target fr \\
     --dev corpus/dev --model search
 
 {shown_presets(*networks_of("sentences"))}
-The texts are tokenised and escaped as Moses sees them. Run the same command again after any interruption, kill -9
-included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
+Give the texts tokenised and escaped, as Moses sees them. After any interruption, even kill -9, run the same command
+again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
 {STOPPED} stopped and resumable.
 """
 
@@ -25,7 +25,7 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
 @command(EPILOG)
 @takes_settings
 def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
-    """Train a network that reads whole sentences on PREFIX.SOURCE and PREFIX.TARGET."""
+    """Train a network on the sentences of PREFIX.SOURCE and PREFIX.TARGET."""
     options = check_options(texts, learning, run)
     dev, endings = texts.dev or texts.prefix, (texts.source, texts.target)
     check_inputs(*(f"{prefix}.{ending}" for prefix in (texts.prefix, dev) for ending in endings))

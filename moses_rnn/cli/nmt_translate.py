@@ -18,25 +18,26 @@ if TYPE_CHECKING:
     from moses_rnn.translation.translate import Counts
 
 EPILOG = f"""\b
-Example: from stdin to stdout; and a large text with its 100-best lists, which may be interrupted:
+Examples: from stdin to stdout; a large text with resumable 100-best lists; three networks together:
   moses-rnn nmt translate --model search < test.en > test.out
   moses-rnn nmt translate big.en --model search -o big.out --n-best 100 big.nbest.gz --resume
   moses-rnn nmt translate test.en --model search1 --model search2 --model search3 > test.out
 
 \b
-One line in, one line out, in order; an empty line stays empty. Text is tokenised as the network learned it; words
-outside its shortlist are read as <unk>. Lists are Moses's own, of one feature, SEARCH0, LSTM0 or RNN0 by the network,
-ENS0 of several: log p(words, </s> | source), natural, never divided by the length; with attention, each word's source
-word follows it. A line of --alignments is a JSON record of the line's number, its words and α, where the last
-column, and the last row if there is one more than words, is the end symbol's. With -o, what is done is saved about once
-a second. After any interruption, the same command with --resume continues to the same bytes. Exit codes: 0 done, 1
-failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and resumable.
+Each input line gives one output line, in order; an empty line stays empty. Tokenise the text like the training text;
+words outside the shortlist are read as <unk>. N-best lists are in Moses's format with one feature: SEARCH0, LSTM0 or
+RNN0 depending on the network, ENS0 for several. Its value is log p(words, </s> | source), natural, never divided by the
+length; with attention, each word's source word follows. Each line of --alignments is a JSON record of the line's
+number, its words and α. The last column belongs to the end symbol, and so does the last row if there is one more row
+than words. With -o, finished lines are saved about once a second. After any interruption, the same command with
+--resume continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model
+rejected, {STOPPED} stopped and resumable.
 """
 
 
 @command(EPILOG)
 def translate(request: TranslationRequest) -> None:
-    """Translate the lines of INPUT, or of stdin, by a network alone, or by several together."""
+    """Translate the lines of INPUT, or of stdin, with one network alone or with several together."""
     _check_options(request)
     lexicon = _read_dictionary(request.dictionary)
     check_inputs(*request.models, request.input)
@@ -61,7 +62,7 @@ def translate(request: TranslationRequest) -> None:
 def _check_options(request: TranslationRequest) -> None:
     """Refuse what contradicts itself or would do nothing."""
     if request.resume and request.output == "-":
-        raise click.UsageError("--resume needs -o: what goes to stdout cannot be resumed")
+        raise click.UsageError("--resume needs -o: output on stdout cannot be resumed")
     if request.candidates and request.n_best:
         raise click.UsageError("--candidates: lists are scored over all words; leave out --n-best")
     needs = f"--unknown {request.unknown}" if request.unknown in WITH_LEXICON else "--candidates"
@@ -85,7 +86,7 @@ def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes])
     if translated < written:
         print_err(
             f"warning: {path}: of {len(source_words):,} source words {translated:,} have translations in it, "
-            f"{written:,} are translations themselves: does it have the target word first, as Moses's lex.f2e?"
+            f"{written:,} are translations themselves: does it put the target word first, like Moses's lex.f2e?"
         )
 
 
@@ -94,10 +95,10 @@ def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:
         empty = f", {counts.empty:,} of them empty" if counts.empty else ""
         yield f"{counts.lines:,} lines{empty}; {counts.unknown:,} of {counts.words:,} words read as <unk>"
         if counts.replaced:
-            yield f"{counts.replaced:,} unknown words of the translations were replaced by the source's"
+            yield f"{counts.replaced:,} unknown words of the translations were replaced from the source"
         if counts.written_unknown:
             yield f"{counts.written_unknown:,} words of the translations are <unk>"
     if counts.without_words:
         yield f"warning: empty translations of lines with words: {counts.without_words:,}"
     if counts.unended:
-        yield f"warning: translations that met the limit of their length; they stand as they were: {counts.unended:,}"
+        yield f"warning: translations cut at the length limit: {counts.unended:,}"

@@ -25,14 +25,14 @@ def model_beside(table: str) -> Path:
     from moses_rnn.table.signatures import added_names, fitting_signature
 
     if table == "-":
-        raise InputError("standard input has no model beside it; name one with --model")
+        raise InputError("standard input has no model beside it; name a model with --model")
     if not (folder := default_model(table)).is_dir():
         if names := added_names(fitting_signature(table)):
             raise InputError(
-                f"{table}: has {' and '.join(names)} already, by the signature beside it",
+                f"{table}: has {' and '.join(names)} already, according to the signature beside it",
                 advice=(
-                    "Score the table that it was made from; to add another such column, name its model with --model "
-                    "and give --again."
+                    "Score the original table; to add another such column, name its model with --model and give "
+                    "--again."
                 ),
             )
         raise InputError(
@@ -58,10 +58,10 @@ def sound_signature(table: str) -> dict[str, Any] | None:
     try:
         signature = signature_of(table)
     except InputError as error:
-        print_err(f"warning: {error}\n  Its signature is not carried over.")
+        print_err(f"warning: {error}\n  Its signature is not copied.")
         return None
     if not signature and Path(f"{table}.json").exists():
-        print_err(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
+        print_err(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not copied")
     return signature or None
 
 

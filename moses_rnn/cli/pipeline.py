@@ -16,12 +16,12 @@ from moses_rnn.files.shipped import shipped_file
 from moses_rnn.options import Argument, Option
 
 EPILOG = """\b
-Example: baseline and +RNN, three tunings each, from data/train.en, data/train.fr, data/dev.en and so on:
+Example: baseline and +RNN, tuned three times each, from data/train.en, data/train.fr, data/dev.en and so on:
   moses-rnn pipeline results MOSES_ROOT=/path/to/mosesdecoder SRC=en TRG=fr \\
       TRAIN=data/train DEV=data/dev TEST=data/test
 
-It needs a built Moses, make and Perl, and says what is missing before anything runs. What is made goes to WORK (work/
-if not given); a stopped run continues where it was when it is run again. Exit codes are those of make: 0 done, 2 a step
+The pipeline needs a built Moses, make and Perl, and reports what is missing before it runs anything. Results go to WORK
+(default: work/). Run the same command again to continue a stopped run. Exit codes are those of make: 0 done, 2 a step
 failed, something is missing or a value was refused.
 """
 
@@ -30,7 +30,7 @@ failed, something is missing or a value was refused.
 def main(
     words: Annotated[tuple[str, ...], Argument("[TARGET]... [VARIABLE=VALUE]...")] = (),
     *,
-    dry_run: Annotated[bool, Option("Print the commands and run none", "-n --dry-run")] = False,
+    dry_run: Annotated[bool, Option("Print the commands without running them", "-n --dry-run")] = False,
 ) -> None:
     """Build, tune and compare systems with a real Moses; without TARGET, list targets and variables."""
     make = shutil.which("make")
@@ -38,7 +38,9 @@ def main(
         raise MosesRnnError("make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)")
     makefile = shipped_file("pipeline.mk")
     if len(str(makefile).split()) > 1:
-        raise MosesRnnError(f"{makefile}: make cannot read files whose path has blanks; install the package elsewhere")
+        raise MosesRnnError(
+            f"{makefile}: make cannot read files whose path contains blanks; install the package elsewhere"
+        )
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; a program would inherit that
         signal.signal(ignored, signal.SIG_DFL)
     programs = f"BIN={_commands_folder()}", f"BIN_PYTHON={sys.executable}"

@@ -24,7 +24,7 @@ MAX_WORDS = 50  # of a target
 TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
 
 EPILOG = """\b
-Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
+Examples: the best of 50 samples, marking those not in the table; the likeliest targets of all; many sources:
   moses-rnn sample --model phrase-table.rnn-model --source "far from the" --table phrase-table.gz
   moses-rnn sample --model phrase-table.rnn-model --source "far from the" --beam 50
   zcat phrase-table.gz | sed 's/ *|||.*//' | uniq \\
@@ -32,11 +32,11 @@ Example: the best of 50 samples and which are not in the table; the likeliest ta
 Sentences of a language model:
   moses-rnn sample --model cslm --samples 20
 
-Samples are drawn word by word from p(word | words before, source) up to the end symbol, then ranked by the model's
-log p(target | source): natural, with the end symbols of both sides. ×3: drawn three times. A source's samples depend on
-the seed and the options, not on other sources. Gaps of rules are numbered: [X][X]1. A model of moses-rnn-train
---inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input
-or model rejected.
+The network draws samples word by word from p(word | words before, source) up to the end symbol. They are ranked by its
+log p(target | source): natural, with the end symbols of both sides. ×3 means drawn three times. A source's samples
+depend on the seed and the options, not on other sources. Gaps of rules are numbered: [X][X]1. A model from
+moses-rnn-train --inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong command
+line, 3 input or model rejected.
 """
 
 
@@ -46,12 +46,12 @@ class Sampling:
 
     file: Annotated[str | None, Argument("[SOURCES]")] = None
     model: ModelFolder
-    sources: Annotated[tuple[str, ...], Option("A source phrase; may be repeated", "--source")] = ()
-    samples: Annotated[int | None, Option(f"Of each source [default: {SAMPLES}]", min=1)] = None
-    top: Annotated[int, Option("Targets to print of each source", min=1)] = 5
+    sources: Annotated[tuple[str, ...], Option("Source phrase; repeat it for several", "--source")] = ()
+    samples: Annotated[int | None, Option(f"Samples per source [default: {SAMPLES}]", min=1)] = None
+    top: Annotated[int, Option("Targets to print per source", min=1)] = 5
     beam: Annotated[int | None, Option("Search with a beam of this width instead of sampling", min=1)] = None
-    seed: Annotated[int | None, Option(f"Of the samples [default: {SEED}]", min=0)] = None
-    table: Annotated[str | None, Option("Mark what is not in this phrase table, and print its share")] = None
+    seed: Annotated[int | None, Option(f"Seed of the samples [default: {SEED}]", min=0)] = None
+    table: Annotated[str | None, Option("Mark targets that are not in this phrase table, and print their share")] = None
     layout: Annotated[Literal["text", "tsv"], Option("", "--format")] = "text"
     device: Device = "auto"
     threads: Threads = None
@@ -59,9 +59,9 @@ class Sampling:
 
 @command(EPILOG)
 def main(given: Sampling) -> None:
-    """Propose target phrases for source phrases by a network alone (the paper's Table 3).
+    """Propose target phrases for source phrases with a network alone (the paper's Table 3).
 
-    Source phrases are those of --source, then the lines of the file SOURCES; - is stdin. A language model needs none.
+    Source phrases come from --source, then from the lines of the file SOURCES; - is stdin. A language model needs none.
     """
     _check_options(given)
     check_inputs(given.model, given.file, given.table)
@@ -103,7 +103,7 @@ def _check_options(given: Sampling) -> None:
     options = {"samples": given.samples, "seed": given.seed}
     idle = [name for name, value in options.items() if value is not None]
     if given.beam and idle:
-        raise click.UsageError(f"--{idle[0]} is about samples, and --beam searches instead")
+        raise click.UsageError(f"--{idle[0]} is for samples, but --beam searches instead")
     if given.file == given.table == "-":
         raise click.UsageError("SOURCES and --table cannot both be stdin")
 
@@ -115,7 +115,7 @@ def _reads_sources(model: Model, given: Sampling) -> bool:
         raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")
     if not reads and (some or given.table):
         expected = f"{model.folder}: expected a network of sources and targets, found: {model.network_title}"
-        raise CheckpointError(expected, advice="A language model writes without SOURCES, --source and --table.")
+        raise CheckpointError(expected, advice="A language model takes no SOURCES, --source or --table.")
     return reads
 
 

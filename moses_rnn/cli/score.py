@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 EPILOG = f"""\b
-Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
+Example: score a table with the model beside it, and write the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --moses-ini moses.ini
   mert-moses.pl $PWD/dev.src $PWD/dev.ref $MOSES_ROOT/bin/moses $PWD/moses.rnn.ini --mertdir $MOSES_ROOT/bin \\
       --rootdir $MOSES_ROOT/scripts --working-dir $PWD/mert-rnn
 Three networks that differ in their --seed, as one column:
   moses-rnn-score phrase-table.gz --model seed-1 --model seed-2 --model seed-3
 
-The column holds p(target | source) of the network, because Moses takes the logarithm itself: inside the decoder the
-feature's value is the natural log p, with the end symbols of both sides included. Everything else in the table stays
-byte for byte as it was. After an interruption, kill -9 included, --resume continues. Exit codes: 0 done, 1 failure,
-2 wrong command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
+The column holds the network's p(target | source), because Moses takes the logarithm itself: inside the decoder, the
+feature's value is the natural log p, including the end symbols of both sides. Everything else in the table stays byte
+for byte as it was. After any interruption, even kill -9, --resume continues. Exit codes: 0 done, 1 failure, 2 wrong
+command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
 """
 # Options that mean something for pairs of plain lines; the others are of phrase tables
 OF_PAIRS = {
@@ -57,21 +57,21 @@ class Scoring(ScoringOptions):
 
     place: Annotated[str | None, Argument("[NEW_TABLE]")] = None
     as_json: Json = False
-    estimate: Annotated[
-        bool, Section(FIRST_SECTION), Option("Print how long scoring will take here; write nothing")
-    ] = False
+    estimate: Annotated[bool, Section(FIRST_SECTION), Option("Estimate how long scoring takes here; write nothing")] = (
+        False
+    )
     quiet: Quiet = False
 
 
 @command(EPILOG)
 @shows_version
 def main(given: Scoring) -> None:
-    """Add log p(target | source) of an RNN Encoder-Decoder to a Moses PHRASE_TABLE (- is stdin).
+    """Add an RNN Encoder-Decoder's log p(target | source) to a Moses PHRASE_TABLE (- is stdin).
 
-    Both tables may be named without .gz, as Moses's experiment.perl names them.
+    You may name both tables without .gz, as Moses's experiment.perl does.
     """
     if given.place and given.new_table:
-        raise click.UsageError("NEW_TABLE and --output are the same: give one")
+        raise click.UsageError("NEW_TABLE and --output mean the same: give one")
     given = replace(given, new_table=given.place or given.new_table)
     if given.layout == "tsv":
         _refuse_options_of_tables(click.get_current_context())
@@ -110,12 +110,14 @@ def _check_options(given: Scoring) -> None:
     """Refuse options that contradict each other or would do nothing."""
     to_stdout = given.output == STANDARD_STREAM
     if given.as_json and (to_stdout or given.estimate):
-        raise click.UsageError("--json is a summary on stdout: it cannot go with a table there, nor with --estimate")
+        raise click.UsageError(
+            "--json prints a summary on stdout: it cannot go with a table on stdout, nor with --estimate"
+        )
     if given.shard and given.moses_ini:
         raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
     if to_stdout and (given.shard or given.on_bad_line == "skip"):
         what, beside = ("--shard", "its signature goes") if given.shard else ("--on-bad-line skip", "the bad lines go")
-        raise click.UsageError(f"{what} needs an --output that is a file, beside which {beside}")
+        raise click.UsageError(f"{what} needs a file as --output: {beside} beside it")
     if given.output_ini and not given.moses_ini:
         raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
     if given.moses_ini and (given.logarithms or to_stdout):
@@ -124,7 +126,7 @@ def _check_options(given: Scoring) -> None:
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
     if STANDARD_STREAM in (given.moses_ini, given.output_ini):
-        raise click.UsageError("an ini is read from and written to a file, not a standard stream")
+        raise click.UsageError("--moses-ini and --output-ini take files, not standard streams")
 
 
 def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
@@ -142,7 +144,7 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
     for i, name in enumerate(result.column_names):
         yield f"{name}: log values from {counts.lowest[i]:.4g} to {counts.highest[i]:.4g}"
     for name, unknown, floored in shares(counts, result.column_names):
-        yield f"{name}: {unknown:.1%} of the pairs have <unk>, {floored:.1%} of the scores were raised to the floor"
+        yield f"{name}: {unknown:.1%} of the pairs contain <unk>, {floored:.1%} of the scores were raised to the floor"
 
 
 def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:

@@ -15,17 +15,17 @@ EPILOG = """\b
 Example, as `make corpus` calls it:
   moses-rnn tokenise --language fr < raw.fr > train.fr
 
-Words and punctuation are parted by blanks and Moses's special characters escaped, by the rules of sacremoses; lines
-stay as many as they were. A language whose abbreviations are not known has those of English, with a warning. Exit
-codes: 0 done, 1 failure, 2 wrong command line, 3 text rejected.
+Following the rules of sacremoses, this separates words and punctuation with blanks and escapes Moses's special
+characters. The number of lines stays the same. A language without a list of abbreviations gets the English one, with a
+warning. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text rejected.
 """
 
 
 @command(EPILOG)
 def main(
     *,
-    language: Annotated[str, Option("Code of the text's language, as fr", "-l --language")] = "en",
-    processes: Annotated[int, Option("How many work", "-j --processes", min=1)] = 1,
+    language: Annotated[str, Option("Code of the text's language, such as fr", "-l --language")] = "en",
+    processes: Annotated[int, Option("Number of processes", "-j --processes", min=1)] = 1,
 ) -> None:
     """Tokenise UTF-8 text from stdin to stdout."""
     from sacremoses import MosesTokenizer
@@ -37,7 +37,7 @@ def main(
     code_of = NonbreakingPrefixes().available_langs  # of a language's name or code
     known = sorted(set(code_of.values()))
     if language not in known:
-        print_err(f"warning: language {language!r} has no list of abbreviations: the English one is used")
+        print_err(f"warning: language {language!r} has no list of abbreviations: using the English one")
         print_err(f"  known: {', '.join(known)}")
     is_name = language in code_of.keys() - known  # "french": Moses has none
     tokenise = functools.partial(MosesTokenizer(lang="" if is_name else language).tokenize, return_str=True)

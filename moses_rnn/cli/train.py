@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 FAR_BELOW = 0.8  # a model that costs more than this share of what a unigram model costs has hardly begun to learn
 
 EPILOG = f"""\b
-Example: half an hour on a laptop, then score the same table:
+Example: train for half an hour on a laptop, then score the same table:
   moses-rnn-train phrase-table.gz --preset small --max-minutes 30
   moses-rnn-score phrase-table.gz
-On all GPUs of a machine, started again when a process dies (docs/training.md):
+On all GPUs of a machine, restarting when a process dies (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz
 
 {shown_presets("encdec")}
-The model learns log p(target | source); both sides' end symbols are part of it. Run the same command again after any
-interruption, kill -9 included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong command line,
-3 table or model rejected, {STOPPED} stopped and resumable.
+The model learns log p(target | source), including both sides' end symbols. After any interruption, even kill -9, run
+the same command again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 table or
+model rejected, {STOPPED} stopped and resumable.
 """
 
 
@@ -63,14 +63,14 @@ def main(
     estimate: Annotated[
         bool,
         Section(FIRST_SECTION),
-        Option("Print how long training will take here and what cost to expect; train nothing"),
+        Option("Estimate how long training takes here and what cost to expect; train nothing"),
     ] = False,
     run: RunOptions,
     as_json: Json = False,
 ) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain or .gz)."""
     if estimate and as_json:
-        raise click.UsageError("--json is the summary of a training: it cannot go with --estimate")
+        raise click.UsageError("--json prints the summary of a training run: it cannot go with --estimate")
     options = check_options(table, learning, run)
     check_inputs(table.phrase_table, table.source_embeddings, table.target_embeddings)
     if estimate:
@@ -98,7 +98,7 @@ def _warning(outcome: Outcome) -> str:
     best, rival, measure = outcome.progress.best, outcome.baseline_cost or math.inf, outcome.measure
     if best >= rival:
         return (
-            f"{outcome.verdict}: moses-rnn-score will refuse this model; train longer, or with another --learning-rate"
+            f"{outcome.verdict}: moses-rnn-score will refuse this model: train longer, or with another --learning-rate"
         )
     if best > FAR_BELOW * rival:
         return f"{best:.2f} {measure.unit} is not far below {measure.rival}'s {rival:.2f}: train longer before scoring"
@@ -132,14 +132,14 @@ def _print_estimate(options: Options) -> None:
             raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
         display = TrainingDisplay(quiet=options["quiet"])
         expected = estimate_training(of_rank(options, ranks), display, StopRequest())
-    passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
+    passes = f"{expected.passes:.1f} passes within the limit" if expected.passes < math.inf else "no limit"
     print_out(
-        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
+        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} per pass over "
         f"{expected.pairs:,} pairs; {passes}",
     )
     if options["architecture"] == "encdec":
         reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
         print_out(
-            f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, "
-            f"{reached} passes",
+            "For comparison: on Multi30k (828,000 pairs), the cost with --preset small, as a share of a unigram "
+            f"model's, was {reached} passes",
         )

@@ -48,7 +48,7 @@ def shown_presets(*names: str) -> str:
         for name in names
         for preset, shown in NETWORKS[name].presets.items()
     )
-    return f"\b\nPresets, of which every figure can be set:{lines}\n"
+    return f"\b\nPresets (you can set every figure):{lines}\n"
 
 
 def check_options(material: object, learning: Options, run: RunOptions) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def check_options(material: object, learning: Options, run: RunOptions) -> dict[
     except UnfitOption as error:
         context = click.get_current_context()
         if context.get_parameter_source(error.name) is ParameterSource.DEFAULT_MAP:
-            expected = "settings that go with the others"
+            expected = "settings that work together"
             raise InputError(f"{context.meta[CONFIG]}: expected {expected}, found {error}") from error
         raise click.UsageError(f"--{error.name.replace('_', '-')}: {error.why}") from error
     return options
@@ -105,7 +105,7 @@ takes_settings = click.option(
     is_eager=True,
     expose_value=False,
     callback=_take_settings,
-    help="Take settings from this TOML file, rare ones too; options on the command line win [docs/training.md]",
+    help="Read settings from this TOML file; the command line wins [docs/training.md lists all]",
 )
 
 
@@ -140,7 +140,7 @@ class TrainingDisplay:
         self._say(f"network: {trainer.task.describe()}, {parameters:,} parameters")
         self._say(f"training: {trainer.config.describe(unit)}")
         if trainer.ranks.size > 1:
-            self._say(f"processes: {trainer.ranks.size}, which share each minibatch")
+            self._say(f"processes: {trainer.ranks.size}, sharing each minibatch")
         if trainer.resumed:
             best = f"best so far {progress.best:.4f}" if progress.history else "no evaluation yet"
             self._say(f"resuming after {progress.examples:,} {unit}, {best}")
@@ -257,6 +257,6 @@ def of_rank(options: Options, ranks: Ranks) -> Options:
 
     quiet = options["quiet"] or not ranks.leads
     if options["restart"] and restarts() and not quiet:
-        print_err(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
+        print_err(f"--restart: ignored, because torchrun restarted this training ({restarts()})")
     device = choose_device(ranks.device(options["device"]))
     return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from moses_rnn.table.validation import Validation
 
 EPILOG = """\b
-Example: before hours of scoring, and after a copy to another machine:
+Examples: before hours of scoring, and after copying to another machine:
   moses-rnn validate phrase-table.gz --sorted
   moses-rnn validate phrase-table.rnn.gz --quick
 
-The whole check reads every line: fields, number and form of the scores, encoding, order, the end of the compressed
-file. The first line shows whether words have factors. --quick compares size and SHA-256 of the file with the signature
-beside it (TABLE.json, from moses-rnn-score) and looks at no line. Exit codes: 0 sound, 1 failure, 2 wrong command line,
-3 not sound.
+The full check reads every line: fields, number and format of the scores, encoding, order, and the end of the compressed
+file. The first line shows whether words have factors. --quick only compares the file's size and SHA-256 with the
+signature beside it (TABLE.json, from moses-rnn-score). Exit codes: 0 sound, 1 failure, 2 wrong command line, 3 not
+sound.
 """
 SHOWN_BAD_LINES = 10
 
@@ -33,7 +33,7 @@ def main(
     *,
     quick: Annotated[bool, Option("Only compare the file with its signature")] = False,
     must_be_sorted: Annotated[bool, Option("Refuse a table that LC_ALL=C sort would change", "--sorted")] = False,
-    strict: Annotated[bool, Option("Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …")] = False,
+    strict: Annotated[bool, Option("Also refuse oddities: scores not above 0, invalid UTF-8, CRLF, …")] = False,
     as_json: Json = False,
 ) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
@@ -43,7 +43,7 @@ def main(
     table = find_input(phrase_table)
     check_inputs(table)
     if quick and (must_be_sorted or strict):
-        raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
+        raise click.UsageError("--quick reads no lines: it cannot go with --sorted or --strict")
     if quick:
         sound = check_signature(table)
         record: Mapping[str, Any] = {"table": table, "sound": True, "signature": sound}

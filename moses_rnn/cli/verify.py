@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from moses_rnn.moses.decoder import Comparison
 
 EPILOG = """\b
-Example: the table as text and in all its binary forms, then a table and its ini without Moses:
+Examples: check the table as text and in all its binary forms; check a table and its ini without Moses:
   MOSES_ROOT=~/mosesdecoder moses-rnn verify phrase-table.rnn.gz
   moses-rnn verify phrase-table.rnn.gz --moses-ini moses.rnn.ini --no-decoder
 
-Source phrases of the table are translated as sentences; every translation by a single phrase pair is read back from the
-n-best list, and its features are compared with the logarithms of the pair's scores, old and new ones. Each kind of
-dictionary is made for that and removed again; moses2 is ProbingPT in the decoder moses2. Lines without words on a side
-cannot be asked for. Exit codes: 0 all is as the table says, 1 a program failed, 2 wrong command line, 3 not
-as the table says.
+Moses translates source phrases of the table as sentences. For every translation by a single phrase pair, the check
+compares the features in the n-best list with the logarithms of the pair's scores, old and new. It builds each kind of
+dictionary and removes it again; moses2 is ProbingPT in the decoder moses2. It cannot check lines without words on one
+side. Exit codes: 0 Moses sees what the table says, 1 a program failed, 2 wrong command line, 3 Moses sees something
+else.
 """
 
 
@@ -34,14 +34,17 @@ def main(
     phrase_table: str,
     *,
     moses_ini: Annotated[
-        str | None, Option("Also compare this ini with the table, and ask the dictionary it names")
+        str | None, Option("Also compare this ini with the table, and check the dictionary it names")
     ] = None,
-    no_decoder: Annotated[bool, Option("Only do that; needs no Moses")] = False,
+    no_decoder: Annotated[bool, Option("Only compare the ini; needs no Moses")] = False,
     kinds: Annotated[
-        tuple[str, ...], Option("Of dictionary; repeat it [default: all]", "--kind", choices=tuple(KINDS))
+        tuple[str, ...],
+        Option("Kind of dictionary; repeat it for several [default: all]", "--kind", choices=tuple(KINDS)),
     ] = (),
-    sources: Annotated[int, Option("Source phrases to look at", min=1)] = 300,
-    whole: Annotated[bool, Option("Make the dictionaries of the whole table, not of these sources' lines")] = False,
+    sources: Annotated[int, Option("Source phrases to check", min=1)] = 300,
+    whole: Annotated[
+        bool, Option("Build dictionaries from the whole table, not only from these sources' lines")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check with the Moses in MOSES_ROOT that the decoder sees what a scored PHRASE_TABLE says."""
@@ -49,7 +52,7 @@ def main(
     from moses_rnn.moses.decoder import Moses, check_ini, verify
 
     if no_decoder and not moses_ini:
-        raise click.UsageError("--no-decoder is about an ini: name it with --moses-ini")
+        raise click.UsageError("--no-decoder checks an ini: name it with --moses-ini")
     table = find_input(phrase_table)
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
@@ -79,6 +82,6 @@ def _record(one: Comparison) -> Mapping[str, Any]:
 
 def _judge(table: str, comparisons: Sequence[Comparison]) -> None:
     if any(comparison.failure for comparison in comparisons):
-        raise MosesRnnError(f"{table}: not everything could be compared: a program of Moses failed")
+        raise MosesRnnError(f"{table}: some comparisons are missing: a Moses program failed")
     if not all(comparison.good for comparison in comparisons):
         raise InputError(f"{table}: the decoder does not see what the table says")

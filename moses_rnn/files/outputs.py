@@ -69,7 +69,7 @@ def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
         for place in (Path(path), *(hidden(path, suffix) for suffix in ("part", "state", "lock"))):
             resolved = place.parent.resolve() / place.name
             if resolved in taken:
-                raise OutputError(f"{path}: is where {taken[resolved]} goes; name another output")
+                raise OutputError(f"{path}: is also used for {taken[resolved]}; name another output")
             taken[resolved] = path
             if place.exists():
                 _refuse_existing(place, inputs)
@@ -77,7 +77,7 @@ def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
 
 def _refuse_existing(place: Path, inputs: tuple[str, ...]) -> None:
     if not place.is_file():
-        raise OutputError(f"{place}: is not a regular file and is not replaced")
+        raise OutputError(f"{place}: is not a regular file, so it is not replaced")
     for given in inputs:
         if Path(given).exists() and place.samefile(given):
             raise OutputError(f"{place}: is the input {given} itself; name another output")
@@ -167,7 +167,7 @@ class Part:
         self.path = path
         self._target, self._part = Path(path), hidden(path, "part")
         if self._target.exists() and not replace:
-            raise OutputError(f"{path}: exists already; use --force to replace it")
+            raise OutputError(f"{path}: already exists; use --force to replace it")
         self._stream = hold(path, "part")
         self.bytes, self._hash = 0, hashlib.sha256()
         self.published = False
@@ -189,7 +189,7 @@ class Part:
                 self._hash.update(piece)
         if self.digest() != saved:
             raise OutputError(
-                f"{place}: expected the {size:,} bytes that an interrupted run has saved, found others",
+                f"{place}: expected the {size:,} bytes that an interrupted run saved, found others",
                 advice="The file was damaged or changed. --force without --resume starts over.",
             )
         if not self.published:
@@ -240,7 +240,7 @@ class OutputFile(Part):
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
         if path == STANDARD_STREAM:
-            raise OutputError(f"{path}: expected the name of a file: standard output is not written to here")
+            raise OutputError(f"{path}: expected the name of a file, not standard output")
         refuse_equal([path], inputs)
         super().__init__(path, replace=force)
         self.start()
@@ -375,22 +375,22 @@ class ResumableOutputs:
         for given in inputs:
             if Path(given).is_file() and Path(given).stat().st_mtime_ns > Path(self._path).stat().st_mtime_ns:
                 raise OutputError(
-                    f"{self._path}: exists already, and {given} has changed since; use --force to replace it"
+                    f"{self._path}: already exists, and {given} has changed since; use --force to replace it"
                 )
-        raise AlreadyComplete(f"{self._path}: already complete; --force makes it anew")
+        raise AlreadyComplete(f"{self._path}: already complete; --force makes it again")
 
     def _refuse_leftover(self, left: bool) -> None:
         """Refuse what an interrupted run has left, and parts of which no state tells what they are."""
         if left:
             raise OutputError(
-                f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
+                f"{self._path}: an interrupted run left part of it; --resume continues, --force starts over"
             )
         unknown = [path for path in self._growing if self._parts[path].size and self.resumable and not self._saved]
         if self._saved is None or unknown:
             found = f"none for {hidden(unknown[0], 'part')}" if self._saved == {} else "a damaged or foreign one"
             raise OutputError(
                 f"{self._state}: expected the state of an interrupted run, found {found}",
-                advice="What it has left cannot be resumed; --force starts over.",
+                advice="The interrupted run cannot be resumed; --force starts over.",
             )
 
     def begin(self, manifest: Note) -> Note | None:
@@ -425,17 +425,18 @@ class ResumableOutputs:
         ]
         if changes:
             raise OutputError(
-                f"{self._path}: expected what the interrupted run was given, found other: {'; '.join(changes)}",
-                advice="Give the same to continue, or use --force to start over.",
+                f"{self._path}: expected the inputs and options of the interrupted run, found others: "
+                f"{'; '.join(changes)}",
+                advice="Use the same ones to continue, or --force to start over.",
             )
         files: dict[str, Note] = {name: digest for name, digest in saved["files"].items() if digest["bytes"]}
         given = {name: path for path, name in self._growing.items()}
         always = {name for name, path in given.items() if path not in self._optional}
         if not always <= files.keys() <= given.keys():
             raise OutputError(
-                f"{self._path}: expected the files that the interrupted run has begun, {', '.join(files)}, "
+                f"{self._path}: expected the files that the interrupted run started, {', '.join(files)}, "
                 f"found {', '.join(given)}",
-                advice="Give the same to continue, or use --force to start over.",
+                advice="Use the same ones to continue, or --force to start over.",
             )
         for name, path in given.items():
             self._parts[path].start(files.get(name, EMPTY), complete=saved["complete"])

@@ -47,7 +47,7 @@ def _parse_shard(text: str) -> Shard:
 
 
 OneShard = Annotated[
-    Shard | None, Option("Do only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
+    Shard | None, Option("Process only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
 ]
 
 

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 # Shows how much is done, lines or the like, and their share of all if it is known
 Advanced = Callable[[int, float | None], None]
 STANDARD_STREAM = "-"
-MADE_BY = "Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles are never read."
+MADE_BY = (
+    "Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles are never read."
+)
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
 OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # and what prints other ones
 HEAD_BYTES = 6
@@ -87,7 +89,7 @@ def find_input(path: str) -> str:
             if stat.S_ISDIR(Path(candidate).stat().st_mode):
                 raise InputError(f"{candidate}: expected a file, found a directory")
             return candidate
-    raise InputError(f"{path}: expected a file, found nothing of that name (nor {path}.gz)")
+    raise InputError(f"{path}: expected a file, found none (nor {path}.gz)")
 
 
 def check_folder(folder: Path) -> None:
@@ -252,7 +254,7 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
         return stream.read(BLOCK_BYTES)
     except EOFError as error:
         found = f"an early end at compressed byte {meter.bytes_read:,}, {after}"
-        advice = "The file was cut short, by a full disk or a broken transfer: make it again."
+        advice = "A full disk or a broken transfer cut the file short: make it again."
         raise FormatError(path, None, "a whole compressed file", found, advice) from error
     except MosesRnnError:  # raised by `Meter.waiting`
         raise

@@ -16,7 +16,7 @@ LOG_PROB = re.compile(rb"-inf|" + NUMBER.pattern)
 UNKNOWN = b"<unk>"
 UNKNOWN_AS_WRITTEN = frozenset([UNKNOWN, b"<UNK>"])  # KenLM takes both for the same
 BINARY = b"mmap lm"  # how KenLM's own files begin
-NO_BINARY = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
+NO_BINARY = "This command cannot read KenLM's binary models: give the original ARPA file."
 
 
 def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]:

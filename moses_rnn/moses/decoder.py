@@ -334,7 +334,7 @@ def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log
     if max(shape.factors) > 1 and "moses2" in possible:
         possible.remove("moses2")
     for kind in sorted(set(kinds) - set(possible)):
-        log(f"{kind}: left out, because it does not survive such tables ({form})")
+        log(f"{kind}: left out, because it cannot handle such tables ({form})")
     return possible
 
 

@@ -51,7 +51,7 @@ DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 NO = frozenset({"no", "n", "false", "0"})  # as Moses reads it, in any case
 SOMEWHERE = "/path/of/the/scored/table"
 OTHER_TABLE = "Is this the ini of another table?"
-EXTENDED_ALREADY = "Has it been extended already? Then it loads a scored table: give the ini that the table had before."
+EXTENDED_ALREADY = "Is it already extended? Then it loads a scored table: give the ini for the original table."
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,7 @@ class MosesIni:
         wanted = f"named {name!r}" if name is not None else f"for {table}"
         raise InputError(
             f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})",
-            advice="moses-rnn ini --table TABLE --feature NAME makes one of them load the table."
-            if self.phrase_dictionaries
-            else "",
+            advice="Choose one with moses-rnn ini --table TABLE --feature NAME." if self.phrase_dictionaries else "",
         )
 
     @property
@@ -153,7 +151,7 @@ class MosesIni:
                     raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
-                advice = "These weights win over [weight] and would be too few: remove them, or move them there."
+                advice = "These weights override [weight] and would be too few: remove them, or move them there."
                 raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
 
     def check_not_overridden(self, feature: Feature) -> None:
@@ -165,7 +163,7 @@ class MosesIni:
                 raise self.error(index, expected, repr(line), "It overrides [feature]. Move it there.")
         for index, line in self.section("feature-name-overwrite"):
             if feature.type in tokens(line)[::2]:
-                advice = "Write the type that it becomes into [feature]."
+                advice = "Write its new type in [feature]."
                 raise self.error(index, f"no {feature.type} in [feature-name-overwrite]", repr(line), advice)
 
     def declared(self, feature: Feature) -> int:
@@ -183,7 +181,7 @@ class MosesIni:
             for section in ("weight", "alternate-weight-setting")
         )  # Moses drops the last character of the name, whatever it is
         if len(own) != 1:
-            advice = "Moses wants a blank behind the '=' and takes the last of several."
+            advice = "Moses needs a blank after the '=' and uses the last if there are several."
             raise self.error(None, f"one line '{feature.name}= w w …' in [weight]", f"{len(own)}", advice)
         lines = [(index, [weight_of(value) for value in values]) for index, (_, *values) in own + alternate]
         for index, weights in lines:
@@ -324,16 +322,15 @@ class IniEdit:
 
     ini: Annotated[str, Argument("MOSES_INI")]
     table: Annotated[
-        str | None, Option("The scored text table (also where the dictionary is a binary one made from it)")
+        str | None, Option("The scored text table, even if the dictionary is a binary one made from it")
     ] = None
-    feature: Annotated[str | None, Option("Which phrase dictionary is meant, if several could be")] = None
-    type: Annotated[str | None, Option("Type the dictionary becomes, ProbingPT say [default: the one it has]")] = None
-    path: Annotated[str | None, Option("Its path= [default: the table, or beside it with the type's suffix]")] = None
+    feature: Annotated[str | None, Option("Phrase dictionary to change, if there are several")] = None
+    type: Annotated[str | None, Option("New type of the dictionary, such as ProbingPT [default: unchanged]")] = None
+    path: Annotated[str | None, Option("New path= [default: the table, or beside it with the type's suffix]")] = None
     weights: Annotated[
         tuple[float, ...],
         Option(
-            "Starting weight of the new columns, once for all or for each [default: mean absolute weight of the "
-            "others]",
+            "Starting weight of the new columns, one for all or one each [default: mean absolute weight of the others]",
             "--weight",
         ),
     ] = ()
@@ -365,14 +362,14 @@ def edit_ini(edit: IniEdit) -> NewIni:
     added = shape.columns - declared
     if added < 0:
         found = f"at most {shape.columns} scores, as {edit.table} has", f"num-features={declared}"
-        raise ini.error(feature.line, *found, "Give the ini that the table had before it was scored.")
+        raise ini.error(feature.line, *found, "Give the ini for the table before scoring.")
     kind = edit.type or feature.type
     if kind not in LOADABLE:
         place = f"--type {kind}" if edit.type else f"{ini.name}:{feature.line + 1}: {kind}"
         types = ", ".join(sorted(LOADABLE))
         raise InputError(
-            f"{place}: expected a type that a text table is, or is made into: {types}",
-            advice="--type names one of them.",
+            f"{place}: expected a type for a text table, or one made from it: {types}",
+            advice="Name one of them with --type.",
         )
     binary = BINARY.get(kind)
     made = binary.path_for(edit.table) if binary else edit.table
@@ -395,13 +392,13 @@ def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
     feature = ini.choose(name=edit.feature, table=before)
     if feature.type not in TEXT_TYPES:
         advice = (
-            "Score the text table it was made from without --moses-ini; moses-rnn ini then makes the ini and says how "
-            "to binarise the result."
+            "Score the original text table without --moses-ini. Then moses-rnn ini makes the ini and prints how to "
+            "binarise the result."
         )
         raise ini.error(feature.line, f"a text table ({', '.join(sorted(TEXT_TYPES))})", feature.type, advice)
     if (declared := ini.declared(feature)) != columns:
         advice = EXTENDED_ALREADY if declared > columns else OTHER_TABLE
-        expected = f"num-features={columns} as the table's scores"
+        expected = f"num-features={columns}, the table's number of scores"
         raise ini.error(feature.line, expected, f"num-features={declared}", advice)
     return _extend(ini, feature, edit, columns, added, before)
 
@@ -475,7 +472,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
 def _spread(weights: tuple[float, ...], added: int) -> tuple[float, ...] | None:
     """A weight for each added column; None if the user gave none."""
     if len(weights) not in (0, 1, added):
-        raise InputError(f"--weight: expected one for all or {added}, one for each new score, found {len(weights)}")
+        raise InputError(f"--weight: expected one for all or {added}, one per new score, found {len(weights)}")
     return (weights * added)[:added] if weights else None
 
 
@@ -498,8 +495,8 @@ def _check_name(ini: MosesIni, feature: Feature) -> None:
     for other in ini.phrase_dictionaries:
         if other.type == feature.type and "name" not in feature.options | other.options and other.line > feature.line:
             advice = (
-                "Moses would number it differently if the type of the one above changed. Give both a name=, and their "
-                "weights."
+                "Moses would number it differently if the type of the one above changed. Give both a name=, and use it "
+                "for their weights."
             )
             raise ini.error(other.line, f"no further {feature.type} without a name=", other.name, advice)
 
@@ -543,9 +540,9 @@ def _place_paths(ini: MosesIni, *, absolute: bool) -> tuple[list[str], tuple[str
         line = lines[path.line]
         lines[path.line] = f"{line[: path.column]}{path.folder}/{line[path.column :]}"
     doubtful = (path for path in paths if not path.folder)
-    warnings = [f"{ini.name}:{p.line + 1}: {p.text} looks like a path, and is left as it is" for p in doubtful]
+    warnings = [f"{ini.name}:{p.line + 1}: {p.text} looks like a path, but stays as it is" for p in doubtful]
     if nowhere := ", ".join(text for _, _, text, folder in paths if folder and not begins_a_name(folder / text)):
-        warnings.append(f"{ini.name}: paths not found ({nowhere}): they are resolved against the ini's folder")
+        warnings.append(f"{ini.name}: paths not found ({nowhere}): they were resolved against the ini's folder")
     return lines, tuple(warnings)
 
 

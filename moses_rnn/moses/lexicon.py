@@ -103,7 +103,7 @@ def _joint_count(line: TableLine, name: str) -> int:
     fields = line.line.split(SEPARATOR)
     counts = words(fields[COUNTS_FIELD].strip(b" \t\r\n")) if len(fields) > COUNTS_FIELD else []
     if len(counts) < 3 or not NUMBER.fullmatch(counts[2]) or not 0 <= float(counts[2]) <= MOST_OFTEN:
-        expected = "three counts in field 5, the last of them of the pair"
+        expected = "three counts in field 5, the last one of the pair"
         raise FormatError(name, line.number, expected, shown(b" ".join(counts)), "train-model.perl writes them.")
     return round(float(counts[2]))
 

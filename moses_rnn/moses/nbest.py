@@ -93,7 +93,7 @@ def _check_features(features: bytes, name: str, number: int) -> None:
             label, count = word, 0
         else:
             expected = "a number" if label and not count else "'Name=' or a number"
-            raise FormatError(name, number, f"{expected} in field 3", shown(word), "Was the list made unlabelled?")
+            raise FormatError(name, number, f"{expected} in field 3", shown(word), "Was the list made without labels?")
     if not count:
         raise FormatError(name, number, f"a number after {shown(label)} in field 3", "none")
 
@@ -118,7 +118,7 @@ def check_plain(line: NBestLine, name: str) -> None:
         word = next(word for word in words(line.hypothesis) if b"|" in word)
         advice = (
             "Make the list without -report-all-factors-in-n-best and without marks of segments in the hypothesis\n"
-            "(-include-segmentation-in-n-best has a field of its own). A plain '|' is written &#124;."
+            "(-include-segmentation-in-n-best uses a separate field). Write a plain '|' as &#124;."
         )
         raise FormatError(name, line.number, "a hypothesis of plain words, without '|'", shown(word), advice)
 
@@ -141,7 +141,8 @@ def check_source(line: NBestLine, source: bytes, name: str) -> None:
         covered = sum(end - begin for begin, end in spans)
         expected = f"{covered} source words of sentence {line.sentence}, as many as the segmentation covers"
         advice = (
-            "The source must be the text that the decoder read, line by line: the same tokenisation, no XML markup."
+            "The source must be the text that the decoder read, line by line, with the same tokenisation and no XML "
+            "markup."
         )
         raise FormatError(name, line.number, expected, f"{count}: {shown(source)}", advice)
 
@@ -156,7 +157,7 @@ def alignment_of(line: NBestLine, name: str) -> Links:
     if not fields or not ALIGNMENT.fullmatch(fields[0]):
         if not words(line.hypothesis):  # nothing is linked
             return ()
-        expected = "the alignment of a hypothesis behind its total"
+        expected = "the alignment of a hypothesis after its total"
         advice = "Make the list with -print-alignment-info-in-n-best."
         raise FormatError(name, line.number, expected, f"none: {shown(line.line)}", advice)
     return parse_links(fields[0])

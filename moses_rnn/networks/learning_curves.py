@@ -85,6 +85,7 @@ def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, me
     if falls:
         return Verdict(
             "still falling",
-            f"the held-out cost fell from {early:.3f} to {best:.3f} in the last third of the time; more should help",
+            f"the held-out cost fell from {early:.3f} to {best:.3f} in the last third of the time; more training "
+            f"should help",
         )
     return Verdict("converged", f"the held-out cost went from {early:.3f} to {best:.3f} in the last third of the time")

@@ -24,7 +24,7 @@ Slotted = npt.NDArray[np.int64]
 def check_length(longest: int, slots: int) -> None:
     """Refuse phrases of which the longest has more words than there are slots."""
     if longest > slots:
-        expected = f"phrases of at most {slots} words, for which the network has slots"
+        expected = f"phrases of at most {slots} words, the network's slots"
         raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
 
 

@@ -32,7 +32,7 @@ def check_complete(options: ScoringOptions, models: Sequence[Model], columns: in
         [floor] * columns,
     ):
         raise OutputError(
-            f"{options.output}: exists already, and its signature names another table, model, floor or number of "
+            f"{options.output}: already exists, and its signature names another table, model, floor or number of "
             "columns; use --force to replace it"
         )
 
@@ -43,9 +43,9 @@ def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "
-            f"{'them' if there[1:] else 'it'} added already, by the signature beside it",
+            f"{'them' if there[1:] else 'it'} added already, according to the signature beside it",
             advice=(
-                "Score the table that it was made from. --again adds another such column, by a further model, say."
+                "Score the original table. To add another such column, for example from a second model, give --again."
             ),
         )
 
@@ -56,7 +56,7 @@ def check_form(table: InputTable, models: Sequence[Model]) -> None:
     for model in models:
         if model.rare is not None and not form.is_plain:
             raise CheckpointError(
-                f"{model.folder}: expected a table of plain words, to annotate rare words in, found one of {form}"
+                f"{model.folder}: expected a table of plain words, in which to annotate rare words, found one of {form}"
             )
         learned = model.form
         fits = learned.hierarchical == form.hierarchical
@@ -64,17 +64,17 @@ def check_form(table: InputTable, models: Sequence[Model]) -> None:
         fits &= learned.target_factor in (None, form.target_factor)
         if not fits:
             raise CheckpointError(
-                f"{model.folder}: expected a model that was trained on phrases like those of {table.path} ({form}), "
-                f"found one for {learned}",
+                f"{model.folder}: expected a model trained on phrases like those of {table.path} ({form}), found one "
+                f"for {learned}",
                 advice=f"Train one with: moses-rnn-train {table.path}",
             )
         if model.rare is not None and model.rare.needs_links and not table.first.alignment:
             raise FormatError(
                 table.path,
                 table.first.number,
-                f"a word alignment in field 4, by which the rare words of {model.folder} are annotated",
+                f"a word alignment in field 4, which {model.folder} needs to annotate rare words",
                 "none",
-                "train-model.perl writes it, unless the table was made with --NoWordAlignment.",
+                "train-model.perl writes it, unless you give it --NoWordAlignment.",
             )
 
 
@@ -92,7 +92,7 @@ def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str
                 f"{counts.lines:,} lines",
                 advice=(
                     "Was the model trained on another table, language or tokenisation? Make one with: "
-                    f"moses-rnn-train {options.table}\n--allow-misfit scores with it all the same."
+                    f"moses-rnn-train {options.table}\n--allow-misfit scores with it anyway."
                 ),
             )
 
@@ -118,11 +118,11 @@ def fit_warnings(counts: ColumnCounts, names: Sequence[str]) -> Iterator[str]:
         if unknown > UNKNOWN_WARNING:
             yield (
                 f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
-                "<unk>: a model with larger shortlists would tell such words apart"
+                "<unk>: a model with larger shortlists could tell such words apart"
             )
     for name, low, high in zip(names, counts.lowest, counts.highest, strict=False):
         if low == high:
             yield (
-                f"{name} is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it "
-                "from tuning with tuneable-components=)"
+                f"{name} is the same on every line: MERT cannot find a weight for it (leave the column out, or exclude "
+                "it from tuning with tuneable-components=)"
             )

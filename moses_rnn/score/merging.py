@@ -43,7 +43,7 @@ class ScoredShard:
             found = "no signature beside it" if Path(path).is_file() else "nothing of that name"
             raise InputError(
                 f"{path}: expected a shard of a scored table, found {found}",
-                advice="Did its run end? With --resume it continues; PATH.json is written at its end.",
+                advice="Did its run finish? --resume continues it; the run writes PATH.json at its end.",
             )
         self.path, self.record = path, record
         try:
@@ -60,7 +60,7 @@ class ScoredShard:
         lines, self.rejected = int(record["lines"]), int(record["rejected_lines"])
         share = len(self.shard.lines_of(self.table_lines))
         if lines + self.rejected != share:
-            raise ValueError(f"{lines + self.rejected:,} lines in place of {share:,}")
+            raise ValueError(f"{lines + self.rejected:,} lines instead of {share:,}")
         self.bytes, self.sha256 = int(record["file"]["bytes"]), str(record["file"]["sha256"])
         source, target = (int(factors) for factors in shard["factors"])
         self.shape = Shape(int(record["columns"]) - len(columns), (source, target), aligned=False)
@@ -90,7 +90,7 @@ def merge(
     rejected = sum(shard.rejected for shard in shards)
     whole = sum(shard.bytes for shard in shards)
     if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):
-        expected = "a name that ends as the shards' do, which are not compressed again"
+        expected = "a name with the same suffix as the shards, because the merge does not compress them again"
         raise InputError(f"{output}: expected {expected}, found {Path(mixed).name}")
     names = [output, f"{output}.json", *([rejects_of(output)] if rejected else [])]
     inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
@@ -135,7 +135,7 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
                 raise InputError(
                     f"{shard.path}: expected the same {what} as {first.path}, found {value!r} and there "
                     f"{first.settings[what]!r}",
-                    advice="All shards must be of the same table, scored by the same models with the same options.",
+                    advice="All shards must come from the same table, scored by the same models with the same options.",
                 )
     count = first.shard.count
     if missing := [str(number) for number in range(1, count + 1) if number not in by_number]:
@@ -154,8 +154,8 @@ def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:
                 yield piece
         if digest.hexdigest() != shard.sha256:
             raise InputError(
-                f"{shard.path}: expected the file that its signature tells of, found other bytes",
-                advice=f"It was changed or cut short: score shard {shard.shard} again, with --force.",
+                f"{shard.path}: expected the file that its signature describes, found other bytes",
+                advice=f"The file was changed or cut short: score shard {shard.shard} again, with --force.",
             )
 
 

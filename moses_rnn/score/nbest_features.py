@@ -111,7 +111,7 @@ def make_features(first: NBestLine | None, name: str, request: ListRequest) -> I
     if request.backoff and all(
         open_model(folder, of_pairs=False).architecture.reads_sources for folder in request.folders
     ):
-        raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")
+        raise InputError("--backoff: expected a language model whose <unk> it can share, found none")
     if first is not None and any(map(needs_alignments, request.folders)):
         alignment_of(first, name)
     for path in request.add:
@@ -159,7 +159,7 @@ def _make_pair_feature(model: Writer, first: NBestLine | None, name: str, reques
         if not request.allow_misfit:
             check_learned(member)
         if member.form.hierarchical:
-            found = "found one of rules, which no hypothesis shows"
+            found = "found one of rules, which hypotheses do not show"
             raise InputError(f"{member.folder}: expected a model of phrases, {found}")
         if member.form.is_factored:
             raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
@@ -176,8 +176,8 @@ def _choose_parts(model: Writer, first: NBestLine | None, name: str, request: Li
         return whole
     if first.hypothesis and segmentation_of(first, name) is None:
         advice = (
-            "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
-            "  network that learned phrases was not made for."
+            "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which\n"
+            "  does not suit a network that learned phrases."
         )
         raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
     return phrases
@@ -189,7 +189,7 @@ def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feat
     if 0 < len(models) < len(paths) and not request.backoff:
         raise InputError(
             "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
-            "  Without it every word outside the shortlist would have all that the network gives to <unk>."
+            "  Without it, every word outside the shortlist would get the whole probability of <unk>."
         )
     combination = request.combine or ARITHMETIC
     check_mixture(list(models.values()), combination)

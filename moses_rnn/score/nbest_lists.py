@@ -81,10 +81,10 @@ class ListFeatures:
             )
         last = max(self._firsts, default=len(self.sources or ()) - 1)
         if self._of_sources and self.sources is not None and self.whole and last + 1 != len(self.sources):
-            expected = f"as many sentences as there are source sentences, {len(self.sources):,}"
+            expected = f"as many sentences as the source has, {len(self.sources):,}"
             raise InputError(
                 f"{self.name}: expected {expected}, found {last + 1:,}",
-                advice="--source is the text that the list's sentences were translated from, line by line.",
+                advice="--source must be the text that the decoder translated, line by line.",
             )
 
     def _source_of(self, line: NBestLine) -> bytes:

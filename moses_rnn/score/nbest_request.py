@@ -13,7 +13,7 @@ from moses_rnn.options import Device, Force, LongPhrases, Option, Quiet, Threads
 
 def _parse_paths(text: str) -> tuple[Path, ...]:
     if not all(names := text.split(",")):
-        raise ValueError(f"{text}: expected models with commas between, found an empty name")
+        raise ValueError(f"{text}: expected models separated by commas, found an empty name")
     return tuple(map(Path, names))
 
 
@@ -21,7 +21,7 @@ def _parse_shares(text: str) -> tuple[float, ...]:
     try:
         return tuple(map(float, text.split(",")))
     except ValueError as error:
-        raise ValueError(f"{text}: expected numbers with commas between") from error
+        raise ValueError(f"{text}: expected numbers separated by commas") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +31,21 @@ class ListRequest:
     nbest: str
     source: Annotated[
         str | None,
-        Option("The sentences that were translated, as the decoder read them; networks of pairs need it"),
+        Option("Source sentences, as the decoder read them; networks of pairs need them"),
     ] = None
     add: Annotated[
         tuple[Path, ...],
         Option(
-            "Add log p by this model: a folder of any network, or an n-gram model (ARPA or KenLM's binary). A network "
-            "of phrase pairs scores the phrases of each hypothesis, summed; one of targets alone the hypothesis. "
-            "Repeat it"
+            "Add log p of this model: the folder of any network, or an n-gram model (ARPA or KenLM's binary); repeat "
+            "it for several. A network of phrase pairs sums over the phrases of each hypothesis; a language model "
+            "scores it whole"
         ),
     ] = ()
     ensembles: Annotated[
         tuple[tuple[Path, ...], ...],
         Option(
-            "Add log p by several models together: their folders with commas between; of language models also n-gram "
-            "models' files. Repeat it",
+            "Add log p of several models together: their folders, separated by commas; for language models also n-gram "
+            "files. Repeat it for several",
             "--ensemble",
             parse=_parse_paths,
         ),
@@ -53,15 +53,15 @@ class ListRequest:
     combine: Annotated[
         str | None,
         Option(
-            "How the models of an --ensemble are: the normalised mean of log p, that mean itself, log of the mean of p "
-            "[default: geometric; of language models arithmetic, which cannot be geometric]",
+            "How an --ensemble combines: normalised mean of log p, plain mean of log p, or log of the mean "
+            "of p [default: geometric; for language models arithmetic, as they cannot be geometric]",
             choices=("geometric", "mean-log", "arithmetic"),
         ),
     ] = None
     shares: Annotated[
         Sequence[float] | None,
         Option(
-            "Of the language models of an --ensemble in the mean of p, with commas between [default: equal ones]",
+            "Shares of an --ensemble's language models in the mean of p, separated by commas [default: equal]",
             parse=_parse_shares,
         ),
     ] = None
@@ -69,18 +69,18 @@ class ListRequest:
     long_phrases: LongPhrases = "refuse"
     backoff: Annotated[
         str | None,
-        Option("An ARPA file that shares out a language model's <unk> among the words outside its shortlist"),
+        Option("ARPA file that divides a language model's <unk> among the words outside its shortlist"),
     ] = None
     word_penalty: Annotated[
         Path | None,
-        Option("Add minus the number of words outside the shortlist of this model or vocabulary file: WP0"),
+        Option("Add WP0: minus the number of words outside the shortlist of this model or vocabulary file"),
     ] = None
-    output: Annotated[str, Option("The new list, compressed if its suffix says so", "-o --output")] = "-"
+    output: Annotated[str, Option("The new list; its suffix sets the compression", "-o --output")] = "-"
     device: Device = "auto"
     threads: Threads = None
     shard: OneShard = None
     allow_misfit: Annotated[
-        bool, Option("Accept a model that has learned nothing, or that knows less than half of the words")
+        bool, Option("Accept a model that has learned nothing, or knows fewer than half of the words")
     ] = False
     force: Force = False
     quiet: Quiet = False

@@ -25,18 +25,16 @@ class ScoringOptions:
     models: Annotated[
         tuple[Path, ...],
         Option(
-            "Model folder; repeat it for several together, see --combine [default: the one beside the table]",
+            "Model folder; repeat it for several, see --combine [default: the one beside the table]",
             "--model",
             metavar="FOLDER",
         ),
     ] = ()
     new_table: Annotated[
         str | None,
-        Option("The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's + .rnn.gz]", "-o --output"),
+        Option("Same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]", "-o --output"),
     ] = None
-    moses_ini: Annotated[str | None, Option("Also write a moses.ini that loads the new table, made from this one")] = (
-        None
-    )
+    moses_ini: Annotated[str | None, Option("Also write a copy of this moses.ini that loads the new table")] = None
     device: Annotated[str, Option("cpu, cuda, or several: cuda:0,cuda:1")] = "auto"
     threads: Threads = None
     resume: Resume = False
@@ -46,37 +44,37 @@ class ScoringOptions:
         tuple[Path, ...],
         Section("Columns"),
         Option(
-            "Add p(source | target) by a model of moses-rnn-train --inverse; repeat it for several",
+            "Add p(source | target) of a model from moses-rnn-train --inverse; repeat it for several",
             "--inverse-model",
         ),
     ] = ()
     combine: Annotated[
         str | None,
         Option(
-            "What several models of one direction add: one column, the mean of their log p, or a column each "
-            "[default: mean-log]",
+            "How to add several models of one direction: as the mean of their log p, or as one column each [default: "
+            "mean-log]",
             choices=("mean-log", "columns"),
         ),
     ] = None
     word_penalty: Annotated[bool, Option("Add exp(-n) for n target words outside the shortlist")] = False
     logarithms: Annotated[
         bool,
-        Option("Write natural logs, for other programs than Moses; excludes --moses-ini", "--log"),
+        Option("Write natural logs, for programs other than Moses; excludes --moses-ini", "--log"),
     ] = False
     floor: Annotated[
         float,
-        Option("Lowest log p that is written; float32, and so Moses, loses precision below", max=0),
+        Option("Lowest log p to write; float32, and so Moses, loses precision below it", max=0),
     ] = DEFAULT_FLOOR
     output_ini: Annotated[
         str | None,
-        Option("Where the ini of --moses-ini goes [default: moses.rnn.ini beside the new table]"),
+        Option("File for the ini of --moses-ini [default: moses.rnn.ini beside the new table]"),
     ] = None
 
     layout: Annotated[TableFormat, Section("Unusual tables and models")] = "moses"
     on_bad_line: Annotated[
         str,
         Option(
-            "A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
+            "On a bad line: end the run, or move the line to OUTPUT.rejects",
             choices=("error", "skip"),
         ),
     ] = "error"
@@ -84,17 +82,16 @@ class ScoringOptions:
     allow_misfit: Annotated[
         bool,
         Option(
-            "Score with a model that has learned nothing, or knows hardly a word of the table, which is refused "
-            "otherwise",
+            "Accept a model that has learned nothing or knows hardly a word of the table",
         ),
     ] = False
-    again: Annotated[bool, Option("Score a table that has such a column already")] = False
+    again: Annotated[bool, Option("Score a table that already has such a column")] = False
 
     precision: Annotated[
         str | None,
         Section("Run"),
         Option(
-            "Precision of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large "
+            "Precision of matrix products; bf16 is faster if the processor supports it; auto uses it there for large "
             "networks [default: fp32]",
             choices=("auto", "fp32", "bf16"),
         ),

@@ -77,7 +77,7 @@ class RayWorkers(Generic[Item, Result]):
         except Exception as error:  # of many classes
             raise MosesRnnError(
                 f"--ray {address}: expected a Ray cluster at that address, found {type(error).__name__}: {error}",
-                advice="`ray start --head` starts one; --ray local starts one for this run alone.",
+                advice="`ray start --head` starts one; --ray local starts one for this run only.",
             ) from error
 
     def submit(self, item: Item) -> Callable[[], Result]:
@@ -92,7 +92,7 @@ class RayWorkers(Generic[Item, Result]):
             found = f"{type(death).__name__}: {death}".splitlines()[0]
             raise MosesRnnError(
                 f"{self._job.name_of(item)}: expected the cluster to finish it, found {found}",
-                advice=f"Ray tries {MOST_RETRIES} times again where a worker dies. Did memory run out? "
+                advice=f"Ray retries {MOST_RETRIES} times when a worker dies. Did memory run out? "
                 "`ray start --num-cpus` with a lower number starts fewer workers.",
             ) from death
         if error is not None:

@@ -47,9 +47,11 @@ class Rejects:
         if self._in_a_row > MOST_IN_A_ROW:
             found = f"{self._in_a_row:,} bad lines in a row"
         elif self._waiting_bytes > MOST_WAITING_BYTES:
-            found = f"bad lines of {self._waiting_bytes:,} bytes one after the other"
+            found = f"consecutive bad lines of {self._waiting_bytes:,} bytes"
         if found:
-            raise FormatError(error.name, error.line, "a phrase pair now and then", found, "Is this a phrase table?")
+            raise FormatError(
+                error.name, error.line, "a phrase pair from time to time", found, "Is this a phrase table?"
+            )
 
     def until(self, number: int) -> list[bytes]:
         """The lines up to one of that number that were not given out yet."""

@@ -250,7 +250,7 @@ def _signature(
 def _after_stop(options: ScoringOptions) -> str:
     if options.output != STANDARD_STREAM and Path(options.table).is_file():
         return "the same command with --resume continues"
-    return "what goes through a pipe cannot be resumed: the same command starts over"
+    return "a run through a pipe cannot be resumed: the same command starts over"
 
 
 def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
@@ -259,17 +259,17 @@ def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     if isinstance(error, MisfitError):
         return f"{kept} Continue with --resume --allow-misfit, or start over with --force and another --model."
     if isinstance(error, FormatError):
-        return f"{kept} While the table stays as it is, continue with --resume --on-bad-line skip."
+        return f"{kept} To keep the table as it is, continue with --resume --on-bad-line skip."
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
 
 
 def _warnings(options: ScoringOptions, counts: Counts, examples: Sequence[str]) -> Iterator[str]:
     """What became of lines that were not scored as they should be."""
     if counts.rejected:
-        more = ", and others like" if counts.rejected > len(examples) else ""
-        yield f"{counts.rejected:,} lines were left out, to {options.rejects}{more}: " + "; ".join(examples)
+        more = ", for example" if counts.rejected > len(examples) else ""
+        yield f"{counts.rejected:,} lines were left out and written to {options.rejects}{more}: " + "; ".join(examples)
     if counts.oom_splits:
         yield (
-            f"the device's memory ran out {counts.oom_splits:,} times; work was split, which can change the last "
-            "digits of a score (by less than 1e-4 in log p)"
+            f"the device ran out of memory {counts.oom_splits:,} times; splitting the work can change the last digits "
+            "of a score (by less than 1e-4 in log p)"
         )

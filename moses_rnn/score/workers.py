@@ -101,7 +101,7 @@ class ChunkScorer:
         pair = shown(b" ||| ".join((pairs.sources[0], pairs.targets[0])))
         if isinstance(error, PairError):
             return InputError(f"{self._name}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
-        alone = "only in their company" if self._can_score(chunk) else "alone too"
+        alone = "only together with the others" if self._can_score(chunk) else "even on its own"
         return MosesRnnError(
             f"{self._name}:{first}: expected to score {where}, found {type(error).__name__}: {error}\n"
             f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"

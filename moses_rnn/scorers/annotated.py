@@ -63,7 +63,7 @@ class AnnotatedScorer:
             return [b""] * len(pairs)
         if pairs.alignments is None:
             raise InputError(
-                f"{self.name}: expected pairs with word alignments, by which this model's rare words are annotated "
+                f"{self.name}: expected pairs with word alignments, which this model needs to annotate rare words "
                 f"({self._rare.kind}), found pairs alone"
             )
         return pairs.alignments

@@ -120,7 +120,7 @@ class DynamicRnnlm(NetworkLanguageModel):
         if not lowest > LOWEST:
             raise MosesRnnError(
                 f"dynamic evaluation diverged: expected log-probabilities above {LOWEST:g}, found {lowest:g}\n"
-                f"  Learn at a lower rate than {self._rate:g}."
+                f"  Use a lower --dynamic-rate than {self._rate:g}."
             )
         if not by_words:
             self._learner.learn(ids.tolist())

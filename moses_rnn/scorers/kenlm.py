@@ -34,7 +34,7 @@ class KenlmScorer:
         try:
             import kenlm  # noqa: PLC0415, an extra
         except ImportError as error:
-            needs = "it is compiled on installation, which needs a C++ compiler"
+            needs = "installation compiles it, which needs a C++ compiler"
             raise MosesRnnError(f"kenlm is not installed: pip install 'moses-rnn[lm]' ({needs})") from error
         self._kenlm: Any = kenlm
         try:

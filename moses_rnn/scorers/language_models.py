@@ -112,7 +112,7 @@ def check_words(model: str, values: Values, sentences: Phrases) -> None:
         every = [(row, word) for row, sentence in enumerate(sentences) for word in [*words(sentence), END]]
         row, word = every[place]
         found = f"{values[place]} for {shown(word)} in {shown(sentences[row])}"
-        advice = "The model is damaged, its training diverged, or it never expects that word."
+        advice = "The model is damaged, its training diverged, or it gives that word no probability."
         raise ScoreError(f"{model}: expected a log-probability, found {found}", row, advice)
 
 

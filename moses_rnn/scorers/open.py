@@ -190,7 +190,7 @@ class Model:
         """
         vectors = summaries(self.make_stepper(compute), phrases or [[]])
         if vectors is None:
-            expected = "a network that sums up a sentence as one vector"
+            expected = "a network that represents a sentence as one vector"
             raise CheckpointError(f"{self.folder}: expected {expected}, found {self.network_title}")
         return vectors[: len(phrases)]
 
@@ -292,7 +292,7 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
     if direction not in (None, model.direction):
         raise CheckpointError(
             f"{folder}: expected a model of direction {direction}, found {model.direction}",
-            advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
+            advice="--model takes models from moses-rnn-train, --inverse-model those from moses-rnn-train --inverse.",
         )
     return model
 
@@ -307,9 +307,9 @@ def check_learned(model: Model) -> None:
         f"{model.folder}: expected a model that costs less than {measure.rival}'s {rival:.2f} {measure.unit}, "
         f"found {learned:.2f}",
         advice=(
-            f"It has learned nothing that helps. Train longer (the same {command} with a larger "
-            "--max-minutes or --max-epochs continues), or\ntrain again with another --learning-rate; "
-            "--allow-misfit scores with it all the same."
+            f"It has learned nothing useful. Train longer (the same {command} with a larger --max-minutes or "
+            "--max-epochs continues), or\ntrain again with another --learning-rate; "
+            "--allow-misfit scores with it anyway."
         ),
     )
 
@@ -380,7 +380,7 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
             raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:
-        stopped = "Was training stopped before its first evaluation? The same command continues."
+        stopped = "Did training stop before its first evaluation? The same command continues."
         raise CheckpointError(
             f"{path}: expected a file of a model folder, found: {error.strerror}",
             advice=stopped if path.name == CONFIG else "",
@@ -431,7 +431,7 @@ def check_hashes(path: Path, record: Json, files: Mapping[str, bytes]) -> dict[s
         if hashes[name] != expected:
             raise CheckpointError(
                 f"{path.parent / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}",
-                advice="The file was changed or damaged; training again from its state mends it.",
+                advice="The file was changed or damaged; resuming training from its state repairs it.",
             )
     return hashes
 
@@ -456,7 +456,7 @@ def read_tensors(path: Path, data: bytes, shapes: Mapping[str, Tensor], title: s
         tensors = load_tensors(data)
     except (SafetensorError, KeyError) as error:  # KeyError: a number type that torch has none for
         pickled = data.startswith((b"PK\x03\x04", b"\x80", b"\x93NUMPY"))
-        found = "a pickle-based file, which is not read" if pickled else f"{error}"
+        found = "a pickle-based file, which is never read" if pickled else f"{error}"
         raise CheckpointError(f"{path}: expected safetensors, found: {found}") from error
     if tensors.keys() != shapes.keys():
         wrong = str(sorted(tensors.keys() ^ shapes.keys()))[:200]

@@ -114,7 +114,7 @@ class Backoff:
         if self._unknown < NOTHING:
             raise InputError(
                 f"{name}: expected a model that gives <unk> a probability, found {10**self._unknown:.0e}\n"
-                "  An n-gram model by lmplz gives it one."
+                "  An n-gram model from lmplz does."
             )
         known = {BEGIN, *vocabulary.words} - {UNKNOWN}
         self.outside = 0.0  # M()
@@ -135,7 +135,7 @@ class Backoff:
             *context, word = n_gram
             if context and UNKNOWN in n_gram:
                 advice = (
-                    "An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
+                    "An n-gram model from lmplz has none. A model that treats <unk> as an ordinary word cannot be used."
                 )
                 raise InputError(
                     f"{self._name}: expected no n-gram with <unk>, found {shown(b' '.join(n_gram))}", advice=advice
@@ -192,7 +192,7 @@ class Backoff:
 
     def _without_rest(self, context: Sequence[bytes]) -> InputError:
         behind = shown(b" ".join(context))
-        return InputError(f"{self._name}: expected some probability for words never seen behind {behind}, found none")
+        return InputError(f"{self._name}: expected some probability for words never seen after {behind}, found none")
 
     def _after(self, context: Sequence[bytes]) -> Any:
         begins = list(context[:1]) == [BEGIN]

@@ -53,7 +53,7 @@ BLANKS = b" \t"
 LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
 NON_TERMINAL = re.compile(rb"\[[^\[\] \t|]+\]\[[^\[\] \t|]+\]")
 ALIGNMENT_POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")  # source-target, from 0
-ESCAPED = "in a phrase-based table, brackets are escaped as &#91; and &#93;."
+ESCAPED = "in a phrase-based table, write brackets as &#91; and &#93;."
 
 
 # --- what phrases are made of ----------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class PhraseForm:
         elif b"]" in source or b"]" in target:
             for phrase in (source, target):
                 if any(len(word) > 1 and word[:1] == b"[" and word[-1:] == b"]" for word in words(phrase)):
-                    advice = f"Every line of a hierarchical table ends both phrases with one such as [X]; {ESCAPED}"
+                    advice = f"In a hierarchical table, both phrases end with a left-hand side such as [X]; {ESCAPED}"
                     raise FormatError(name, number, "words without brackets", shown(phrase), advice)
 
 
@@ -205,7 +205,7 @@ def _check_rule(source: list[bytes], target: list[bytes], alignment: bytes, name
     links = sorted(_links(source, target, alignment))
     if [s for s, _ in links] != gaps[0] or sorted(t for _, t in links) != gaps[1]:
         expected = f"an alignment that pairs the {len(gaps[0])} and {len(gaps[1])} non-terminals one to one"
-        raise FormatError(name, number, expected, shown(alignment), "Moses stops at such a line too.")
+        raise FormatError(name, number, expected, shown(alignment), "Moses also stops at such a line.")
 
 
 def _numbered(source: list[bytes], target: list[bytes], alignment: bytes) -> tuple[bytes, bytes]:
@@ -386,7 +386,7 @@ class LineParser:
                 number,
                 f"{self.columns} scores as on line {self.first.number}",
                 f"{columns}: {shown(parsed.scores)}",
-                "Moses stops at such a line; was the table put together from two?",
+                "Moses stops at such a line. Was the table joined from two?",
             )
         return parsed
 
@@ -438,7 +438,7 @@ def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLi
 def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
     """Say that words have factors that are not expected."""
     advice = (
-        f"If these are factors, moses-rnn-train --{side}-factor says which one is the word; if not, '|' is escaped as "
+        f"If these are factors, name the word's factor with moses-rnn-train --{side}-factor. If not, write '|' as "
         "&#124; in an unfactored table."
     )
     raise FormatError(name, number, f"{side} words without factors", shown(phrase), advice)
@@ -467,8 +467,8 @@ def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
             number,
             "source ||| target ||| scores",
             shown(line),
-            "Rules that begin with their left-hand side are those of Hiero or cdec; train-model.perl --hierarchical "
-            "writes Moses's own format, with the left-hand side behind the words.",
+            "Rules that begin with their left-hand side come from Hiero or cdec. Moses's own format, with the "
+            "left-hand side after the words, comes from train-model.perl --hierarchical.",
         )
     for side, phrase, factor in zip(
         ("source", "target"), fields, (form.source_factor, form.target_factor), strict=False
@@ -490,7 +490,7 @@ def _other_file(line: bytes) -> str:
     if b"\t" in line:
         return "Tab-separated source and target? Give --format tsv to moses-rnn-train or moses-rnn-score."
     if NUMBER.fullmatch(line.strip()):
-        return "One number per line is a column of scores. Give the phrase table."
+        return "One number per line looks like a column of scores. Give the phrase table."
     return (
         "A line of text? `paste SOURCE TARGET` makes pairs of two texts for moses-rnn-train and moses-rnn-score with "
         "--format tsv. moses-rnn nmt reads texts."
@@ -500,9 +500,9 @@ def _other_file(line: bytes) -> str:
 def _likely(score: bytes) -> str:
     """What probably happened to a score that is not a number."""
     if b"," in score:
-        return "Written under a locale with decimal commas? LC_ALL=C makes points of them."
+        return "Written under a locale with decimal commas? LC_ALL=C writes points."
     if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):
-        return "Moses stops at it or prefers it to everything; the tool that made the table failed at this line."
+        return "Moses stops at it or prefers it to everything; the tool that made the table failed on this line."
     if score.endswith(b"="):
         return "An n-best list? Give it to moses-rnn nbest."
     return ""
@@ -538,18 +538,18 @@ ALIGNMENT_RANGE = "alignment point outside the phrases"
 MANY_FIELDS = "more than 7 fields"
 MEANINGS = {
     EMPTY_SOURCE: "Moses skips such lines",
-    EMPTY_TARGET: "scored as the end symbol alone; Moses reads it as a deletion, its on-disk tables refuse it",
+    EMPTY_TARGET: "scored as the end symbol alone; Moses reads it as a deletion, but its on-disk tables refuse it",
     NOT_POSITIVE: "Moses takes its logarithm: 0 becomes its floor of -100, a negative number loses the phrase pair",
     NOT_UTF8: "kept byte for byte; such words are <unk>",
-    NUL: "kept; tools written in C end a text there",
-    CRLF: "kept; Moses's text loader strips the CR, several of its tools do not",
+    NUL: "kept; tools written in C cut a text there",
+    CRLF: "kept; Moses's text loader strips the CR, but several of its tools do not",
     BOM: "it is part of the first source word; most likely an editor put it there",
-    BLANK_IN_WORD: "Moses parts words at blanks and tabs only, other tools often part them there too",
+    BLANK_IN_WORD: "Moses splits words only at blanks and tabs, but other tools often split here too",
     SCORE_BLANKS: "CreateProbingPT and filter-model-given-input.pl split at single blanks",
     LONG_NUMBER: "sigtest-filter copies scores into 24 bytes",
     BAD_ALIGNMENT: "Moses stops at it",
     ALIGNMENT_RANGE: "nothing in Moses checks it",
-    MANY_FIELDS: "unless it stands in a property, '|||' there parts fields that Moses does not know",
+    MANY_FIELDS: "unless it is inside a property, '|||' there starts fields that Moses does not know",
 }
 
 

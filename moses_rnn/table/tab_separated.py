@@ -20,7 +20,7 @@ LAYOUTS = ("moses", "tsv")  # of what commands read: a phrase table, or such lin
 TableFormat = Annotated[
     str,
     Option(
-        "Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
+        "Format of PHRASE_TABLE: Moses's, or tsv with one tab-separated source and target per line",
         "--format",
         choices=LAYOUTS,
     ),
@@ -31,7 +31,7 @@ def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
     """Source and target of a line, with or without its line feed; a FormatError says why no table could hold them."""
     columns = line.removesuffix(b"\n").split(TAB)
     if len(columns) < 2:
-        raise FormatError(name, number, "source and target with a tab between", shown(columns[0]))
+        raise FormatError(name, number, "source and target separated by a tab", shown(columns[0]))
     if columns[-1].endswith(b"\r"):
         raise FormatError(name, number, "a line that ends with LF", "one that ends with CR LF")
     for side, text in zip(("source", "target"), columns[:2], strict=True):

@@ -265,7 +265,7 @@ def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[Table
             pair = chunk[i : i + 1].pairs()
             longest = max(len(words(pair.sources[0])), len(words(pair.targets[0])))
             if longest >= MOST_WORDS:
-                expected = f"phrases of less than {MOST_WORDS:,} words"
+                expected = f"phrases of fewer than {MOST_WORDS:,} words"
                 raise FormatError(name, int(chunk.numbers[i]), expected, f"{longest:,}")
         yield chunk
 

@@ -103,7 +103,7 @@ def check_signature(table: str) -> str:
     if actual != expected:
         raise InputError(
             f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
-            advice="The table was changed, cut short or damaged after it was scored: score it again.",
+            advice="The table changed, was cut short or was damaged after scoring: score it again.",
         )
     return f"{_describe(actual)}, as written by {printable(signature['program'])}"
 

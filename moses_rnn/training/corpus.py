@@ -357,7 +357,7 @@ def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tup
     """
     distinct, source_of, sizes = np.unique(source_hashes, return_inverse=True, return_counts=True)
     if len(distinct) == 1:
-        raise InputError("expected at least two source phrases to train on one and hold out the other, found one")
+        raise InputError("expected at least two source phrases, one to train on and one to hold out, found one")
     wanted = min(config.held_out_pairs, MAX_HELD_OUT_SHARE * len(pairs))
     seeded = mix(distinct + np.uint64(config.seed))
     chosen = (seeded < np.uint64(int(wanted / len(pairs) * 2.0**64))) & (sizes <= max(wanted / 20, 1))
@@ -465,7 +465,7 @@ def build_text_corpus(
     counts, lines = _count(text, names[0])
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
     if not frequent:
-        raise InputError(f"{names[0]}: expected words seen {config.min_count:,} times or more, found none")
+        raise InputError(f"{names[0]}: expected words seen at least {config.min_count:,} times, found none")
     vocabulary = shortlist(frequent, config.shortlist)
     chosen = None if dev else chosen_lines(lines, config)
     try:

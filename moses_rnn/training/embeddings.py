@@ -64,7 +64,7 @@ def _row(fields: Sequence[bytes], name: str, number: int, width: int) -> tuple[b
     word, numbers = fields[0], fields[1:]
     if len(numbers) != width:
         expected = f"a word and {width} numbers, the network's embedding size"
-        raise FormatError(name, number, expected, f"{len(numbers)} behind {shown(word)}")
+        raise FormatError(name, number, expected, f"{len(numbers)} after {shown(word)}")
     row = [_number(text) for text in numbers]
     if None in row:
         wrong = shown(numbers[row.index(None)])
@@ -99,7 +99,7 @@ def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, fr
         embedding.register_hook(functools.partial(_without, rows))  # type: ignore[no-untyped-call]
     every = len(vocabulary) - END_ID - 1
     kept = ", not learned" if frozen else ""
-    return f"{side} embeddings: {len(rows):,} of {every:,} words as in {path}{kept}; {every - len(rows):,} random"
+    return f"{side} embeddings: {len(rows):,} of {every:,} words from {path}{kept}; {every - len(rows):,} random"
 
 
 @torch.no_grad()

@@ -39,7 +39,7 @@ class Watch:
         """Say how far a file is read."""
         self.reading(meter.lines_read, meter.share)
         if self.should_stop():
-            raise Stopped(f"stopped while reading {path}; run the same command again to start")
+            raise Stopped(f"stopped while reading {path}; run the same command again to start over")
 
 
 class Material(Protocol):
@@ -90,8 +90,8 @@ class TablePairs:
         n = corpus.statistics
         collapsed = n.collapsed_pairs / n.distinct_pairs
         return [
-            f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another "
-            "pair once rare words are <unk>, and are learned once",
+            f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another pair after "
+            "rare words become <unk>, and are learned once",
             *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
         ]
@@ -119,7 +119,7 @@ def find_embeddings(options: Options) -> dict[str, str]:
 def existing_file(path: str) -> str:
     """A file that is read more than once, plain or compressed."""
     if path == STANDARD_STREAM:
-        raise InputError("what is trained on must be a file: a stopped run reads it again")
+        raise InputError("training data must be a file, because a resumed run reads it again")
     return find_input(path)
 
 
@@ -145,8 +145,9 @@ def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_s
         corpus = material.corpus.load(folder)
     except OSError as error:
         raise InputError(
-            f"{error.filename or folder}: expected what the first process has written there, found: {error.strerror}",
-            advice="Machines that train together must share the model's folder.",
+            f"{error.filename or folder}: expected the files that the first process wrote there, found: "
+            f"{error.strerror}",
+            advice="Machines that train together must share the model folder.",
         ) from error
     ranks.sums([0.0])  # the first removes the files if it fails from now on
     return corpus
@@ -186,7 +187,7 @@ class ParallelTexts:
             raise InputError(
                 f"{self.links}: expected as many lines as {self.source} and {self.target} have, {source:,}, "
                 f"found {found:,}",
-                advice="Line N is the alignment of their lines N: 0-0 1-2 …, positions from 0, source first.",
+                advice="Line N aligns line N of both texts: 0-0 1-2 …, positions from 0, source first.",
             )
 
     def pairs(self, watch: Watch) -> Iterator[Pair]:
@@ -226,8 +227,8 @@ def _lines(path: str, meter: Meter) -> Iterator[bytes]:
 def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
     token = reserved_word(text)
     if token is not None:
-        advice = "Such words stand for rare ones; Moses's escaped text has &lt; in place of <."
-        raise FormatError(path, number, "no word that is spelled as a token", shown(token), advice)
+        advice = "Such words stand for rare ones; in text escaped for Moses, &lt; replaces <."
+        raise FormatError(path, number, "no word that is spelled like a token", shown(token), advice)
 
 
 class SentencePairs:

@@ -102,7 +102,7 @@ def load_state(path: Path, state: RunState) -> bool:
         _check_identity(path, saved_identity, state.identity)
         _restore(state, tensors, Progress(**saved_progress))
     except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
-        advice = "--restart starts over; the model of the best evaluation so far is whole and can be used for scoring."
+        advice = "--restart starts over; the best model so far is complete and can score."
         raise CheckpointError(
             f"{path}: expected a saved training state, found: {shown_value(str(error))}",
             advice=advice,
@@ -149,9 +149,9 @@ def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, A
     differing = [f"{key} {then.get(key)!r}, now {wanted[key]!r}" for key in wanted if then.get(key) != wanted[key]]
     if differing:
         raise CheckpointError(
-            f"{path}: expected the input and options that this training began with, found others: "
+            f"{path}: expected the input and options that this training started with, found others: "
             f"{'; '.join(differing)}",
-            advice="Give the same ones to resume, or --restart (or another --model) to start over.",
+            advice="Use the same ones to resume, or --restart (or another --model) to start over.",
         )
 
 
@@ -241,7 +241,7 @@ class ModelFolder:
         if network != self._kind.key:
             raise CheckpointError(
                 f"{self.path}: expected a model of network {self._kind.key!r}, found {shown_value(network)}",
-                advice="--model names another folder; --restart would remove what is there.",
+                advice="Name another folder with --model; --restart would delete this model.",
             )
         check_choices(self._state, choices)
 
@@ -274,8 +274,8 @@ class ModelFolder:
     def _refuse_a_model_alone(self) -> None:
         if (self.path / CONFIG).exists() and not self._state.exists():
             raise CheckpointError(
-                f"{self.path}: expected no model, or one with its training state, found a model alone\n"
-                "  --restart replaces it; --model names another folder."
+                f"{self.path}: expected no model, or one with its training state, found a model without it\n"
+                "  Replace it with --restart, or name another folder with --model."
             )
 
     def _remove_beginnings(self) -> None:
@@ -294,7 +294,7 @@ class ModelFolder:
         """Remove a model and its training state: the files that this package writes, and no others."""
         files = [self.path / name for name in self._kind.files]
         if not (self.arrays / LOCK_FILE).exists() and not all(path.exists() for path in files):
-            raise OutputError(f"{self.path}: is not a model folder; --restart does not remove it")
+            raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
         if self.arrays.is_dir():
             self._locked().close()
         if (self.path / CONFIG).exists():  # of a network of another kind perhaps

@@ -48,9 +48,9 @@ class TrainingConfig:
     optimiser: Annotated[
         str,
         Section("Learning"),
-        Option("How weights are changed; each has a customary learning rate", choices=tuple(CUSTOMARY_RATES)),
+        Option("How to update weights; each optimiser has its usual learning rate", choices=tuple(CUSTOMARY_RATES)),
     ] = "adadelta"
-    learning_rate: Annotated[float, Option("Step size, in place of the preset's", min=0, min_open=True)] = 1.0
+    learning_rate: Annotated[float, Option("Step size, instead of the preset's", min=0, min_open=True)] = 1.0
     rho: float = 0.95  # Adadelta
     epsilon: float = 1e-6  # Adadelta; inside both roots
     schedule: Annotated[str, Setting(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
@@ -62,9 +62,7 @@ class TrainingConfig:
     averaging: Annotated[float, Setting(min=0, max=1)] = 0.0  # about the last share of the steps: weights are averaged
     weight_decay: Annotated[float, Setting(min=0)] = 0.0  # Adam and SGD; of matrices, times the learning rate
     # of embeddings and maxout, or of a CSLM's layers
-    dropout: Annotated[float, Option("Share of units that is left out while learning", min=0, max=1, max_open=True)] = (
-        0.0
-    )
+    dropout: Annotated[float, Option("Share of units to drop while learning", min=0, max=1, max_open=True)] = 0.0
     initial_deviation: Annotated[float, Setting(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
     sampled_words: int = 0  # drawn for each minibatch to estimate the normalisation by; 0: all words
     partition_words: int = 0  # words that are normalised over at most, see training/tasks.py; 0: all of them
@@ -77,7 +75,7 @@ class TrainingConfig:
     seed: Annotated[
         int,
         Option(
-            "Decides what is held out, the initial weights and the order of the minibatches [default: 1]",
+            "Seed for the held-out split, the initial weights and the order of minibatches [default: 1]",
             min=0,
             max=2**63 - 1,
         ),
@@ -85,7 +83,7 @@ class TrainingConfig:
     max_epochs: Annotated[
         float,
         Section(FIRST_SECTION),
-        Option("Stop after this many passes over what is learned; 0 for no limit", min=0),
+        Option("Stop after this many passes over the training data; 0 for no limit", min=0),
     ] = 0.0
     max_minutes: Annotated[float, Option("Stop after this many minutes; 0 for no limit", min=0)] = MINUTES_OF_THREE_DAYS
     evaluate_every: Annotated[int, Setting(min=1)] = 500_000  # pairs
@@ -103,7 +101,7 @@ class TrainingConfig:
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
         also = [f"schedule {self.schedule}"] * (self.schedule != "plateau")
-        also += [f"risen over {self.warm_up:,} minibatches"] * bool(self.warm_up)
+        also += [f"warm-up over {self.warm_up:,} minibatches"] * bool(self.warm_up)
         also += [f"falling in the last {self.cool_down:.0%}"] * bool(self.cool_down)
         also += [f"weights averaged over about the last {self.averaging:.0%} of the steps"] * bool(self.averaging)
         also += [f"dropout {self.dropout:g}"] * bool(self.dropout)
@@ -151,12 +149,12 @@ class Preset:
         sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
         training = self.training
         limit = f", at most {training.max_minutes / 60:g} hours" if training.max_minutes else ""
-        return f"{sizes}; {self._shortlists}; {training.optimiser}, {training.batch_size} a minibatch{limit}"
+        return f"{sizes}; {self._shortlists}; {training.optimiser}, {training.batch_size} per minibatch{limit}"
 
     @property
     def _shortlists(self) -> str:
         if self.shortlist == ALL:
-            return f"words seen {self.min_count} times"
+            return f"words seen at least {self.min_count} times"
         return " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
 
 
@@ -437,12 +435,10 @@ def networks_of(material: str) -> list[str]:
 
 Options = Mapping[str, Any]  # by name; one that is None or missing is left to the preset
 
-HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; only bengio may have 0", min=0)]
+HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; 0 only with bengio", min=0)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
-Embeddings = Annotated[
-    str | None, Option("Words of this side begin as the file in word2vec's text has them", metavar="FILE")
-]
-Shortlist = Annotated[int | None, Option("Known words of each side; others are <unk>", min=1)]
+Embeddings = Annotated[str | None, Option("Initial embeddings of this side, in word2vec's text format", metavar="FILE")]
+Shortlist = Annotated[int | None, Option("Shortlist size per side; other words are <unk>", min=1)]
 Size = Annotated[int | None, Setting(min=1)]
 Rank = Annotated[int | None, Setting(min=0)]
 Switch = Annotated[bool | None, Setting()]
@@ -460,7 +456,7 @@ class RunOptions:
     device: Device = "auto"
     threads: Threads = None
     precision: Annotated[str, Setting(choices=("auto", "fp32", "bf16"))] = "auto"
-    restart: Annotated[bool, Section("Run"), Option("Remove what the model folder holds and start over")] = False
+    restart: Annotated[bool, Section("Run"), Option("Delete the contents of the model folder and start over")] = False
     quiet: Quiet = False
 
 
@@ -485,8 +481,8 @@ class TableOptions:
     architecture: Annotated[
         str,
         Option(
-            "The RNN Encoder-Decoder, or for comparison a network of phrases of 7 words at most: a CSTM, or a ranker, "
-            "whose score is no log-probability",
+            "The RNN Encoder-Decoder, or for comparison a network for phrases of up to 7 words: a CSTM, or a ranker, "
+            "whose score is not a log-probability",
             choices=tuple(networks_of("table")),
         ),
     ] = "encdec"
@@ -529,14 +525,14 @@ class SentenceOptions:
 
     prefix: str
     source: Annotated[str, Option("The source text is PREFIX.SOURCE, plain or compressed")]
-    target: Annotated[str, Option("The target text is PREFIX.TARGET, line by line its translation")]
-    dev: Annotated[str | None, Option("Held-out texts, DEV.SOURCE and DEV.TARGET [default: some of the pairs]")] = None
+    target: Annotated[str, Option("The target text is PREFIX.TARGET, its translation line by line")]
+    dev: Annotated[str | None, Option("Held-out texts DEV.SOURCE and DEV.TARGET [default: some of the pairs]")] = None
     model: ModelFolder
     architecture: Annotated[
         str,
         Option(
             "rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
-            "model's network, on sentences",
+            "network, on sentences",
             choices=tuple(networks_of("sentences")),
         ),
     ] = "rnnsearch"
@@ -544,21 +540,21 @@ class SentenceOptions:
 
     hidden_size: HiddenSize = None
     embedding_size: EmbeddingSize = None
-    source_words: Annotated[int | None, Option("Known source words; others are <unk>", min=1)] = None
-    target_words: Annotated[int | None, Option("Known target words; others are <unk>", min=1)] = None
+    source_words: Annotated[int | None, Option("Source shortlist size; other words are <unk>", min=1)] = None
+    target_words: Annotated[int | None, Option("Target shortlist size; other words are <unk>", min=1)] = None
 
     rare: Annotated[
         str | None,
         Section("Rare words"),
         Option(
-            "Annotate words outside the shortlists, so that they can be restored in translations (Luong et al.)",
+            "Annotate words outside the shortlists, to restore them in translations (Luong et al.)",
             choices=KINDS,
         ),
     ] = None
     alignment: Annotated[
-        str | None, Option("Word alignment of the texts, a line for each pair: 0-0 1-2 …", metavar="FILE")
+        str | None, Option("Word alignment of the texts, one line per pair: 0-0 1-2 …", metavar="FILE")
     ] = None
-    dev_alignment: Annotated[str | None, Option("Word alignment of the texts of --dev", metavar="FILE")] = None
+    dev_alignment: Annotated[str | None, Option("Word alignment of the --dev texts", metavar="FILE")] = None
 
     alignment_size: Size = None
     maxout_size: Size = None
@@ -584,24 +580,24 @@ class TextOptions:
     architecture: Annotated[
         str,
         Option(
-            "cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, or direct connections too "
+            "cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, optional direct connections "
             "(Bengio et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
             "--network --architecture",
             choices=tuple(networks_of("text")),
         ),
     ] = "cslm"
     dev: Annotated[
-        str | None, Option("A text to judge by [default: some lines of the first, which are not trained on]")
+        str | None, Option("Held-out text [default: some lines of the first text, left out of training]")
     ] = None
 
     hidden_size: HiddenSize = None
-    order: Annotated[int | None, Option("n of the n-grams, of cslm [7] and bengio [5]", min=2, max=64)] = None
+    order: Annotated[int | None, Option("Order n of the n-grams, for cslm [7] and bengio [5]", min=2, max=64)] = None
     embedding_size: EmbeddingSize = None
     shortlist: Shortlist = None
     self_normalise: Annotated[
         float | None,
         Section("Learning"),
-        Option("α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio", min=0),
+        Option("Weight α of a penalty α (log Z)², for decoders that do not normalise; for cslm and bengio", min=0),
     ] = None
 
     first_size: Size = None
@@ -702,13 +698,13 @@ def _check_sizes(config: Options, every: Options) -> None:
     if slots and every["max_length"] > slots:
         raise UnfitOption("max_length", f"expected at most the {slots} slots, found {every['max_length']}")
     if not config.get("hidden_size", True) and not config.get("direct"):
-        raise UnfitOption("hidden_size", "only --network bengio with direct connections predicts by 0 hidden units")
+        raise UnfitOption("hidden_size", "only --network bengio with direct connections works with 0 hidden units")
 
 
 def _check_embeddings(name: str, every: Options) -> None:
     written = "source_embeddings" if every.get("inverse") else "target_embeddings"
     if name == "cstm" and every.get(written):
-        raise UnfitOption(written, "--architecture cstm has no embeddings of what it writes")
+        raise UnfitOption(written, "--architecture cstm has no embeddings for the side that it writes")
     if every.get("freeze_embeddings"):
         if not (every["source_embeddings"] or every["target_embeddings"]):
             raise UnfitOption("freeze_embeddings", "is for --source-embeddings and --target-embeddings")
@@ -718,7 +714,7 @@ def _check_embeddings(name: str, every: Options) -> None:
 
 def _check_partitions(given: Options) -> None:
     if given.get("reshuffle") and not given.get("partition_words"):
-        raise UnfitOption("reshuffle", "is for partition_words: without, each epoch has its own order")
+        raise UnfitOption("reshuffle", "is for partition_words: without it, each epoch has its own order")
 
 
 def _check_rare(given: Options) -> None:
@@ -733,5 +729,5 @@ def _check_rare(given: Options) -> None:
     elif rare != NOALIGN:
         for option, needed in (("alignment", True), ("dev_alignment", "dev" in given)):
             if needed and option not in given:
-                needs = f"{rare} needs --{option.replace('_', '-')}, by which words are annotated"
+                needs = f"{rare} needs --{option.replace('_', '-')}, which says how to annotate words"
                 raise UnfitOption("rare", needs)

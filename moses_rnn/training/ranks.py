@@ -82,7 +82,9 @@ class Ranks:
         if self.size == 1 or not wanted.startswith("cuda"):
             return wanted
         if wanted != "cuda":
-            raise MosesRnnError(f"--device {wanted}: expected cuda or cpu: each of {self.size} processes takes its own")
+            raise MosesRnnError(
+                f"--device {wanted}: expected cuda or cpu: each of {self.size} processes uses its own device"
+            )
         count = torch.cuda.device_count()
         if self._local >= count:
             raise MosesRnnError(
@@ -122,7 +124,7 @@ class Ranks:
                 if self._store.check([FAILURE]):
                     raise RuntimeError(self._store.get(FAILURE).decode())
             if should_stop():
-                raise Stopped("stopped while the first process was reading; run the same command again to start")
+                raise Stopped("stopped while the first process was reading; run the same command again to start over")
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def compare(self, choices: Mapping[str, Any]) -> None:
@@ -136,8 +138,8 @@ class Ranks:
         differing = [f"{key} {mine.get(key)!r}, not {first[key]!r}" for key in first if mine.get(key) != first[key]]
         if differing:
             raise MosesRnnError(
-                f"expected every process to train as the first one, found {'; '.join(differing)}",
-                advice="On machines that differ, give --threads, precision in --config and MOSES_RNN_NATIVE.",
+                f"expected every process to train like the first one, found {'; '.join(differing)}",
+                advice="If the machines differ, set --threads, precision in --config and MOSES_RNN_NATIVE.",
             )
         self.sums([0.0])
 

@@ -263,7 +263,7 @@ def describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
         raise InputError(
             f"partition_words {most}: expected at least {widest + len(SPECIAL):,}, the distinct target words of the "
             f"widest minibatch with <unk> and </s>, found {most:,}",
-            advice="A smaller --batch-size has narrower minibatches.",
+            advice="A smaller --batch-size makes narrower minibatches.",
         )
     sizes = [len(partition.words) for partition in partitions_of(corpus, batches, most)]
     return [
@@ -289,7 +289,7 @@ class RankedPairs(Task):
     def __init__(self, model: Ranker, corpus: Corpus, config: TrainingConfig) -> None:
         words = len(corpus.target_vocabulary) - FIRST_WORD
         if words < 2:
-            raise InputError(f"expected two target words at least, of which one can replace the other, found {words}")
+            raise InputError(f"expected at least two target words, so that one can replace the other, found {words}")
         super().__init__(model, config, {"corpus": corpus.digest}, len(corpus.training))
         self.corpus = corpus
 
@@ -463,7 +463,7 @@ class Sentences(Task):
     def describe(self) -> str:
         """The network, and how far errors are followed."""
         steps = f"{self._bptt} steps back" if self._bptt else "to the sentence's beginning"
-        return f"{super().describe()}, errors followed {steps}"
+        return f"{super().describe()}, errors propagated {steps}"
 
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, int]:

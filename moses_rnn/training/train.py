@@ -286,7 +286,7 @@ def _advice(options: Options) -> list[str]:
     """That "small" was chosen for want of a GPU."""
     if options["preset"] or options["device"].startswith("cuda") or options["architecture"] != "encdec":
         return []
-    return ["no GPU: taking --preset small; --preset paper --estimate says how long the paper's sizes would take here"]
+    return ["no GPU: using --preset small; --preset paper --estimate tells how long the paper's sizes would take here"]
 
 
 def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:

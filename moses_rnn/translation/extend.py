@@ -267,7 +267,7 @@ def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) 
         if key < key_before:
             expected, found = "the order of LC_ALL=C sort", "a line that belongs before the one above it"
             raise FormatError(
-                table, line.number, f"{expected}, into which new lines are put", found, sort_command(table)
+                table, line.number, f"{expected}, so that new lines find their place", found, sort_command(table)
             )
         key_before = key
         survey.add(line)
@@ -296,11 +296,11 @@ def choose_fills(
             is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see scorers/ensembles
             other = recorded and dict(model.hashes) not in recorded
             if model.name == name and (is_mean or not alone or other):
-                found = "another" if alone else "one of several of that name"
+                found = "another" if alone else "one of several with that name"
                 raise MisfitError(
-                    f"{model.folder}: expected the model whose score is column {column + 1} of {table}, by the "
-                    f"signature beside it, found {'one of several whose mean it is' if is_mean else found}",
-                    advice="Name that model, or extend the table before it is scored.",
+                    f"{model.folder}: expected the model whose score is column {column + 1} of {table} according to "
+                    f"the signature beside it, found {'one of several whose mean is the score' if is_mean else found}",
+                    advice="Name that model, or extend the table before you score it.",
                 )
     return fills
 

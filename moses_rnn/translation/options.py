@@ -19,43 +19,42 @@ class TranslationRequest:
     """A text to translate, how, and what to write."""
 
     input: str = STANDARD_STREAM
-    models: Annotated[
-        tuple[Path, ...], Option("Model folder; repeat it for several together", "--model", metavar="FOLDER")
-    ]
-    beam: Annotated[int, Option("Width of the search; 1 is greedy", min=1)] = 12
+    models: Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
+    beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = 12
     length_score: Annotated[
         Literal["sum", "mean"],
-        Option("What decides: log p, or log p per word, searched as RNNsearch's released code does"),
+        Option("Rank by log p, or by log p per word, searched as in RNNsearch's released code"),
     ] = "sum"
     unknown: Annotated[
         str | None,
         Option(
-            "What an unknown word becomes: no: <unk>; never: the likeliest known word; copy: the source word that the "
-            "network looked at, or points to; dictionary: that word's translation by --dictionary; lowercase: the same "
-            "of lower-case words alone [default: no; of a model that was trained with --rare, dictionary or without "
-            "one copy]",
+            "How to replace an unknown word: no: keep <unk>; never: the likeliest known word; copy: the source word "
+            "that the network looks at or points to; dictionary: that word's translation in --dictionary; lowercase: "
+            "the same, for lower-case words only [default: no; for a model trained with --rare: dictionary, or copy "
+            "without one]",
             choices=RULES,
         ),
     ] = None
     dictionary: Annotated[
-        str | None, Option("Translations of words: lines of source target p(target | source)", metavar="FILE")
+        str | None, Option("Word translations, one per line: source target p(target | source)", metavar="FILE")
     ] = None
     candidates: Annotated[
         tuple[int, int] | None,
         Option(
-            "Write only the K most frequent words and the L likeliest translations of each source word",
+            "Only use the K most frequent words and the L likeliest translations of each source word",
             metavar="K L",
             min=0,
         ),
     ] = None
     n_best: Annotated[
-        tuple[int, str] | None, Option("Write the K best of each line, as Moses does", metavar="K FILE", min=1)
+        tuple[int, str] | None,
+        Option("Write the K best translations of each line, as Moses does", metavar="K FILE", min=1),
     ] = None
     alignments: Annotated[
-        str | None, Option("Write where a network with attention looked; JSON lines", metavar="FILE")
+        str | None, Option("Write where a network with attention looks, as JSON lines", metavar="FILE")
     ] = None
     max_words_factor: Annotated[
-        int, Option("Longest translation, in words for each source word and its end symbol", min=1)
+        int, Option("Maximum translation length, in words per source word (with end symbol)", min=1)
     ] = 3
     resume: Resume = False
     output: Output = "-"
@@ -84,29 +83,30 @@ class ExtensionRequest:
     output: Annotated[str | None, Option("New table [default: PHRASE_TABLE's name + .extended.gz]", "-o --output")] = (
         None
     )
-    fewer_than: Annotated[
-        int | None, Option("Extend the table's sources that have fewer targets than that", min=2, max=1000)
-    ] = None
+    fewer_than: Annotated[int | None, Option("Extend sources that have fewer targets than this", min=2, max=1000)] = (
+        None
+    )
     text: Annotated[
-        str | None, Option("Extend phrases of this text that the table lacks, a sentence a line; as the table's words")
+        str | None,
+        Option("Add phrases of this text that the table lacks; one sentence per line, tokenised like the table"),
     ] = None
-    longest: Annotated[int, Option("Words of a source", min=1)] = 7
-    top: Annotated[int, Option("New targets of a source, at most", min=1)] = 3
+    longest: Annotated[int, Option("Maximum words per source", min=1)] = 7
+    top: Annotated[int, Option("Maximum new targets per source", min=1)] = 3
     min_log_prob: Annotated[
-        float, Option("Least log p(target | source), natural, with the end symbols of both sides", max=0)
+        float, Option("Minimum log p(target | source), natural, with the end symbols of both sides", max=0)
     ] = -0.7
-    inverse_model: Annotated[Path | None, Option("A model of moses-rnn-train --inverse, for p(source | target)")] = None
+    inverse_model: Annotated[Path | None, Option("Model from moses-rnn-train --inverse, for p(source | target)")] = None
     provenance: Annotated[
         str,
         Option(
-            "Add a column of exp(1) on new lines and exp(0) on the others, a feature of 1 and 0",
+            "Add a column with exp(1) on new lines and exp(0) on others: a feature of 1 and 0",
             choices=("none", "column"),
         ),
     ] = "none"
     moses_ini: Annotated[
         str | None, Option("Also write moses.extended.ini beside the new table, made from this ini")
     ] = None
-    allow_misfit: Annotated[bool, Option("Take a model that has learned nothing, which is refused otherwise")] = False
+    allow_misfit: Annotated[bool, Option("Accept a model that has learned nothing")] = False
     device: Device = "auto"
     threads: Threads = None
     force: Force = False

@@ -71,7 +71,7 @@ class Reading:
     def check_form(self, table: str, form: PhraseForm) -> None:
         """Refuse a table of phrases of another form than the network learned from."""
         if form != self.form:
-            raise InputError(f"{table}: expected phrases as the model learned from ({self.form}), found {form}")
+            raise InputError(f"{table}: expected phrases like those the model learned from ({self.form}), found {form}")
 
 
 def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterator[bytes]:
@@ -88,7 +88,7 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
         except IndexError as error:
             raise FormatError(name, number, f"{reading.form} in every word", shown(phrase)) from error
         if reading.form.hierarchical and has_gaps(source):
-            advice = "Gaps are words of the network, numbered in the target's order: [X][X]1, [X][X]2."
+            advice = "The network treats gaps as words, numbered in target order: [X][X]1, [X][X]2."
             raise FormatError(name, number, "numbered gaps", shown(phrase), advice)
         yield source
 

@@ -75,7 +75,7 @@ def translate_text(
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
     """What to do about a line that was refused."""
-    done = f"{counts['lines']:,} lines are already translated and saved. Correct the line and continue with --resume."
+    done = f"{counts['lines']:,} lines are already translated and saved. Correct the line, then continue with --resume."
     return done if isinstance(error, FormatError) else ""
 
 
@@ -154,9 +154,9 @@ class _Run:
         grown = self._outputs.complete and next(blocks, None) is not None
         if grown or self._hash.hexdigest() != note["sha256"]:
             raise OutputError(
-                f"{self._request.output}: expected the text that the interrupted run was given, found another: "
+                f"{self._request.output}: expected the text of the interrupted run, found another: "
                 f"{self._text}, by its first {note['lines']:,} lines",
-                advice="Give the same text to continue, or --force to start over.",
+                advice="Use the same text to continue, or --force to start over.",
             )
         self._translator.counts = Counts(**{key: note[key] for key in asdict(self._translator.counts)})
 
@@ -166,7 +166,7 @@ class _Run:
 
     def _stop_if_requested(self) -> None:
         if self._should_stop():
-            what_next = "what goes through a pipe cannot be resumed: the same command starts over"
+            what_next = "a run through a pipe cannot be resumed: the same command starts over"
             if self._outputs.resumable:
                 what_next = "the same command with --resume continues"
             raise Stopped(f"stopped after {self._done:,} lines; {what_next}")

@@ -245,7 +245,7 @@ class Translator:
         self._restores = rule != NO and (rule != NEVER or model.rare is not None)
         looks = has_attention(self._stepper)
         if self._restores and model.rare is None and not looks:
-            raise no_attention(model, "One that was trained with --rare says by itself where rare words come from.")
+            raise no_attention(model, "A model trained with --rare knows by itself where rare words come from.")
         self.aligned = max(aligned, self._restores) if looks else 0
         self._lists = None
         if candidates is not None and lexicon is not None:

@@ -64,7 +64,7 @@ class References:
         lengths = [len(lines) for lines in texts]
         if len(set(lengths)) != 1:
             found = ", ".join(map(str, lengths)) or "no references"
-            raise InputError(f"references: expected texts with equally many lines, found {found}")
+            raise InputError(f"references: expected texts with the same number of lines, found {found}")
         self._bleu = _sacrebleu()
         self._numbers: dict[bytes, str] = {}
         self._lines = [[self._numbered(line) for line in lines] for lines in zip(*texts, strict=True)]

@@ -48,7 +48,7 @@ def tune(
         best = search_weights(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
     elif moses is None:
         raise InputError(
-            f"{optimiser}: expected a built Moses, found none", advice="Name it with MOSES_ROOT, or choose 'mert'."
+            f"{optimiser}: expected a built Moses, found none", advice="Set MOSES_ROOT to its folder, or choose 'mert'."
         )
     else:
         best = begin if points.is_constant.all() else run_kbmira(points, begin, moses, seed=seed)

@@ -60,7 +60,7 @@ def test_a_network_without_summaries_is_refused_by_name():
     model = replace(search(), folder=Path("m"))
     vars(model)["make_stepper"] = lambda _compute: random_stepper(9, 8)
     with pytest.raises(
-        CheckpointError, match="m: expected a network that sums up a sentence as one vector, found RNNs"
+        CheckpointError, match="m: expected a network that represents a sentence as one vector, found RNNs"
     ):
         phrase_points(model, [b"s2"])
 
@@ -123,12 +123,12 @@ def test_missing_libraries_are_named(monkeypatch):
     with pytest.raises(MosesRnnError) as caught:
         check_method("tsne")
     assert str(caught.value) == (
-        "t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca needs nothing)"
+        "t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca does not need it)"
     )
     check_method("pca")
     with pytest.raises(MosesRnnError) as caught:
-        check_matplotlib(".csv and .json need nothing")
+        check_matplotlib(".csv and .json do not need it")
     assert (
-        str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[report]' (.csv and .json need nothing)"
+        str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[report]' (.csv and .json do not need it)"
     )
     draw_map("t", SOURCE_WORDS, np.eye(9), "pca")

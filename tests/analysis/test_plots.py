@@ -78,5 +78,5 @@ def test_labels_do_not_cover_each_other():
 
 def test_an_endless_sentence_is_not_drawn():
     long = AlignmentMap(7, [b"a"] * 120, [b"b"], np.zeros((1, 121), np.float32))
-    with pytest.raises(InputError, match="line 7: expected at most 120 words a side to draw, .*, found 121"):
+    with pytest.raises(InputError, match="line 7: expected at most 120 words per side to draw, .*, found 121"):
         picture(alignment_figure, long, kind="svg")

@@ -123,6 +123,6 @@ def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
 def test_what_the_user_should_know_is_said(tmp_path):
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.2, by="rnn")
     (warning,) = warnings(found)
-    assert warning.startswith("the 2 best targets of a source are more than the 1 lines that were to stay")
+    assert warning.startswith("the 2 best targets alone exceed the 1 lines to keep")
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.5, by="rnn", keep_best=0)
-    assert list(warnings(found)) == ["1 sources lost all their targets, 1 of them single words, which are unknown now"]
+    assert list(warnings(found)) == ["1 sources lost all their targets, 1 of them single words, which are now unknown"]

@@ -31,7 +31,7 @@ def test_systems_are_compared(work):
     assert rnn["runs"][0]["weights"] == {"TranslationModel0": [0.1, 0.2, 0.00001], "LM0": [0.5]}
     assert "tok:none" in comparison["signatures"]["BLEU"]
     assert list(list_warnings(comparison)) == [
-        f"rnn, seed {seed}: TranslationModel0 2: weight 1e-05: hardly any use was found for it, or it is constant"
+        f"rnn, seed {seed}: TranslationModel0 2: weight 1e-05: tuning hardly uses it, or it is constant"
         for seed in "12"
     ]
 
@@ -40,9 +40,7 @@ def test_a_tuning_that_kept_the_weights_it_began_with(work):
     ini = work / "tune" / "baseline.2" / "moses.ini"
     ini.write_text("# BLEU 0.1998 on dev dev.en\n# We were before running iteration 1\n" + ini.read_text())
     comparison = compare_systems(Place(work, "fr"), ["baseline"], ["1", "2"], samples=20)
-    kept = (
-        "no round of tuning was better on dev than the weights that it began with, which were kept: try another tuner"
-    )
+    kept = "no round of tuning beat its starting weights on dev, so they were kept: try another tuner"
     assert list(list_warnings(comparison)) == [f"baseline, seed 2: {kept}"]
 
 
@@ -72,7 +70,7 @@ def test_missing_and_short_files_are_named(work):
     ("weights", "warnings"),
     [
         ({"A": [0.5, -0.2]}, []),
-        ({"A": [0.5, 0.0004]}, ["A 1: weight 0.0004: hardly any use was found for it, or it is constant"]),
+        ({"A": [0.5, 0.0004]}, ["A 1: weight 0.0004: tuning hardly uses it, or it is constant"]),
         ({"A": [0.2, 0.0004], "UnknownWordPenalty0": [1.0]}, []),
         ({"A": [math.nan], "B": [1.0]}, ["A 0: weight nan: this tuning failed"]),
     ],

@@ -63,7 +63,7 @@ def test_sources_that_do_not_follow_each_other_are_refused(tmp_path):
         sources(("a b", "x"), ("a", "y"), ("a b", "z"))
     name = tmp_path / "t"
     assert str(error.value) == (
-        f"{name}:3: expected sources in the order of LC_ALL=C sort, so that the lines of each follow each other, "
+        f"{name}:3: expected sources in the order of LC_ALL=C sort, so that the lines of each source stay together, "
         f"found 'a b'\n  cat {name} | LC_ALL=C sort | gzip -1 > sorted.gz"
     )
 

@@ -152,7 +152,7 @@ def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perple
         # three words of 0.25 / (1 + strange words), and the end
         expected = (0.25 * (0.25 / (1 + len(strange))) ** 3) ** (-1 / 4)
         assert f"{expected:.2f}" in out
-        told = f"Words of the shortlists that the n-gram model does not know: {len(strange)}."
+        told = f"Shortlist words that the n-gram model does not know: {len(strange)}."
         assert told in " ".join(out.split())
     assert "does not know" not in perplexity("dev.fr", "--model", "r1")
 
@@ -170,6 +170,6 @@ def test_texts_of_one_name_are_told_apart_and_broken_ones_named(perplexity, prep
 def test_a_rate_that_is_too_high_is_named(perplexity):
     error = perplexity("dev.fr", "--model", "r1", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
     assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in error
-    assert "Learn at a lower rate than 1e+06." in error
+    assert "Use a lower --dynamic-rate than 1e+06." in error
     assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)
     assert error.endswith("\n  The model is r1 (RNNLM, dynamic by sentence), the text dev.fr.\n")

@@ -76,9 +76,7 @@ def test_lines_come_from_files_and_pipes_alike_and_empty_ones_stay(here):
 
 def test_what_met_the_limit_is_counted(here):
     done = translated("in", "--model", "model", "--beam", 1, "--length-score", "mean", "--max-words-factor", 1, "-q")
-    assert re.search(
-        r"warning: translations that met the limit of their length; they stand as they were: [1-9]\d*\n", done.stderr
-    )
+    assert re.search(r"warning: translations cut at the length limit: [1-9]\d*\n", done.stderr)
 
 
 def test_a_network_that_writes_nothing_is_noticed(here):

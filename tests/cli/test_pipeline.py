@@ -68,7 +68,10 @@ def test_the_command_in_a_folder_that_make_cannot_name(monkeypatch, capsys):
     with pytest.raises(SystemExit) as leaving:
         pipeline_command.main(["results"])
     assert leaving.value.code == 1
-    assert "/my programs/pipeline.mk: make cannot read files whose path has blanks; install" in capsys.readouterr().err
+    assert (
+        "/my programs/pipeline.mk: make cannot read files whose path contains blanks; install"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_command_leaves_signals_as_programs_want_them():

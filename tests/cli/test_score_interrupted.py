@@ -33,9 +33,7 @@ def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(
         assert b"lines; the same command with --resume continues" in messages
     again = run("score", *LONG, cwd=here, check=False)
     assert again.returncode == 1
-    assert (
-        "long.rnn.gz: an interrupted run has left a part of it; --resume continues, --force starts over" in again.stderr
-    )
+    assert "long.rnn.gz: an interrupted run left part of it; --resume continues, --force starts over" in again.stderr
     run("score", *LONG, "--resume", cwd=here)
     assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
     new, whole = ((here / name).read_text() for name in ("moses.rnn.ini", "whole.ini"))
@@ -61,7 +59,7 @@ def test_resume_without_a_leftover_begins_and_of_what_is_complete_does_nothing(h
     done = run("score", "phrase-table.gz", "--resume", cwd=here)
     assert (done.stdout, done.stderr) == (
         "",
-        "moses-rnn-score: phrase-table.rnn.gz: already complete; --force makes it anew\n",
+        "moses-rnn-score: phrase-table.rnn.gz: already complete; --force makes it again\n",
     )
     assert {name: (here / name).stat().st_mtime_ns for name in names(here)} == before
     again = ["phrase-table.rnn.gz", "--model", "phrase-table.rnn-model", "-o", "twice.gz", "--again", "--word-penalty"]
@@ -84,12 +82,12 @@ def change_model(here):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda here: os.utime(here / "phrase-table.gz"), [], "exists already, and phrase-table.gz has changed since"),
-        (change_model, [], "exists already, and its signature names another "),
-        (lambda here: None, ["--floor", "-50"], "exists already, and its signature names another "),
-        (lambda here: None, ["--word-penalty"], "exists already, and its signature names another "),
-        (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: exists already"),
-        (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "exists already"),
+        (lambda here: os.utime(here / "phrase-table.gz"), [], "already exists, and phrase-table.gz has changed since"),
+        (change_model, [], "already exists, and its signature names another "),
+        (lambda here: None, ["--floor", "-50"], "already exists, and its signature names another "),
+        (lambda here: None, ["--word-penalty"], "already exists, and its signature names another "),
+        (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: already exists"),
+        (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "already exists"),
     ],
     ids=["another table", "another model", "another floor", "another column", "no signature", "no ini yet"],
 )  # fmt: skip
@@ -116,7 +114,7 @@ def test_a_stop_is_noticed_while_a_pipe_is_silent(here):
     messages = process.stderr.read()
     process.stdin.close()
     process.stderr.close()
-    assert b"stopped after 0 lines; what goes through a pipe cannot be resumed" in messages
+    assert b"stopped after 0 lines; a run through a pipe cannot be resumed" in messages
     assert names(here) == {"phrase-table.gz", "phrase-table.rnn-model"}
 
 

@@ -34,7 +34,9 @@ def test_bad_lines_can_be_left_out(here):
     (here / "good").write_bytes(b"".join(good))
     done = run("score", "bad", *SKIP, cwd=here)
     assert "3,000 lines, 5 left out: bad.rnn.gz" in done.stderr
-    assert "warning: 5 lines were left out, to bad.rnn.gz.rejects, and others like: bad:1: expected" in done.stderr
+    assert (
+        "warning: 5 lines were left out and written to bad.rnn.gz.rejects, for example: bad:1: expected" in done.stderr
+    )
     run("score", "good", *SKIP, cwd=here)
     assert lines_of(here / "bad.rnn.gz") == lines_of(here / "good.rnn.gz")
     assert (here / "bad.rnn.gz.rejects").read_bytes() == b"".join(BAD_LINES.values()) + b"\n"

@@ -53,7 +53,7 @@ def test_the_summary_as_json(model, pairs):
     with gzip.open(record["output"], "rt") as lines:
         values = [float(line.split("\t")[-1]) for line in lines]
     assert [record["lowest"], record["highest"]] == pytest.approx([min(values), max(values)])
-    assert "exists already" in score(model, pairs, check=False).stderr
+    assert "already exists" in score(model, pairs, check=False).stderr
     assert score(model, pairs, "--force").stderr.endswith(f"3 pairs in and out: {pairs}.rnn.gz\n")
 
 

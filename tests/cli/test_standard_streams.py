@@ -24,7 +24,7 @@ def shell(line, cwd=None, **variables):
     ("redirection", "message"),
     [
         (">/dev/full", b"standard output: No space left on device"),
-        (">&-", b"standard output: is closed (send it to /dev/null if it is not wanted)"),
+        (">&-", b"standard output: is closed (redirect it to /dev/null to discard it)"),
     ],
 )
 def test_output_that_cannot_be_written_is_a_failure(command, redirection, message):
@@ -95,7 +95,7 @@ def test_the_same_bytes_under_any_locale_and_for_any_file_name(here):
         assert done.stdout == undisturbed.stdout
     refused = shell(line.replace("--force", ""), here, **locales[0])
     assert rb"moses-rnn-score: t\udcff" in refused.stderr  # the message names the file
-    assert b".gz: exists already" in refused.stderr
+    assert b".gz: already exists" in refused.stderr
 
 
 def test_what_could_command_a_terminal_is_escaped(here):

@@ -36,7 +36,7 @@ def test_the_next_command_is_said_and_can_be_run(here):
 
 def test_without_a_preset_and_a_gpu_it_names_the_one_that_it_takes(here):
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--device", "cpu", cwd=here)
-    assert "no GPU: taking --preset small; --preset paper --estimate says " in done.stderr
+    assert "no GPU: using --preset small; --preset paper --estimate tells " in done.stderr
 
 
 def test_a_signal_saves_the_state_and_exits_resumable(here):
@@ -57,11 +57,11 @@ def test_an_estimate_trains_nothing(here):
     done = run("train", "phrase-table.gz", *TINY, "--estimate", "--max-epochs", "3", "--device", "cpu", cwd=here)
     rate, compared = done.stdout.splitlines()
     assert re.fullmatch(
-        r"[\d,]+ pairs/s here: 0:00:\d\d for each pass over 2,\d\d\d pairs; [\d.]+ passes in the time or epochs given",
+        r"[\d,]+ pairs/s here: 0:00:\d\d per pass over 2,\d\d\d pairs; [\d.]+ passes within the limit",
         rate,
     )
     assert compared.startswith(
-        "For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model"
+        "For comparison: on Multi30k (828,000 pairs), the cost with --preset small, as a share of a unigram"
     )
     assert sorted(path.name for path in here.iterdir()) == ["phrase-table.gz"]
 
@@ -70,7 +70,7 @@ def test_a_diverged_training_is_a_failure(here):
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "2", "--learning-rate", "1e38", cwd=here, check=False)
     assert done.returncode == 1
     assert re.search(
-        r"training diverged: after [\d,]+ pairs no gradient of the last \d+ minibatches is finite\n", done.stderr
+        r"training diverged: after [\d,]+ pairs, no gradient of the last \d+ minibatches is finite\n", done.stderr
     )
     assert "--restart and a lower --learning-rate" in done.stderr
     assert "finished" not in done.stderr

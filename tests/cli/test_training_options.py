@@ -41,7 +41,7 @@ WRONG = {
     "clip_norm: expected a number from 0, found True": {"clip_norm": True},
     "schedule: expected one of plateau, half-epochs, inverse-time, newbob, found 'cosine'": {"schedule": "cosine"},
     "compiled: expected true or false, found 'no'": {"compiled": "no"},
-    "expected settings that go with the others, found leaky_share: cell gru has no such option": {"leaky_share": 0.5},
+    "expected settings that work together, found leaky_share: cell gru has no such option": {"leaky_share": 0.5},
     ", warm_up, weight_decay, found restart": {"restart": True},
 }
 

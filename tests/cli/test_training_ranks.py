@@ -73,7 +73,7 @@ def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone,
     assert len(costs(alone)) > 20
     assert costs(alone)[-1] < costs(alone)[0] - 0.5
     check_same_course(shared.folder, alone)
-    for line in ("processes: 2, which share each minibatch\n", "\nfinished: ", "\nverdict: ", "unigram baseline: "):
+    for line in ("processes: 2, sharing each minibatch\n", "\nfinished: ", "\nverdict: ", "unigram baseline: "):
         assert shared.messages.count(line) == 1
     assert names(shared.folder) == names(alone)
 
@@ -117,7 +117,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_training_continues(he
         _, messages = process.communicate(timeout=200)
     assert process.returncode == 0, messages
     assert "process 0 of 2 has lost the others: " in messages
-    assert "--restart: left aside, since torchrun has started this training again (1)\n" in messages
+    assert "--restart: ignored, because torchrun restarted this training (1)\n" in messages
     assert "\nresuming after " in messages
     assert costs(here / "killed") == costs(shared.folder)
     same = [(here / folder / "model.safetensors").read_bytes() for folder in ("killed", "shared")]
@@ -150,7 +150,7 @@ def test_two_processes_continue_for_one_and_one_for_two(here, alone):
 FAILURES = {
     "a process that would do otherwise": (
         'if [ "$RANK" = 1 ]; then set -- "$@" --seed 2; fi; ',
-        "process 1 of 2: expected every process to train as the first one, found seed 2, not 1",
+        "process 1 of 2: expected every process to train like the first one, found seed 2, not 1",
     ),
     "a disk that is full": (
         'if [ "$RANK" = 0 ]; then ulimit -f 8; fi; ',

@@ -23,7 +23,7 @@ FAILED = Comparison("compact", failure="processPhraseTableMin ended with code 1"
     [
         ([GOOD], 0, ""),
         ([GOOD, WRONG], 3, "t: the decoder does not see what the table says\n"),
-        ([WRONG, FAILED, GOOD], 1, "t: not everything could be compared: a program of Moses failed\n"),
+        ([WRONG, FAILED, GOOD], 1, "t: some comparisons are missing: a Moses program failed\n"),
         ([Comparison("text")], 3, "t: the decoder does not see what the table says\n"),
     ],
     ids=["good", "wrong", "failed", "nothing"],

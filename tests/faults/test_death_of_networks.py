@@ -65,7 +65,7 @@ class Commands:
                 os.kill(child, signal.SIGKILL)
         code = int(self.parent.stdout.readline())
         messages = self._messages.read_text()
-        assert code in (0, -signal.SIGKILL) or (code == 1 and "exists already" in messages), messages
+        assert code in (0, -signal.SIGKILL) or (code == 1 and "already exists" in messages), messages
         return code
 
 

@@ -325,12 +325,12 @@ def test_a_leftover_is_never_silently_used_or_lost(whole):
     killed_after(2)
     left = contents()
     for options, message in (
-        ({}, "t.gz: an interrupted run has left a part of it; --resume continues, --force starts over"),
+        ({}, "t.gz: an interrupted run left part of it; --resume continues, --force starts over"),
         (
             {"resume": True, "manifest": MANIFEST | {"floor": 1, "new": 2}},
-            "found other: floor -87.0, now 1; new None, ",
+            "found others: floor -87.0, now 1; new None, ",
         ),
-        ({"resume": True, "rejects": False}, "expected the files that the interrupted run has begun, .*t.gz.rejects"),
+        ({"resume": True, "rejects": False}, "expected the files that the interrupted run started, .*t.gz.rejects"),
     ):
         with pytest.raises(OutputError, match=message):
             make(**options)
@@ -358,7 +358,7 @@ def test_they_may_be_moved_together(here, whole, monkeypatch):
 def test_existing_files_live_until_the_new_ones_are_complete(here, whole):
     (here / "list").write_bytes(b"old")
     for options in ({}, {"resume": True}):
-        with pytest.raises(OutputError, match="list: exists already; use --force to replace it"):
+        with pytest.raises(OutputError, match="list: already exists; use --force to replace it"):
             make(**options)
     killed_after(BLOCKS, force=True)
     assert contents()["list"] == b"old"
@@ -374,7 +374,7 @@ def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole):
         make(resume=True, inputs=("input",))
     os.utime("input")
     os.utime("t.gz", ns=(0, 0))
-    with pytest.raises(OutputError, match="t.gz: exists already, and input has changed since"):
+    with pytest.raises(OutputError, match="t.gz: already exists, and input has changed since"):
         make(resume=True, inputs=("input",))
     assert contents() == whole | {"input": b""}
 

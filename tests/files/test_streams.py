@@ -70,7 +70,7 @@ def test_refusals(tmp_path, name, content, message):
 def test_finds_the_file_that_is_meant(tmp_path):
     (tmp_path / "phrase-table.gz").write_bytes(b"x")
     assert find_input(str(tmp_path / "phrase-table")) == str(tmp_path / "phrase-table.gz")
-    with pytest.raises(InputError, match=r"other: expected a file, found nothing of that name \(nor .*other.gz\)"):
+    with pytest.raises(InputError, match=r"other: expected a file, found none \(nor .*other.gz\)"):
         find_input(str(tmp_path / "other"))
     with pytest.raises(InputError, match="expected a file, found a directory"):
         find_input(str(tmp_path))

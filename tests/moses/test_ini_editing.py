@@ -201,8 +201,11 @@ def test_an_ini_of_another_table(folder):
     (folder / "ini").write_bytes(INI.replace(b"/data/phrase-table.gz", b"t3"))
     (warning,) = extend_ini(IniEdit(ini="ini", table="scored", absolute_paths=True), "t4", 4, 1).warnings
     assert warning.endswith("t3, which is not the scored table t4: is this the right ini?")
-    for columns, advice in {3: "Has it been extended already?", 5: "Is this the ini of another table?"}.items():
-        with pytest.raises(FormatError, match=rf"ini:7: expected num-features={columns} as .*, found .*=4\n  {advice}"):
+    for columns, advice in {3: "Is it already extended?", 5: "Is this the ini of another table?"}.items():
+        with pytest.raises(
+            FormatError,
+            match=rf"ini:7: expected num-features={columns}, the table's number of scores, found .*=4\n  {advice}",
+        ):
             extend_ini(IniEdit(ini="ini", table="scored"), "t", columns, 1)
 
 

@@ -81,7 +81,7 @@ def test_what_may_be_a_path_is_left_and_named(folder, text, path):
     new, warnings = place(folder, text, absolute=True)
     assert (new.decode(), warnings) == (
         text,
-        (f"{folder}/ini/moses.ini:2: {path} looks like a path, and is left as it is",),
+        (f"{folder}/ini/moses.ini:2: {path} looks like a path, but stays as it is",),
     )
 
 

@@ -165,5 +165,5 @@ def test_links_are_read_from_where_moses_puts_them(case):
 def test_a_list_without_links_names_the_switch(further):
     with pytest.raises(FormatError) as caught:
         alignment_of(parse_nbest_line(HYPOTHESIS % further, "n", 5), "n")
-    assert str(caught.value).startswith("n:5: expected the alignment of a hypothesis behind its total, found none: ")
+    assert str(caught.value).startswith("n:5: expected the alignment of a hypothesis after its total, found none: ")
     assert "-print-alignment-info-in-n-best" in caught.value.advice

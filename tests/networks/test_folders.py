@@ -156,7 +156,7 @@ def test_a_pickle_is_not_opened(folder, tmp_path, kind):
     write_evil(kind, tmp_path / "model", tmp_path / "trace")
     with pytest.raises(
         CheckpointError,
-        match="found a file\n  Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles",
+        match="found a file\n  Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles",
     ):
         open_model(tmp_path / "model")
     assert not (tmp_path / "trace").exists()

@@ -63,7 +63,10 @@ def signed(here, columns):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["RNN", "Other"], "expected a table without RNN, found it added already, by the signature beside it"),
+        (
+            ["RNN", "Other"],
+            "expected a table without RNN, found it added already, according to the signature beside it",
+        ),
         (["WordPenalty", "RNN"], "expected a table without RNN and WordPenalty, found them added already"),
     ],
 )
@@ -84,5 +87,7 @@ def test_a_network_of_rare_words_needs_a_tables_alignments(opened, here, tmp_pat
         opened(models=(model,))
     assert opened(models=(save_rare_model(tmp_path / "none", "noalign"),))[0].form == PLAIN
     (here / "table").write_bytes(b"s2 [X] ||| t2 [X] ||| 0.5 ||| 0-0\n")
-    with pytest.raises(CheckpointError, match=r"expected a table of plain words, to annotate rare words in, found one"):
+    with pytest.raises(
+        CheckpointError, match=r"expected a table of plain words, in which to annotate rare words, found one"
+    ):
         opened(models=(model,))

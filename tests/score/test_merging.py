@@ -111,11 +111,11 @@ WRONG = {  # what becomes of the second shard's file and signature, and of the l
     "not there": (lambda *_: ["nothing"], "nothing: expected a shard of a scored table, found nothing of that name"),
     "unfinished": (
         lambda path, _: path.with_name(f"{path.name}.json").unlink(),
-        "scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run end",
+        "scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run finish",
     ),
     "changed": (
         lambda path, _: path.write_bytes(path.read_bytes()[:-1] + b"x") and None,
-        "scored.2-of-4: expected the file that its signature tells of, found other bytes\n  It was changed or cut",
+        "scored.2-of-4: expected the file that its signature describes, found other bytes\n  The file was changed or cut",
     ),
     "of another model": (
         lambda path, _: change_signature(path, **OF_ANOTHER),
@@ -127,7 +127,7 @@ WRONG = {  # what becomes of the second shard's file and signature, and of the l
     ),
     "shorter": (
         lambda path, _: change_signature(path, lines=0),
-        r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines in place of",
+        r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines instead of",
     ),
     "of anything": (
         lambda path, _: change_signature(path, shard=[], added_columns=7),

@@ -83,7 +83,7 @@ def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
     (rare / "model.safetensors").unlink()
     wanted = {"add": (rare,), "ensembles": ((rare, rare),)}[how]
     with pytest.raises(
-        FormatError, match=r"^n:1: expected the alignment of a hypothesis behind its total, found none"
+        FormatError, match=r"^n:1: expected the alignment of a hypothesis after its total, found none"
     ) as error:
         features_of(SEGMENTED, **{how: wanted})
     assert "-print-alignment-info-in-n-best" in error.value.advice

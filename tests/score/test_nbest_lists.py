@@ -193,7 +193,7 @@ def test_a_phrase_that_has_no_score_is_named_with_its_line():
 def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():
     lines = [nbest(b"t2", sentence=1)]
     of_sources = [("RNN", Feature(scorer()[0]))]
-    with pytest.raises(InputError, match=r"n: expected as many sentences as there are source sentences, 3, found 2"):
+    with pytest.raises(InputError, match=r"n: expected as many sentences as the source has, 3, found 2"):
         added(lines, of_sources)
     assert added(lines, of_sources, SOURCES[:2])
     assert added(lines, whole_sentences())

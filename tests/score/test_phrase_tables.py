@@ -150,11 +150,11 @@ def test_a_chunk_that_cannot_be_scored_names_its_lines_and_the_one_at_fault(work
     lines = [b"s0 ||| t%d ||| 1\n" % i for i in range(1, 21)]
     message = (
         r"t:1: expected to score lines 1 to 20, found ZeroDivisionError: poison\n"
-        rf"  Line {number} fails \(alone too\): 's0 \|\|\| t{number}'"
+        rf"  Line {number} fails \(even on its own\): 's0 \|\|\| t{number}'"
     )
     with pytest.raises(MosesRnnError, match=message):
         scored(lines, Poisoned(b"t%d" % number), workers=workers)
-    with pytest.raises(MosesRnnError, match=r"Line \d+ fails \(only in their company\)"):
+    with pytest.raises(MosesRnnError, match=r"Line \d+ fails \(only together with the others\)"):
         scored(lines, Poisoned(b"t%d" % number, harmless_alone=True), workers=workers)
 
 
@@ -166,5 +166,5 @@ def test_chunks_hold_a_bounded_number_of_bytes():
 def test_phrases_too_long_to_be_stepped_through_are_refused():
     fits = b"b " * (MOST_WORDS - 1)
     assert len(scored([b"a ||| " + fits + b"||| 1\n"], Length())[0]) == 1
-    with pytest.raises(FormatError, match="t:2: expected phrases of less than 65,536 words, found 65,536"):
+    with pytest.raises(FormatError, match="t:2: expected phrases of fewer than 65,536 words, found 65,536"):
         scored([b"a ||| b ||| 1\n", b"a ||| " + fits + b"b ||| 1\n"], Length())

@@ -33,7 +33,7 @@ def test_resumed_behind_any_chunk_each_comes_once(done):
     ("limit", "most", "lines", "message"),
     [
         ("MOST_IN_A_ROW", 3, (7, 8, 9, 10), "t:10: .*, found 4 bad lines in a row"),
-        ("MOST_WAITING_BYTES", 11, (2, 4, 6), "t:6: .*, found bad lines of 12 bytes one after the other"),
+        ("MOST_WAITING_BYTES", 11, (2, 4, 6), "t:6: .*, found consecutive bad lines of 12 bytes"),
     ],
 )
 def test_too_many_of_them_are_no_table(monkeypatch, limit, most, lines, message):

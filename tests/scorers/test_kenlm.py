@@ -80,7 +80,7 @@ def test_without_kenlm_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "kenlm", None)  # as if it were not installed
     message = (
         r"^kenlm is not installed: pip install 'moses-rnn\[lm\]' "
-        r"\(it is compiled on installation, which needs a C\+\+ compiler\)$"
+        r"\(installation compiles it, which needs a C\+\+ compiler\)$"
     )
     with pytest.raises(MosesRnnError, match=message) as refused:
         KenlmScorer("lm.arpa")

@@ -17,18 +17,18 @@ CASES = {
     ),
     "empty": (
         [b"a ||| ||| 1\n", b" ||| b ||| 1\n"],
-        ["t:1: empty target (1 line): scored as the end symbol alone; Moses reads it as a deletion, its on-disk tables refuse it",
+        ["t:1: empty target (1 line): scored as the end symbol alone; Moses reads it as a deletion, but its on-disk tables refuse it",
          "t:2: empty source (1 line): Moses skips such lines"],
     ),
     "not UTF-8": (
         [b"a\xff ||| b ||| 1\n", b"a\xed\xa0\x80 ||| b ||| 1\n", b"a\xc0\xaf ||| b ||| 1\n", b"a\0 ||| b ||| 1\n"],
         ["t:1: not UTF-8 (3 lines): kept byte for byte; such words are <unk>",
-         "t:4: NUL byte (1 line): kept; tools written in C end a text there"],
+         "t:4: NUL byte (1 line): kept; tools written in C cut a text there"],
     ),
     "of Windows": (
         [b"\xef\xbb\xbfa ||| b ||| 1\r\n", b"\xef\xbb\xbfa ||| b ||| 1\r\n"],
         ["t:1: byte order mark (1 line): it is part of the first source word; most likely an editor put it there",
-         "t:1: CRLF line end (2 lines): kept; Moses's text loader strips the CR, several of its tools do not"],
+         "t:1: CRLF line end (2 lines): kept; Moses's text loader strips the CR, but several of its tools do not"],
     ),
 }  # fmt: skip
 

@@ -94,7 +94,7 @@ def test_what_is_left_out_is_counted(tmp_path):
         ([(b"", b"a")], "expected phrase pairs to train on, found none in 1 lines"),
         (
             [(b"a", b"b"), (b"a", b"c")],
-            "expected at least two source phrases to train on one and hold out the other, found one",
+            "expected at least two source phrases, one to train on and one to hold out, found one",
         ),
     ],
 )

@@ -55,8 +55,8 @@ def test_a_word_may_look_like_a_number_and_bytes_need_be_no_text():
 OFF = "expected finite numbers as float32 holds them, found"
 REFUSED = [
     (b"2 4\nthe 1 2 3 4\n", 1, "expected 3 numbers for each word, the network's embedding size, found 4"),
-    (b"the 1 2\n", 1, "expected a word and 3 numbers, the network's embedding size, found 2 behind 'the'"),
-    (TEXT + b"cow 1 2 3 4\n", 4, "expected a word and 3 numbers, the network's embedding size, found 4 behind 'cow'"),
+    (b"the 1 2\n", 1, "expected a word and 3 numbers, the network's embedding size, found 2 after 'the'"),
+    (TEXT + b"cow 1 2 3 4\n", 4, "expected a word and 3 numbers, the network's embedding size, found 4 after 'cow'"),
     (TEXT + b"\n", 4, "expected a word and 3 numbers, found an empty line"),
     (TEXT + b"cat 1 2 3\n", 4, "expected each word once, found 'cat' again"),
     (b"cow 1 2 3\nx 1 2 3\nx 1 2 3\n", 3, "expected each word once, found 'x' again"),
@@ -113,7 +113,7 @@ def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vec
     model = case.make(torch.float32)
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     line = begin_as(str(vectors), model, "source", WORDS)
-    assert line == f"source embeddings: 2 of 3 words as in {vectors}; 1 random"
+    assert line == f"source embeddings: 2 of 3 words from {vectors}; 1 random"
     embedding = model.embeddings["source"]
     assert embedding[[3, 4]].tolist() == [[2.0, 3.0, 4.0], [0.5, -1.0, 1.0]]
     (changed,) = [key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])]
@@ -172,7 +172,7 @@ def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, i
     model = open_model(tmp_path / "m")
     for side, letter in zip(("source", "target"), b"ts" if inverse else b"st", strict=True):
         path = files[f"{'source' if letter == ord('s') else 'target'}_embeddings"]
-        assert f"{side} embeddings: 6 of 8 words as in {path}, not learned; 2 random" in listener.description
+        assert f"{side} embeddings: 6 of 8 words from {path}, not learned; 2 random" in listener.description
         for word, row in rows_of(path).items():
             assert torch.equal(row_of(model, side, word), row)
     provenance = model.provenance
@@ -237,7 +237,7 @@ CSTM = {"architecture": "cstm", "hidden_size": None, "maxout_size": None, "outpu
             {"freeze_embeddings": True, "source_embeddings": "w", "weight_decay": 0.1},
             "freeze_embeddings: expected no weight_decay",
         ),
-        ({**CSTM, "target_embeddings": "w"}, "target_embeddings: --architecture cstm has no embeddings of what it"),
+        ({**CSTM, "target_embeddings": "w"}, "target_embeddings: --architecture cstm has no embeddings for the side"),
         ({**CSTM, "source_embeddings": "w", "inverse": True}, "source_embeddings: --architecture cstm has no"),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_folder_that_is_not_shared_is_an_error(tmp_path):
 
     with pytest.raises(
         InputError,
-        match="corpus.json: expected what the first process has written there, found: No such file.*\n.*must share",
+        match="corpus.json: expected the files that the first process wrote there, found: No such file.*\n.*must share",
     ):
         in_ranks(2, lambda ranks: build_on_first_rank(ranks, tmp_path, Elsewhere(), never))
 
@@ -200,12 +200,12 @@ REFUSED = {
     "a token in the source": (
         "train.src",
         b"a <unk> b",
-        "train.src:3: expected no word that is spelled as a token, found",
+        "train.src:3: expected no word that is spelled like a token, found",
     ),
     "a token in the target": (
         "train.trg",
         b"<p:-1>",
-        "train.trg:3: expected no word that is spelled as a token, found",
+        "train.trg:3: expected no word that is spelled like a token, found",
     ),
     "no links": ("train.links", b"0-0 x", "train.links:3: expected links such as 0-0 2-1, found 'x'"),
     "other words": ("train.links", b"0-0 9-9", "train.links:3: expected links between 2 source and 2 target words"),

@@ -169,7 +169,7 @@ def with_model(tmp_path):
 
 @pytest.mark.usefixtures("with_model")
 def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path):
-    with pytest.raises(CheckpointError, match="found a model alone\n  --restart replaces it"):
+    with pytest.raises(CheckpointError, match="found a model without it\n  Replace it with --restart"):
         ModelFolder(tmp_path, ENCDEC).__enter__()
     (tmp_path / "mine").touch()
     with ModelFolder(tmp_path, ENCDEC, restart=True):

@@ -139,5 +139,5 @@ def test_a_score_that_is_no_number_is_no_success(corpus):
 def test_a_single_target_word_has_no_other(tmp_path):
     pairs = [(b"a", b"x"), (b"b", b"x x")]
     corpus = build_corpus(pairs, tmp_path, CorpusConfig(held_out_pairs=1))
-    with pytest.raises(InputError, match="expected two target words at least, of which one can replace the other"):
+    with pytest.raises(InputError, match="expected at least two target words, so that one can replace the other"):
         task(corpus)

@@ -87,7 +87,7 @@ def test_words_arrive_and_waiting_can_be_stopped(seen):
 def test_each_process_needs_a_gpu_of_its_own(seen):
     for of_rank in seen:
         assert of_rank["device"] == "cpu"
-        assert of_rank["cuda:0"] == "--device cuda:0: expected cuda or cpu: each of 2 processes takes its own"
+        assert of_rank["cuda:0"] == "--device cuda:0: expected cuda or cpu: each of 2 processes uses its own device"
         assert torch.cuda.device_count() or of_rank["cuda"].startswith("expected a GPU for each process, found 0 and ")
 
 
@@ -180,6 +180,6 @@ def test_a_process_that_does_otherwise_is_an_error():
     _, second = several(2, store)
     store.set("identity", json.dumps({"seed": 1, "native": "avx512", "sizes": [1, 2]}))
     with pytest.raises(
-        MosesRnnError, match="to train as the first one, found native '', not 'avx512'\n.*MOSES_RNN_NATIVE"
+        MosesRnnError, match="to train like the first one, found native '', not 'avx512'\n.*MOSES_RNN_NATIVE"
     ):
         second.compare({"seed": 1, "native": "", "sizes": (1, 2)})

@@ -124,7 +124,7 @@ def test_what_no_decoder_writes_is_no_word(tmp_path):
 EMPTY = [
     ([b"<s>"], {}, "expected a text to train on, found no word in 1 lines"),
     ([b"w1"], {}, "expected a text to train on, found no line with words"),  # its one line is held out
-    ([*sentences(60)], {"min_count": 1000}, r"a\.fr: expected words seen 1,000 times or more, found none"),
+    ([*sentences(60)], {"min_count": 1000}, r"a\.fr: expected words seen at least 1,000 times, found none"),
 ]
 
 
@@ -214,9 +214,9 @@ def test_a_run_of_rare_words_goes_on_and_remembers_how(aligned, tmp_path):
     answers = iter([False] * 6 + [True] * 99)
     train(aligned, tmp_path / "m", stop=lambda: next(answers), **how, max_epochs=2)
     for other in ({"rare_window": 4}, {"rare": "posall"}):
-        with pytest.raises(CheckpointError, match="expected the input and options that this training began with"):
+        with pytest.raises(CheckpointError, match="expected the input and options that this training started with"):
             train(aligned, tmp_path / "m", **how | other, max_epochs=2)
-    with pytest.raises(CheckpointError, match="expected the input and options that this training began with"):
+    with pytest.raises(CheckpointError, match="expected the input and options that this training started with"):
         train(aligned, tmp_path / "m", min_count=2, dev=how["dev"], max_epochs=2)
     train(aligned, tmp_path / "m", **how, max_epochs=2)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "m"))

@@ -132,7 +132,9 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
     begun = open_writer(members(here, "one", "other"))
     stop_half_way(begun, request())
     combination = "arithmetic" if case == "another combination" else GEOMETRIC
-    with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: model "):
+    with pytest.raises(
+        OutputError, match="expected the inputs and options of the interrupted run, found others: model "
+    ):
         run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
     assert run(begun, request(resume=True)).lines == len(LINES)
 
@@ -140,9 +142,7 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
 def test_another_text_is_not_gone_on_with(here):
     stop_half_way(attentive(), request(**ALL))
     (here / "in").write_bytes(text([b"s5 s5", *LINES[1:]]))
-    with pytest.raises(
-        OutputError, match="expected the text that the interrupted run was given, found another: in, by"
-    ):
+    with pytest.raises(OutputError, match="expected the text of the interrupted run, found another: in, by"):
         run(attentive(), request(**ALL, resume=True))
     (here / "in").write_bytes(text([*LINES[:16], b"s5 s5"]))  # which may differ behind
     assert run(attentive(), request(**ALL, resume=True)).lines == 17
@@ -153,7 +153,7 @@ def test_a_line_without_end_is_refused_and_what_was_done_is_kept(here):
     with pytest.raises(FormatError, match=r"in:21: expected at most 1,000 words .*, found 1,001") as caught:
         run(attentive(), request(**ALL))
     assert "Does the file lack line ends?" in caught.value.advice
-    assert "Correct the line and continue with --resume." in caught.value.advice
+    assert "Correct the line, then continue with --resume." in caught.value.advice
     (here / "in").write_bytes(text(LINES))
     assert run(attentive(), request(**ALL, resume=True)).lines == 30
 
@@ -194,7 +194,9 @@ def test_other_options_do_not_continue_a_run(here, difference):
     run(attentive(), request(output="whole", **GIVEN | {"n_best": "w", "alignments": "a"}), lexicon=WORDS)
     change, lexicon = CHANGES[difference]
     stop_half_way(attentive(), request(**GIVEN), WORDS)
-    with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
+    with pytest.raises(
+        OutputError, match="expected the inputs and options of the interrupted run, found others: "
+    ) as caught:
         run(attentive(), request(**GIVEN | change, resume=True), lexicon=lexicon)
     assert difference in str(caught.value)
     run(attentive(), request(**GIVEN, resume=True), lexicon=WORDS)  # nothing was lost

@@ -28,8 +28,8 @@ from tests.analysis.report.small import RESULTS
     ("costs", "kind", "answer"),
     [
         ([3, 2, 1, 1, 1, 1], "good", "Yes"),
-        ([3, 2, 1, 1.5, 2, 2], "good", "Yes, and longer than it should have been"),
-        ([5, 4, 3, 2, 1, 0.5], "doubtful", "Not to its end"),
+        ([3, 2, 1, 1.5, 2, 2], "good", "Yes, but longer than needed"),
+        ([5, 4, 3, 2, 1, 0.5], "doubtful", "Not to the end"),
         ([5, 4], "doubtful", "Not known"),
         ([7, 6.5, 6.4, 6.3], "bad", "No"),
         ([], "doubtful", "Not recorded"),
@@ -139,9 +139,9 @@ def preferred(shorter_share, longer_share, *, sources=100, with_count=None, ther
         (preferred(0.3, 0.2), "Holds in part"),
         (preferred(0.1, 0.3, there=(50, 0.1, 0.6)), "Does not hold here"),
         (preferred(0.1, 0.3, there=(50, 0.3, 0.2)), "Does not hold here"),
-        (preferred(0.3, 0.2, there=(50, 0.3, 0.2)), "Not to be decided here"),
-        (preferred(1.0, 0.0, sources=29), "Not to be decided here"),
-        (preferred(None, None, sources=0), "Not to be decided here"),
+        (preferred(0.3, 0.2, there=(50, 0.3, 0.2)), "Cannot be decided here"),
+        (preferred(1.0, 0.0, sources=29), "Cannot be decided here"),
+        (preferred(None, None, sources=0), "Cannot be decided here"),
     ],
 )
 def test_shorter(found, verdict):
@@ -150,7 +150,7 @@ def test_shorter(found, verdict):
 
 @pytest.mark.parametrize(
     ("more", "less", "verdict"),
-    [(60, 20, "Holds here"), (20, 60, "Does not hold here"), (41, 39, "Not to be decided here")],
+    [(60, 20, "Holds here"), (20, 60, "Does not hold here"), (41, 39, "Cannot be decided here")],
 )
 def test_literal(more, less, verdict):
     assert literal(Literalness(80, more, less)) == verdict
@@ -163,7 +163,7 @@ def test_literal(more, less, verdict):
         (0.2, 0.0, "Holds in part", "a weak rank correlation"),
         (-0.05, 0.4, "Not seen here", "need not come from counts"),
         (0.6, None, "Not seen here", "Short pairs are both frequent and likely"),
-        (None, None, "Not to be decided here", "Of 100 pairs of sources with several targets, all have one count"),
+        (None, None, "Cannot be decided here", "Of 100 pairs of sources with several targets, all have one count"),
     ],
 )
 def test_whether_counts_are_ignored(findings, over_pairs, within, verdict, told):

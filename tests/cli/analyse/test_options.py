@@ -62,7 +62,7 @@ def test_columns_are_those_of_the_signature(tmp_path, table, names, column, best
         assert (codes, direct) == ({0}, b"x")
         assert targets.stdout.endswith(f",x,0.5,{best.decode()},{0.9 if best == b'x' else 0.7}\n")
     else:
-        assert (codes, "of which number 3 is p(target|source)" in direct) == ({3}, True)
+        assert (codes, "with p(target|source) as number 3" in direct) == ({3}, True)
 
 
 # the table, what its signature names (None: it has none), what happens to the table, what the message says

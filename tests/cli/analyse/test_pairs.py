@@ -44,7 +44,7 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     column = [] if before else ["--column", 4]
     (tmp_path / "new.gz.json").write_text("of another table")
     refused = seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", *column)
-    assert (refused.exit_code, "new.gz.json: exists already" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "new.gz.json: already exists" in refused.stderr) == (1, True)
     assert not (tmp_path / "new.gz").exists()
     seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", "--by", "rnn", "--force", *column)
     assert "as written by moses_rnn" in check_signature(str(tmp_path / "new.gz"))
@@ -63,7 +63,7 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     ("signature", "message"),
     [
         ({**SIGNATURE, "file": {"bytes": 1, "sha256": "0"}}, "expected 1 bytes, SHA-256 0… as in its signature, found"),
-        ("odd", "t.gz.json: is not a signature of moses-rnn-score, and is not carried over"),
+        ("odd", "t.gz.json: is not a signature of moses-rnn-score, and is not copied"),
     ],
 )
 def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_path, signature, message):

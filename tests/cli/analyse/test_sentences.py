@@ -30,7 +30,7 @@ def test_alignments_are_drawn(here):
     invoke("map", "alignments", "src", *SEARCH, "--line", 1, "-o", "one.PNG")
     assert (here / "one.PNG").read_bytes().startswith(b"\x89PNG")
     again = ["map", "alignments", "src", "trg", *SEARCH, "--line", 1, "--line", 2, "-o", "maps"]
-    assert "line-1.svg: exists already" in invoke(*again, code=1).stderr
+    assert "line-1.svg: already exists" in invoke(*again, code=1).stderr
     assert [path.name for path in (here / "maps").iterdir()] == ["line-1.svg"]
     invoke(*again, "--force")
     assert len(list((here / "maps").iterdir())) == 2

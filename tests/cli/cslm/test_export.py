@@ -12,7 +12,7 @@ def test_export_warns_of_a_network_that_is_far_from_normal(here):
     code, _, messages = cslm("export-nplm", "far.nplm", "--model", "far", "--dev", "dev.fr")
     assert code == 0
     assert messages.endswith(
-        "\nwarning: that is far from a probability: train with --self-normalise 0.1, say\n",
+        "\nwarning: that is far from a probability: train with --self-normalise, such as 0.1\n",
     )
 
 

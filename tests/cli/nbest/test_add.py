@@ -23,7 +23,7 @@ def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
     done = nbest("one", "--source", "src", "--word-penalty", "{}/words")
     assert done.stderr == (
         "2 hypotheses of 1 sentences, with WP0\n"
-        "warning: WP0 is the same for all hypotheses of each sentence: leave it out, no tuning can use it\n"
+        "warning: WP0 is the same for all hypotheses of each sentence: leave it out, because tuning cannot use it\n"
     )
 
 

@@ -14,7 +14,7 @@ def test_what_a_tuning_cannot_use_is_said(nbest, here):
     (here / "m").write_bytes(b"".join(line % (i, text, value, value) for i, text, value in rows))
     done = nbest("tune", "m", "--reference", "ref", "-o", "out")
     said = done.stderr.splitlines()
-    assert said[0] == "warning: 2 sentences have no hypothesis and count as translated by nothing"
+    assert said[0] == "warning: 2 sentences have no hypothesis and count as empty translations"
     assert said[2:] == ["warning: Same0_0 is the same for all hypotheses of each sentence: its weight stays as it was"]
     assert (here / "out").read_bytes().endswith(b"\nSame0= 0\n")
 
@@ -55,5 +55,5 @@ def test_a_search_that_is_stopped_leaves_nothing(tmp_path):
     command = [sys.executable, "-c", STOPPED_WITHIN, *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.endswith("stopped before the search had ended; nothing was written\n")
+    assert done.stderr.endswith("stopped before the search ended; nothing was written\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "reference"]
