@@ -288,7 +288,7 @@ def verify(
 ) -> list[Comparison]:
     """Translate single phrases with the decoder and compare its features with the table's scores.
 
-    `sources` is the number of sources to check; dictionaries are made from their lines or from the whole table; `own` is
+    `sources` is the number to check; dictionaries are made from their lines or from the whole table; `own` is
     an existing dictionary of the user's ini. `log` gets a message before each step, which may take minutes.
     """
     first, form = read_first_line(table)

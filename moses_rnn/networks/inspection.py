@@ -29,7 +29,7 @@ PHRASES = 512  # run together
 
 
 class Gates(NamedTuple):
-    """The gates at every step of some phrases, ordered by step: all first steps, then all second steps, …"""
+    """The gates at every step of some phrases, ordered by step: first all first steps."""
 
     z: Floats  # update gates: near 1, a unit keeps its state; steps × H
     r: Floats  # reset gates: near 0, a unit forgets its state; steps × H

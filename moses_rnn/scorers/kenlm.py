@@ -40,7 +40,7 @@ class KenlmScorer:
         try:
             config = kenlm.Config()
             config.show_progress = False
-            config.arpa_complain = kenlm.ARPALoadComplain.NONE  # it suggests binary files, which do not list their words
+            config.arpa_complain = kenlm.ARPALoadComplain.NONE  # it suggests binary files
             self._model: Any = kenlm.Model(str(path), config)
         except (OSError, RuntimeError) as error:
             raise InputError(f"{path}: expected a language model that KenLM reads, found: {_reason(error)}") from error

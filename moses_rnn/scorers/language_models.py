@@ -1,6 +1,6 @@
 """Language models of the target side: natural log p of every word of a sentence and of its end.
 
-``<s>`` precedes a sentence and is never predicted; ``</s>`` is. A word spelt like either is unknown. All models are scorers
+``<s>`` precedes a sentence and is never predicted; ``</s>`` is. A word spelt like either is unknown. All are scorers
 too: the score of a sentence is the sum.
 """
 

@@ -123,7 +123,7 @@ class Model:
 
     @property
     def models(self) -> Sequence[Model]:
-        """This model alone; an ensemble has several."""
+        """The model itself; an ensemble has several."""
         return (self,)
 
     @property

@@ -62,7 +62,7 @@ class PeerFailed(MosesRnnError):
 
 
 class Ranks:
-    """This process among those that train together, or alone; `local` is its number on this machine."""
+    """One process of those that train together, or alone; `local` is its number on this machine."""
 
     rank, size = 0, 1
 
