@@ -29,7 +29,7 @@ PHRASES = 512  # run together
 
 
 class Gates(NamedTuple):
-    """The gates at every step of some phrases, ordered by step: first all first steps."""
+    """The gates at every step of some phrases: the first steps of all, then the second steps, and so on."""
 
     z: Floats  # update gates: near 1, a unit keeps its state; steps × H
     r: Floats  # reset gates: near 0, a unit forgets its state; steps × H
