@@ -61,7 +61,7 @@ def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | 
 
 
 def as_grid(scores: LengthScores) -> Grid:
-    """A system a row, under the numbers of sentences."""
+    """Return one row per system, below the numbers of sentences."""
     counts: list[Cell] = ["sentences", *map(len, scores.parts.values())]
     rows = [[name, *(None if b is None else f"{b:.2f}" for b in bleu)] for name, bleu in scores.bleu.items()]
     return Grid("BLEU by source words", ["system", *scores.parts], [counts, *rows])

@@ -37,7 +37,7 @@ class Targets:
 
     @property
     def source(self) -> bytes:
-        """The phrase."""
+        """The source phrase."""
         return self.lines[0].source
 
     @property
