@@ -41,9 +41,9 @@ from moses_rnn.table.table_blocks import parse_blocks
 SHOWN_LINES = 8  # of a failed program's output
 EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
-GLUE_RULES = 3  # that a translation by a single rule needs besides: begin, append, end
+GLUE_RULES = 3  # needed besides a single rule: begin, append, end
 SEED = 1
-OWN = "ini"  # the kind of the dictionary that the user has
+OWN = "ini"  # the kind of the user's own dictionary
 TOLERANCE = 1e-4  # of a feature above -87
 FULL_PRECISION = DEFAULT_FLOOR  # below it, probabilities are denormal as float32
 DENORMAL_TOLERANCE = 0.03  # of the log of such a probability

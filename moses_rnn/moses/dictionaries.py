@@ -62,7 +62,7 @@ BINARY = {
         ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}"
     ),
 }
-LOADABLE = TEXT_TYPES | BINARY.keys()  # what a text table can be loaded as, or made into
+LOADABLE = TEXT_TYPES | BINARY.keys()  # types that load a text table or can be made from one
 DICTIONARY_TYPES = LOADABLE | {
     "PhraseDictionaryBinary",
     "PhraseDictionaryALSuffixArray",
@@ -74,7 +74,7 @@ DICTIONARY_TYPES = LOADABLE | {
     "PhraseDictionaryBitextSampling",
 }
 
-KINDS = {  # that can be verified, by name: the type in an ini, and the decoder that loads it
+KINDS = {  # kinds that can be verified: the type in an ini, and the decoder that loads it
     "text": ("PhraseDictionaryMemory", "moses"),
     "compact": ("PhraseDictionaryCompact", "moses"),
     "on-disk": ("PhraseDictionaryOnDisk", "moses"),

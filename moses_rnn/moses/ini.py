@@ -23,12 +23,12 @@ from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER, Shape, read_firs
 from moses_rnn.table.signatures import read_signature
 
 WEIGHT = re.compile(NUMBER.pattern.decode())
-OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
+OLD_SECTIONS = ("ttable-file", "weight-t")  # for phrase tables, before [feature] existed
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
-OVERRIDES = ("path", "tuneable", "tuneable-components")  # what an extension or MERT relies on
+OVERRIDES = ("path", "tuneable", "tuneable-components")  # settings on which an extension or MERT relies
 # Which words of an ini are paths
-LISTS = "^(lex-[ef]2[ef]|references)$"  # keys whose paths are parted by commas
+LISTS = "^(lex-[ef]2[ef]|references)$"  # keys with comma-separated paths
 # How Moses's features call what they read
 KEYS = re.compile(
     "(^|[-_])(path|file|dir|list|vocab|vocabulary)([-_]|$)|File$|^sparse-(words|clusters|weights)|^(base|extra)$|"

@@ -352,7 +352,7 @@ READ_OUT = ("C", "C_z", "C_r", "O_h", "O_c", "O_y", "b_O", "G_r", "G_l", "b_G")
 
 
 class NativeEncDec:
-    """A trained network with weights packed for products, in a precision that the core supports.
+    """A trained network with weights packed for products in a precision of the core.
 
     States, gates and sums are float32.
     """

@@ -53,19 +53,19 @@ ROUNDING = 0.01  # difference in log p allowed between the search and the scorer
 
 PARTED = b" " + SEPARATOR + b" "
 ALIGNMENT, COUNTS = 4, 5  # fields, from 1
-PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0), as phrase-extract writes what is so and what is not
+PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0): true and false, as phrase-extract writes them
 
-NETWORK, INVERSE = "network", "inverse-network"  # p(target | source) of the network, p(source | target) of the other
+NETWORK, INVERSE = "network", "inverse-network"  # p(target | source) and p(source | target) of the networks
 LEXICAL, INVERSE_LEXICAL = "lexical", "inverse-lexical"  # weights by the table's word links
 LOWEST = "lowest"  # lowest positive value of the table's column
 ColumnValue = str | float  # one of these names, or a value
 # In phrase-extract's order: p(s | t), lex(s | t), p(t | s), lex(t | s). For a pair that was never extracted, without an
 # inverse network, only the words tell p(s | t).
 STANDARD = INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL
-WORD_PENALTY = "WordPenalty"  # of words outside the shortlist, of which a proposal has none
+WORD_PENALTY = "WordPenalty"  # counts words outside the shortlist; a proposal has none
 PROVENANCE = "Proposed"
 PROVENANCE_MEANING = "1 for a pair that a network proposed, 0 for any other"
-LEAST = math.exp(DEFAULT_FLOOR)  # that float32 holds with full precision
+LEAST = math.exp(DEFAULT_FLOOR)  # lowest value with full precision in float32
 
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, given its unit
 Models = Sequence[Model]  # the model that writes, and perhaps one of the inverse direction
@@ -78,13 +78,13 @@ class Counts:
 
     few: int = 0  # sources with few targets
     lacking: int = 0  # sources that the table lacks
-    likely: int = 0  # targets of no less than the least log p
-    there: int = 0  # of those, in the table
+    likely: int = 0  # targets with at least the minimum log p
+    there: int = 0  # of those, already in the table
     empty: int = 0
-    surplus: int = 0  # behind as many better ones as are wanted
-    lines: int = 0  # new
+    surplus: int = 0  # beyond the number wanted per source
+    lines: int = 0  # new lines
     extended: int = 0  # of the few, sources with a new line
-    made: int = 0  # of the lacking, sources with a line now
+    made: int = 0  # of the lacking, sources with a new line
 
 
 @dataclass

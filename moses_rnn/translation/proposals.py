@@ -175,9 +175,9 @@ class Totals:
     """Totals over several sources; shares are relative to the sources in the table."""
 
     sources: int = 0
-    written: int = 0  # to their end
+    written: int = 0  # complete targets
     distinct: int = 0
-    judged: int = 0  # of those written, with a table to compare with
+    judged: int = 0  # of those, compared with a table
     judged_distinct: int = 0
     new: int = 0  # of those, not in the table
     new_distinct: int = 0

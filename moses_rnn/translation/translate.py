@@ -46,8 +46,8 @@ Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ende
 NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line, or not asked for
 NUMBERS_AT_ONCE = 1 << 22  # of α
 SPECIAL = UNKNOWN_ID, END_ID
-Further = tuple[int, ...]  # ids of candidates behind the most frequent words; ascending
-Places = Sequence[int | None]  # of each word that was written the place of its source word, from 0
+Further = tuple[int, ...]  # ids of candidates besides the most frequent words, ascending
+Places = Sequence[int | None]  # position of each written word's source word, from 0
 
 
 def has_attention(stepper: Stepper[Any, Any]) -> bool:
