@@ -1,7 +1,7 @@
 """Agreement of table and RNN: over all pairs (Figure 3 of the paper), and in their preferences per source.
 
-Pairs whose RNN score is at the floor (moses-rnn-score writes nothing below e^-87) are counted and left out of the
-histogram and the correlations: that they stand in a line is the floor's doing.
+Pairs with an RNN score at the floor (moses-rnn-score writes nothing below e^-87) are counted but left out of the
+histogram and the correlations: the floor alone makes them equal.
 
 Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
 often a pair was seen. The preferences are means over all sources with at least two targets: how long the best targets
@@ -50,7 +50,7 @@ def spearman(x: Floats, y: Floats) -> float | None:
 
 
 class Group(NamedTuple):
-    """Pairs that were extracted about as often.
+    """Pairs with similar counts.
 
     Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
     the others. None: there is no correlation.
@@ -66,7 +66,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Scatter:
-    """How many pairs have which two log-probabilities.
+    """A histogram of pairs by their two log-probabilities.
 
     `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of BIN nats (0 belongs to the
     first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
@@ -114,7 +114,7 @@ GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "Spear
 
 
 def groups_grid(pairs: Scatter) -> Grid:
-    """The correlations as a table of a row for each class, to be rendered by `grids`."""
+    """Return the correlations as a table with a row for each class, to be rendered by `grids`."""
     return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, pairs.groups)
 
 
@@ -223,12 +223,12 @@ PREFERENCES_HEADER = ("sources", "number", "agree", "by chance", "words: table",
 
 
 def preferences_grid(summary: Summary) -> Grid:
-    """The classes as a table of a row each, to be rendered by `grids`."""
+    """Return the classes as a table with a row each, to be rendered by `grids`."""
     return Grid("Preferences among the targets of a source", PREFERENCES_HEADER, summary.classes)
 
 
 def notes(summary: Summary) -> list[str]:
-    """What the table does not say: what its columns are, and the correlations over pairs."""
+    """Return notes on the table: the meaning of its columns, and the correlations over pairs."""
     over_pairs = ", ".join(
         f"{name} {'–' if value is None else format(value, '.3f')}"
         for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))

@@ -1,6 +1,6 @@
 """The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and what was chosen differently.
 
-The pipeline leaves of each system weights, translations, and the phrase pairs that they are made of.
+For each system, the pipeline leaves weights, translations, and the phrase pairs of which these are made.
 """
 
 from __future__ import annotations
