@@ -1,4 +1,4 @@
-"""The one family of exceptions. Layers raise them; the command line alone prints them and exits with their code."""
+"""The package's exceptions. All layers raise them; only the command line prints them and exits with their code."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class MosesRnnError(Exception):
         self.advice = advice
 
     def add_advice(self, advice: str) -> None:
-        """Add what a layer above knows, behind the advice that is there."""
+        """Append advice from a layer above."""
         self.advice = "\n".join(filter(None, (self.advice, advice)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors go from one process to another with all that they hold, without another call of their class."""
+        """Pickle an error with all its attributes, without calling its class again."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
@@ -57,11 +57,11 @@ class FormatError(InputError):
 
 
 class PairError(InputError):
-    """A pair of phrases cannot be scored; where it stands, a layer above knows."""
+    """A pair of phrases cannot be scored; a layer above knows its position."""
 
 
 class ScoreError(MosesRnnError):
-    """A model gives a pair or sentence no number that can be used; `row` is its place among those that it was given."""
+    """A model gives a pair or sentence no usable score; `row` is its position among the model's inputs."""
 
     def __init__(
         self, message: str, row: int = 0, advice: str = "The model is damaged or its training diverged."
@@ -83,7 +83,7 @@ class OutputError(MosesRnnError):
 
 
 class ArgumentError(MosesRnnError, ValueError):
-    """What Python code gives is not a value of those that are possible: ``argument: expected …, found …``."""
+    """An argument from Python code is invalid: ``argument: expected …, found …``."""
 
     def __init__(self, argument: str, expected: str, found: str, advice: str = "") -> None:
         super().__init__(f"{argument}: expected {expected}, found {found}", advice=advice)
@@ -96,14 +96,14 @@ class Stopped(MosesRnnError):
 
 
 class AlreadyComplete(MosesRnnError):
-    """What an interrupted run is supposed to have left unfinished is finished."""
+    """There is nothing to resume: the output is complete."""
 
     exit_code = 0
 
 
 @contextlib.contextmanager
 def placing(place: Callable[[int], str]) -> Iterator[None]:
-    """Say where the pair or sentence stands that has no score, by its row."""
+    """Add the position of a pair or sentence without a score to its ScoreError, given its row."""
     try:
         yield
     except ScoreError as error:
@@ -112,20 +112,20 @@ def placing(place: Callable[[int], str]) -> Iterator[None]:
 
 
 def shown_value(value: object) -> str:
-    """Any value as it appears in a message: as Python writes it, at most 200 characters of it."""
+    """Format any value for a message: its repr, at most 200 characters."""
     text = repr(value)
     return text if len(text) <= SHOWN_BYTES else f"{text[:SHOWN_BYTES]} … ({len(text)} characters)"
 
 
 def printable(value: object, most: int = 80) -> str:
-    """A value from a file that may hold anything, without what commands a terminal; at most so many characters."""
+    """Format an untrusted value without terminal control characters, at most `most` characters."""
     text = str(value)
     text = text if len(text) <= most else f"{text[: most - 1]}…"
     return text if text.isprintable() else repr(text)
 
 
 def shown(data: bytes) -> str:
-    """Bytes as they appear in a message: quoted, escaped where they are no text, at most 200 bytes of them."""
+    """Format bytes for a message: quoted, escaped if not text, at most 200 bytes."""
     head = data[:SHOWN_BYTES].rstrip(b"\n")
     try:
         data.decode("utf-8")

@@ -10,9 +10,9 @@ from pathlib import Path
 from moses_rnn.errors import MosesRnnError
 
 LIBRARY = Path(__file__).parent / "_native.so"
-INTERFACE = 2  # of the library's functions, which it is asked for
-MOST_THREADS = 1024  # that a user may ask for; torch ends with a segmentation fault where a system gives it fewer
-SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruction set to use
+INTERFACE = 2  # version of the library's functions, which must match
+MOST_THREADS = 1024  # limit for users; torch crashes if the system grants fewer threads than asked for
+SWITCH = "MOSES_RNN_NATIVE"  # "0": do not use the core; or the best instruction set to use
 INSTRUCTION_SETS = ("portable", "avx2", "avx512", "avx512bf16", "amx")  # from the least to the most, as native/cpu.h
 
 
@@ -28,7 +28,7 @@ class NativeCore:
         self.name = f"native core, {INSTRUCTION_SETS[instructions]}"
 
     def multiplies(self, precision: str) -> bool:
-        """Whether its instructions multiply in a precision."""
+        """Whether its instructions support products in a precision."""
         return precision == "fp32" or (
             precision in PRECISIONS and self.instructions >= INSTRUCTION_SETS.index("avx512bf16")
         )
@@ -38,7 +38,7 @@ class NativeCore:
 
 
 def native_core() -> NativeCore | None:
-    """The library, if it was built and is wanted (see SWITCH)."""
+    """Return the library, if it was built and is not switched off (see SWITCH)."""
     wanted = os.environ.get(SWITCH, INSTRUCTION_SETS[-1])
     if wanted not in ("0", *INSTRUCTION_SETS):
         raise MosesRnnError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {wanted!r}")

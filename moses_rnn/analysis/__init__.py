@@ -1,1 +1,1 @@
-"""The paper's tables and figures, of a scored table and its network."""
+"""The paper's tables and figures for a scored table and its network."""

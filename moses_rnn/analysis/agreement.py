@@ -1,7 +1,7 @@
-"""How far table and RNN agree: over all pairs (Figure 3 of the paper), and in what they prefer for a source.
+"""Agreement of table and RNN: over all pairs (Figure 3 of the paper), and in their preferences per source.
 
-Pairs whose RNN score is at the floor (moses-rnn-score writes nothing below e^-87) are counted and left out of the
-histogram and the correlations: that they stand in a line is the floor's doing.
+Pairs with an RNN score at the floor (moses-rnn-score writes nothing below e^-87) are counted but left out of the
+histogram and the correlations: the floor alone makes them equal.
 
 Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
 often a pair was seen. The preferences are means over all sources with at least two targets: how long the best targets
@@ -25,18 +25,18 @@ BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
 ROUNDING = 1e-6  # nats; scores have nine digits
 POINTS = 4000  # pairs that are drawn one by one
-OUTSIDE = 0.001  # share of the pairs that an axis leaves out at its low end
+OUTSIDE = 0.001  # share of pairs beyond the low end of an axis
 
 
 def ranks(values: Floats | Ints) -> Floats:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Return ranks from 1; equal values share their mean rank."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     means: Floats = np.cumsum(sizes) - (sizes - 1) / 2
     return means[group]
 
 
 def pearson(x: Floats, y: Floats) -> float | None:
-    """The correlation of two columns, -1 to 1; None if one of them is constant or there are fewer than two values."""
+    """Return the correlation of two columns, -1 to 1; None if one is constant or there are fewer than two values."""
     if not len(x) or (x == x[0]).all() or (y == y[0]).all():  # rounding would make tiny variances of constants
         return None
     x, y = x - x.mean(), y - y.mean()
@@ -45,12 +45,12 @@ def pearson(x: Floats, y: Floats) -> float | None:
 
 
 def spearman(x: Floats, y: Floats) -> float | None:
-    """The correlation of their ranks; None as for `pearson`."""
+    """Return the rank correlation; None in the same cases as `pearson`."""
     return pearson(ranks(x), ranks(y))
 
 
 class Group(NamedTuple):
-    """Pairs that were extracted about as often.
+    """Pairs with similar counts.
 
     Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
     the others. None: there is no correlation.
@@ -66,7 +66,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Scatter:
-    """How many pairs have which two log-probabilities.
+    """A histogram of pairs by their two log-probabilities.
 
     `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of BIN nats (0 belongs to the
     first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
@@ -80,7 +80,7 @@ class Scatter:
 
     @property
     def limits(self) -> list[tuple[float, float]]:
-        """Between which logarithms nearly all pairs lie, by the table and by the RNN."""
+        """Ranges of the table's and the RNN's logarithms that contain nearly all pairs."""
         return [(_lowest(self.histogram.sum(axis=1 - axis)), BIN) for axis in (0, 1)]
 
 
@@ -90,7 +90,7 @@ def _lowest(counts: Ints) -> float:
 
 
 def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
-    """Look at all pairs of a table, whose RNN scores were raised to a floor (a natural logarithm)."""
+    """Compute the scatter of a table's pairs, given the floor of its RNN scores (a natural logarithm)."""
     usable = _has_logs(pairs.logs, floor)
     drawn = np.random.default_rng(SEED).permutation(np.flatnonzero(usable))[:POINTS]
     groups = [_group(name, pairs.logs[own], floor) for name, own in split_by_count(pairs.counts)]
@@ -114,7 +114,7 @@ GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "Spear
 
 
 def groups_grid(pairs: Scatter) -> Grid:
-    """The correlations as a table of a row for each class, to be rendered by `grids`."""
+    """Return the correlations as a table with a row for each class, to be rendered by `grids`."""
     return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, pairs.groups)
 
 
@@ -128,7 +128,7 @@ def histogram_grid(pairs: Scatter) -> Grid:
 
 
 class Preferences(NamedTuple):
-    """What is preferred among the targets of sources that were seen about as often.
+    """Preferences among the targets of sources with similar counts.
 
     Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
     is to choose one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of
@@ -169,7 +169,7 @@ class Summary:
 
 
 def summarise(pairs: Pairs) -> Summary:
-    """Look at all sources that have several targets."""
+    """Summarise all sources with several targets."""
     looked_at = pairs.sizes > 1
     figures = _figures(pairs)[looked_at]
     counted = looked_at[pairs.source] & (pairs.counts > 0)
@@ -179,7 +179,7 @@ def summarise(pairs: Pairs) -> Summary:
 
 
 def _figures(pairs: Pairs) -> Floats:
-    """Of each source, in the order of `_preferences`; NaN: there is no correlation with counts."""
+    """Return the figures of each source in the order of `_preferences`; NaN: no correlation with counts."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
     chosen = np.add.reduceat(best, begins, dtype=np.int64)
@@ -223,12 +223,12 @@ PREFERENCES_HEADER = ("sources", "number", "agree", "by chance", "words: table",
 
 
 def preferences_grid(summary: Summary) -> Grid:
-    """The classes as a table of a row each, to be rendered by `grids`."""
+    """Return the classes as a table with a row each, to be rendered by `grids`."""
     return Grid("Preferences among the targets of a source", PREFERENCES_HEADER, summary.classes)
 
 
 def notes(summary: Summary) -> list[str]:
-    """What the table does not say: what its columns are, and the correlations over pairs."""
+    """Return notes on the table: the meaning of its columns, and the correlations over pairs."""
     over_pairs = ", ".join(
         f"{name} {'–' if value is None else format(value, '.3f')}"
         for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))

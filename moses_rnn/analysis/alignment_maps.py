@@ -1,4 +1,4 @@
-"""Where a network with attention looked while it wrote (Bahdanau et al. 2015, section 5.2.1, Figure 3), for some lines.
+"""Attention maps of translated lines (Bahdanau et al. 2015, section 5.2.1, Figure 3).
 
 N source words with the end symbol, T target words. A map is of a given translation, or of the network's own.
 """
@@ -38,17 +38,17 @@ class AlignmentMap:
 
     @property
     def columns(self) -> list[bytes]:
-        """The words that were looked at, ``</s>`` last; N."""
+        """Source words, ``</s>`` last; N."""
         return [*self.source, END]
 
     @property
     def rows(self) -> list[bytes]:
-        """The words that were written; as many as α has rows."""
+        """Written words, one per row of α."""
         return [*self.target, END][: len(self.alpha)]
 
     @property
     def text(self) -> str:
-        """Both sentences, to be read."""
+        """Both sentences as text."""
         return " → ".join(grids.unescaped(grids.readable(b" ".join(side))) for side in (self.source, self.target))
 
 
@@ -84,7 +84,7 @@ def map_alignments(
 
 
 def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
-    """The network, arranged for search; refused if it has no attention, or learned from other phrases than words."""
+    """Prepare the network for search; raise an error if it has no attention or did not learn from plain words."""
     if not model.form.is_plain:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
     stepper = model.make_stepper(HERE)
@@ -97,7 +97,7 @@ def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
 
 
 def as_grid(alignment: AlignmentMap) -> grids.Grid:
-    """α in per cent: a row for each target word, a column for each source word."""
+    """Return α in per cent: a row for each target word, a column for each source word."""
     header = [f"line {alignment.line}", *(grids.readable(word) for word in alignment.columns)]
     rows = [
         [word, *(round(100 * share) for share in shares)]
@@ -107,7 +107,7 @@ def as_grid(alignment: AlignmentMap) -> grids.Grid:
 
 
 def as_text(alignment: AlignmentMap) -> str:
-    """As `as_grid`, and which words are unknown."""
+    """Format the grid, and list the unknown words."""
     text = grids.as_text(as_grid(alignment))
     unknown = ", ".join(sorted(map(grids.readable, alignment.unknown)))
     return f"{text}\n  <unk> to the network: {unknown}" if unknown else text

@@ -22,16 +22,16 @@ COLUMNS = 10
 NO_WORD = re.compile(rb"[0-9]+[-.][0-9]+")
 NUMBER = re.compile(rb"[0-9]{1,9}")
 SHIFT, LEFT, RIGHT = b"SH", b"LA:", b"RA:"
-LEFT_OVER = b"dep"  # what a word that no action attached is to the root
+LEFT_OVER = b"dep"  # relation to the root of words that no action attached
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """A sentence, each of whose words depends on another one or on the root."""
+    """A sentence in which each word depends on another word or on the root."""
 
     words: tuple[bytes, ...]
     heads: tuple[int, ...]  # of each word, from 1; 0 is the root
-    labels: tuple[bytes, ...]  # of each word, what it is to its head
+    labels: tuple[bytes, ...]  # relation of each word to its head
 
 
 class _Word(NamedTuple):
@@ -95,7 +95,7 @@ def _check_heads(sentence: Sequence[_Word], name: str) -> None:
 
 
 def format_conllu(sentence: Dependencies) -> bytes:
-    """The lines of a sentence and the blank one behind it; what nobody knows is ``_``."""
+    """Format a sentence as lines, followed by a blank one; unknown fields are ``_``."""
     rows = enumerate(zip(sentence.words, sentence.heads, sentence.labels, strict=True), 1)
     return b"".join(b"%d\t%b\t_\t_\t_\t_\t%d\t%b\t_\t_\n" % (i, *row) for i, row in rows) + b"\n"
 
@@ -107,7 +107,7 @@ def format_factors(sentence: Dependencies) -> bytes:
 
 
 class Execution(NamedTuple):
-    """What became of a network's output."""
+    """The tree that a network's output gives."""
 
     sentence: Dependencies
     skipped: int  # actions that were not possible

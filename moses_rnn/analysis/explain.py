@@ -1,4 +1,4 @@
-"""Everything that table, network and weights say of one phrase pair."""
+"""Explain one phrase pair by table, network and weights."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Lookup:
 
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
-    """A pair as somebody wrote it, or as a whole line of a table, still without a table."""
+    """Parse a pair given by itself or as a line of a table."""
     fields = [b" ".join(words(field)) for field in text.rstrip(b"\r\n").split(SEPARATOR)]
     if len(fields) < 2 or not fields[0] or not fields[1] or b"\n" in text.rstrip(b"\r\n"):
         raise InputError(f"expected a pair as 'source ||| target', found {shown(text)}")
@@ -158,7 +158,7 @@ class Neighbour(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What is known of a pair.
+    """The explanation of a pair.
 
     `log_prob` is the log p of the whole pair that `scorer`, a score scorer of that name, gives it, natural; `words`
     are those that the network writes (the target, or of an inverse network the source) with their shares of it,
@@ -311,7 +311,7 @@ def explain_in_table(
     weights: Weights | None = None,
     advanced: Advanced = show_nothing,
 ) -> Explanation:
-    """Explain a pair, compared with what a table has, which must be the one that its signature is of."""
+    """Explain a pair in comparison with a table, which must match its signature."""
     name, reading = find_input(table), Reading(model)
     added = recorded_names(signature_of(name))
     found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
@@ -326,13 +326,13 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
 
 
 def as_text(explanation: Explanation) -> list[str]:
-    """An explanation for people to read."""
+    """Format an explanation for people."""
     words = (f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words)
     return [*_heading(explanation), *words, *_further(explanation)]
 
 
 def _heading(explanation: Explanation) -> list[str]:
-    """The pair, where it is, and its log p."""
+    """Return the pair, its place in the table, and its log p."""
     lines = [f"{explanation.source} ||| {explanation.target}"]
     targets, log_prob = explanation.targets, explanation.log_prob
     if explanation.in_table:
@@ -351,7 +351,7 @@ def _cell(word: Word) -> str:
 
 
 def _further(explanation: Explanation) -> list[str]:
-    """What there is besides the words: what was read as ``<unk>``, scores, ranks, neighbours."""
+    """Return everything besides the words: words read as ``<unk>``, scores, ranks, neighbours."""
     lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:
         width = max(len(column.name) for column in explanation.columns)

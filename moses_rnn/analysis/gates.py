@@ -1,4 +1,4 @@
-"""What the gates of each hidden unit do: which units remember, which forget, and at which words (section 2.3).
+"""Find out from the gates which hidden units remember, which forget, and at which words (section 2.3).
 
 "Those units that learn to capture short-term dependencies will tend to have reset gates that are frequently active, but
 those that capture longer-term dependencies will have update gates that are mostly active." A reset gate is active near
@@ -129,7 +129,7 @@ def _ends(gates: Floats32, at: Ints, names: Sequence[str]) -> tuple[list[WordGat
 
 
 def as_text(report: GateReport) -> list[str]:
-    """The report for people to read."""
+    """Format the report for people."""
     both = int((report.long_term & report.short_term).sum())
     long, short, units = int(report.long_term.sum()), int(report.short_term.sum()), len(report.z)
     return [

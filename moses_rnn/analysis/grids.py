@@ -1,4 +1,4 @@
-"""A table of figures and phrases, and the forms in which it is printed: text, Markdown, CSV, TSV, JSON."""
+"""Tables of figures and phrases, formatted as text, Markdown, CSV, TSV or JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Grid:
 
 
 def readable(phrase: bytes) -> str:
-    """A phrase as it can be shown anywhere: invalid bytes, and what could command a terminal, are escaped."""
+    """Make a phrase printable: escape invalid bytes and terminal control characters."""
     text = phrase.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
@@ -58,7 +58,7 @@ def unescaped(text: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """Text so that Markdown shows it as it is, within a table too."""
+    """Escape text for Markdown, including tables."""
     return MARKDOWN_SPECIAL.sub(lambda special: "\\" + special.group(), text)
 
 
@@ -91,7 +91,7 @@ def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
 
 
 def as_markdown(grid: Grid) -> str:
-    """A table of GitHub's Markdown under its title."""
+    """Format as a GitHub Markdown table with its title."""
     lines = [f"**{in_markdown(grid.title)}**", ""] if grid.title else []
     rows = [list(grid.header), *_shown(grid)]
     lines += [f"| {' | '.join(in_markdown(cell) for cell in row)} |" for row in rows]
@@ -140,12 +140,12 @@ LAYOUTS: dict[str, Callable[[Grid], str]] = {
 
 
 def _are_words(grid: Grid) -> list[bool]:
-    """Whether each column has words in it, not only figures."""
+    """Return, for each column, whether it contains words and not only figures."""
     return [any(isinstance(row[i], bytes | str) for row in grid.rows) for i in range(len(grid.header))]
 
 
 def _shown(grid: Grid) -> Iterator[list[str]]:
-    """The rows for people."""
+    """Yield the rows as people read them."""
     before: Sequence[Cell] = ()
     for row in grid.rows:
         same = tuple(row[: grid.group_columns]) == tuple(before[: grid.group_columns])

@@ -32,9 +32,9 @@ class LengthScores:
 def compare_lengths(
     sources: Lines, references: Lines, outputs: Mapping[str, Lines], known: tuple[Vocabulary, Vocabulary] | None = None
 ) -> LengthScores:
-    """Compare systems on sentences of different lengths, and on those without a word that is not `known`.
+    """Compare systems on sentences of different lengths, and on those with only `known` words.
 
-    Sources are as the systems read them; their words are counted. A text of another length than theirs is refused.
+    Sources are as the systems read them, and give the lengths. Raises an error if texts differ in their lines.
     `known` are a network's words of the sources' language and of the references'.
     """
     for name, lines in {"reference": references, **outputs}.items():
@@ -61,7 +61,7 @@ def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | 
 
 
 def as_grid(scores: LengthScores) -> Grid:
-    """A system a row, under the numbers of sentences."""
+    """Return one row per system, below the numbers of sentences."""
     counts: list[Cell] = ["sentences", *map(len, scores.parts.values())]
     rows = [[name, *(None if b is None else f"{b:.2f}" for b in bleu)] for name, bleu in scores.bleu.items()]
     return Grid("BLEU by source words", ["system", *scores.parts], [counts, *rows])

@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.floating[Any]]
 
 PERPLEXITY = 30.0  # of t-SNE, lowered where there are fewer than three times as many points
-FEWEST = 5  # points of which t-SNE can make more than PCA does
+FEWEST = 5  # points for which t-SNE is better than PCA
 ZOOMS = 4  # parts that are enlarged
 ZOOM_POINTS = 24  # about so many in each
 LEAST_ZOOM = 3  # points
@@ -50,7 +50,7 @@ class Zoom(NamedTuple):
 
 @dataclass(frozen=True)
 class Map:
-    """Points with their labels, ready to be shown; `coordinates` is points × 2."""
+    """Labelled points of a map; `coordinates` is points × 2."""
 
     title: str
     labels: list[str]
@@ -113,7 +113,7 @@ def principal_components(vectors: Floats) -> Floats:
 
 
 def check_method(method: str) -> None:
-    """Raise MosesRnnError if points cannot be laid out so here: better before a long pass than after it."""
+    """Raise MosesRnnError if a method is not available here; call it before a long pass."""
     if method == "tsne" and not is_installed("scikit-learn"):
         raise MosesRnnError("t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca does not need it)")
 
@@ -176,7 +176,7 @@ def _zoom(coordinates: Floats, centre: int, half: float, purity: float) -> Zoom:
 
 
 def as_text(map_: Map) -> list[str]:
-    """What is in the enlarged parts, from the middle of each."""
+    """List the points in the enlarged parts, from the middle of each."""
     lines = [f"{map_.title}: {len(map_.labels):,} points"]
     for number, zoom in enumerate(map_.zooms, start=1):
         lines += ["", f"{number}: {len(zoom.points)} points, {zoom.purity:.0%} of neighbours are the network's"]

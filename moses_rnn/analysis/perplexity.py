@@ -19,12 +19,12 @@ ROUNDS = 20_000  # of expectation maximisation at most, where weights go to 0 sl
 FIXED_WEIGHTS = {"bengio": 0.5, "rnnlm": 0.75}
 
 Marks = npt.NDArray[np.bool_]
-Observe = Callable[[int], None]  # is told how many more sentences were scored
+Observe = Callable[[int], None]  # gets the number of newly scored sentences
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A model to be compared.
+    """A model in the comparison.
 
     `network` is its kind as config.json names it; None: an n-gram model.
     """
@@ -48,17 +48,17 @@ class Scored:
     unknown: Marks
 
     def only(self, chosen: Marks) -> Scored:
-        """Some of the tokens."""
+        """Select tokens."""
         return Scored(self.name, self.log_probs[:, chosen], self.outside[chosen], self.unknown[chosen])
 
     def mixed(self, weights: npt.ArrayLike) -> Values:
-        """log p of the linear interpolation; tokens."""
+        """Return log p of the linear interpolation; tokens."""
         with np.errstate(divide="ignore"):  # of a model without weight
             mixture: Values = np.logaddexp.reduce(self.log_probs + np.log(weights)[:, None])
         return mixture
 
     def perplexity(self, weights: npt.ArrayLike) -> float:
-        """Of the linear interpolation."""
+        """Return the perplexity of the linear interpolation."""
         return perplexity(self.mixed(weights), self.name)
 
 
@@ -100,7 +100,7 @@ def sentences_of(lines: Iterable[bytes]) -> list[bytes]:
 
 
 def perplexity(log_probs: Values, text: str) -> float:
-    """exp of the mean cost; refused, by the text's name, if no float is as high."""
+    """Return exp of the mean cost; raise an error that names the text if it exceeds a float."""
     cost = -float(log_probs.mean())
     try:
         return math.exp(cost)

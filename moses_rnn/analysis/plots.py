@@ -1,4 +1,4 @@
-"""Figures as files: the one place that knows matplotlib.
+"""Draw figures as files, in the only module that uses matplotlib.
 
 The extra ``report`` brings it, and it is loaded only when something is drawn.
 """
@@ -73,7 +73,7 @@ def is_installed(library: str) -> bool:
 
 
 def missing_libraries() -> list[str]:
-    """Of the extra ``report``: those that are not installed."""
+    """Return the libraries of the extra ``report`` that are not installed."""
     return [name for name in LIBRARIES if not is_installed(name)]
 
 
@@ -100,7 +100,7 @@ def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes
 
 
 def _figure(width: float, height: float, **options: Any) -> Figure:
-    """An empty one of this size, in inches."""
+    """Return an empty figure of this size in inches."""
     from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
 
     return Figure(figsize=(width, height), **options)
@@ -237,7 +237,7 @@ def _write(axes: Axes, text: str, at: Any, place: tuple[float, float, str, str])
 
 
 def density_figure(scatter: Scatter) -> Figure:
-    """How many pairs lie where."""
+    """Draw the density of pairs."""
     from matplotlib.colors import LogNorm  # noqa: PLC0415, an extra
 
     figure, axes = _axes_of_scores(scatter)
@@ -292,7 +292,7 @@ def _caption(scatter: Scatter) -> str:
 
 
 def training_figure(history: Sequence[tuple[float, float]], unigram: float | None) -> Figure:
-    """Nats a token by minutes of training, and beside them what a model of frequencies costs."""
+    """Plot nats per token by minutes of training, and the cost of a unigram model."""
     figure = _figure(INCHES, INCHES * 0.6, layout="constrained")
     axes = figure.add_subplot()
     axes.plot(*zip(*history, strict=True), "o-", color=COLOURS[1], markersize=3)
@@ -306,7 +306,7 @@ def training_figure(history: Sequence[tuple[float, float]], unigram: float | Non
 
 
 def gates_figure(name: str, means: Floats) -> Figure:
-    """How many units have which mean gate."""
+    """Draw histograms of the units' mean gates."""
     figure = _figure(INCHES, INCHES * 0.5, layout="constrained")
     axes = figure.add_subplot()
     counts, edges = np.histogram(means, 10, (0, 1))
@@ -346,7 +346,7 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
 
 
 def lengths_figure(scores: LengthScores) -> Figure:
-    """A curve for each system, of BLEU over the length of the source."""
+    """Plot BLEU over source length, with a curve for each system."""
     figure = _figure(INCHES * 1.4, INCHES, layout="constrained")
     axes = figure.add_subplot()
     bins = [f"{title}\n{len(scores.parts[title]):,} sentences" for title in BINS]

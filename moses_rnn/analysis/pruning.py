@@ -1,4 +1,4 @@
-"""A smaller phrase table: pairs that a score finds least likely are dropped, a given share of all stays.
+"""Prune a phrase table: drop the pairs that a score finds least likely, and keep a given share.
 
 Johnson et al. 2007 drop pairs whose co-occurrence is no more than chance would bring about, and halve tables and more
 without loss; Zens et al. 2012 compare such criteria and find it best to drop what the rest of the model can do without.
@@ -43,7 +43,7 @@ MANY_TIES = 0.01  # of all lines: from this share of equal ones that go, the use
 
 @dataclass(frozen=True)
 class Pruned:
-    """What came of a table.
+    """The result of pruning a table.
 
     `wanted` lines were to stay; more do where more sources keep their best target. `lost_words` are single words that
     have no line left. `tied` lines were at the threshold, of which `tied_stay` stay.
@@ -61,7 +61,7 @@ class Pruned:
 
     @property
     def lost(self) -> int:
-        """Sources that are gone."""
+        """Number of sources without a remaining line."""
         return self.sources[0] - self.sources[1]
 
 
@@ -103,7 +103,7 @@ def prune_table(
 
 
 def _goodness(logs: Floats, by: str) -> Ints:
-    """How good each pair is by one of CRITERIA, in steps: the higher, the better."""
+    """Return the quality of each pair by one of CRITERIA, in steps; higher is better."""
     steps = np.minimum(((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64), int(-LOWEST) * STEPS_PER_NAT)
     if by != "both":
         return steps[:, 0 if by == "direct" else -1]
@@ -155,7 +155,7 @@ def _write(table: ScoredTable, stay: Mask, append: Append, advanced: Advanced) -
 
 
 def as_grid(pruned: Pruned) -> Grid:
-    """What stayed and went as a table, to be rendered by `grids`."""
+    """Return the counts of kept and dropped lines as a table, to be rendered by `grids`."""
     rows = []
     for name in ("lines", "sources", "bytes"):
         before, after = getattr(pruned, name)
@@ -164,7 +164,7 @@ def as_grid(pruned: Pruned) -> Grid:
 
 
 def warnings(pruned: Pruned) -> Iterator[str]:
-    """What the user should know of it."""
+    """Yield warnings about the result."""
     lines, stay = pruned.lines
     if stay > pruned.wanted:
         yield (

@@ -87,7 +87,7 @@ class Coverage:
 
 
 def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
-    """Look all words of a table up in the shortlists of a network."""
+    """Look up all words of a table in a network's shortlists."""
     found = Coverage()
     sides = [
         (vocabulary.id_of(), PhraseIds(vocabulary.id_of()), unknown)
@@ -146,7 +146,7 @@ class Findings:
 
     @property
     def unigram(self) -> float | None:
-        """What a model costs that knows how frequent words are."""
+        """Cost of a unigram model."""
         return nats if _is_positive(nats := self.model.unigram_nats) else None
 
 
@@ -231,7 +231,7 @@ def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[t
 
 
 def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], announce: Announce) -> list[Proposals]:
-    """What the network writes for the sources of Table 2."""
+    """Return the network's proposals for the sources of Table 2."""
     announce("sampling targets", "")
     reading = Reading(model)
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
@@ -374,7 +374,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
 
 
 def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """What is recorded, however deep; a file may hold anything."""
+    """Yield the scalars of a nested, untrusted record."""
     if isinstance(record, Mapping):
         for key, value in record.items():
             yield from _scalars(value, f"{name} {key}".strip())

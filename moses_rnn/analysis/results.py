@@ -1,6 +1,6 @@
 """The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and what was chosen differently.
 
-The pipeline leaves of each system weights, translations, and the phrase pairs that they are made of.
+For each system, the pipeline leaves weights, translations, and the phrase pairs of which these are made.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Place(NamedTuple):
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """All sets, the one that systems are tuned on first."""
+        """All sets; the tuning set is first."""
         return DEV, *self.tests
 
 
@@ -198,7 +198,7 @@ def _joined(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
 
 
 def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], place: Place) -> Json:
-    """All of one system."""
+    """Return all results of one system."""
     summary: Json = {"on_lists": runs[0].on_lists, "runs": scores}
     for key in [f"{name}_{label}" for name in place.sets for label in ("BLEU", "chrF")]:
         values = [record[key] for record in scores]
@@ -220,7 +220,7 @@ def share_different(phrases: frozenset[Any] | None, others: frozenset[Any] | Non
 
 
 def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
-    """What should make a user doubt a tuning."""
+    """Yield reasons to doubt a tuning."""
     tuned = [w for name, values in weights.items() if not name.startswith(UNTUNED) for w in values]
     largest = max((abs(w) for w in tuned if math.isfinite(w)), default=0.0)
     for name, values in weights.items():
@@ -232,14 +232,14 @@ def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
 
 
 def list_warnings(results: Json) -> Iterator[str]:
-    """What should make a user doubt the results."""
+    """Yield reasons to doubt the results."""
     for name, system in results["systems"].items():
         for record in system["runs"]:
             yield from (f"{name}, seed {record['seed']}: {text}" for text in record["warnings"])
 
 
 def as_json(results: Json) -> bytes:
-    """As a file."""
+    """Format the results as a JSON file."""
     return (json.dumps(results, indent=2) + "\n").encode()
 
 

@@ -1,4 +1,4 @@
-"""A scored phrase table as arrays: what counts of each pair and of each source.
+"""A scored phrase table as arrays of its pairs and sources.
 
 The table must be in the order of ``LC_ALL=C sort``, which is how train-model.perl leaves it: there a source's lines
 follow each other, and whether they do can be seen without remembering all sources.
@@ -106,7 +106,7 @@ class Pairs:
 
     @cached_property
     def best(self) -> Mask:
-        """Which targets of a source have its best score, by each column; pairs × columns."""
+        """Mask of the targets with their source's best score, by column; pairs × columns."""
         best: Mask = self.logs == np.maximum.reduceat(self.logs, self.begins)[self.source]
         return best
 
@@ -158,11 +158,11 @@ class ScoredTable:
 
     @property
     def column(self) -> int:
-        """The network's score, from 0."""
+        """Index of the network's score, from 0."""
         return self.columns[-1]
 
     def blocks(self, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
-        """All lines; refused if the table was changed meanwhile."""
+        """Yield all lines; raise an error if the table has changed."""
         meter = Meter()
         for block in parse_blocks(read_blocks(self.path, meter=meter), self.path, form=self.form):
             advanced(meter.lines_read, meter.share)
@@ -170,7 +170,7 @@ class ScoredTable:
         self.check_unchanged()
 
     def check_unchanged(self) -> None:
-        """Refuse a table that is not what it was."""
+        """Raise an error if the table has changed."""
         if change_stamp(self.path) != self.stamp:
             raise InputError(f"{self.path}: was changed while it was read")
 
@@ -231,7 +231,7 @@ class ScoredTable:
 
 
 def _fields(block: TableLines, begin: str, end: str) -> TextPhrases:
-    """What stands between two places of each line."""
+    """Return the text between two fields of each line."""
     places = (*Spans._fields, "line_end")
     return TextPhrases(block.text, block.spans[:, places.index(begin)], block.spans[:, places.index(end)])
 

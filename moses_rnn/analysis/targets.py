@@ -37,7 +37,7 @@ class Targets:
 
     @property
     def source(self) -> bytes:
-        """The phrase."""
+        """The source phrase."""
         return self.lines[0].source
 
     @property
@@ -108,7 +108,7 @@ def _read_targets(table: ScoredTable, pairs: Pairs, sources: Ints) -> list[Targe
 
 
 def side_by_side(targets: Targets, column: int, top: int) -> list[str]:
-    """A source and its best targets before and after, as lines of text."""
+    """Format a source and its best targets by either score as lines of text."""
     ranks = [(readable(left), p, readable(right), q) for left, p, right, q in targets.picks(column, top)]
     width = max(8, *(len(left) + 2 for left, *_ in ranks))
     seen = f"seen {targets.frequency:g} times, " if targets.frequency else ""
@@ -118,7 +118,7 @@ def side_by_side(targets: Targets, column: int, top: int) -> list[str]:
 
 
 def as_text(sections: Sequence[SourceGroup], column: int, top: int) -> str:
-    """All sections for people to read in a terminal."""
+    """Format all sections for a terminal."""
     lines: list[str] = []
     for section in sections:
         lines += [f"{section.title} ({section.note})", ""] if section.title else []
@@ -128,7 +128,7 @@ def as_text(sections: Sequence[SourceGroup], column: int, top: int) -> str:
 
 
 def as_grid(sections: Sequence[SourceGroup], column: int, top: int) -> Grid:
-    """All sections as one table of a row for each rank, to be rendered by `grids`."""
+    """Return all sections as one table with a row for each rank, to be rendered by `grids`."""
     rows = [row for section in sections for targets in section.sources for row in _rows(section, targets, column, top)]
     title = "Best targets by the translation model and by the RNN"
     return Grid(title, GRID_HEADER, rows, group_columns=4)

@@ -45,7 +45,7 @@ class _Bracket(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """What became of a network's output."""
+    """The tree that a network's output gives."""
 
     tree: Tree
     malformed: bool  # it was not one tree over the words

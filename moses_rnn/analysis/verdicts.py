@@ -1,7 +1,7 @@
-"""What a report's figures mean, in words that say no more than the figures do.
+"""Interpret a report's figures in words that say no more than the figures do.
 
-`cards` answer the three questions at the top of the page. What the paper observes, `shorter`, `literal` and
-`ignores_counts` hold against one table.
+`cards` answers the three questions at the top of the page. `shorter`, `literal` and `ignores_counts` check the paper's
+observations on one table.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.report import Findings
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
-LITTLE = 0.01  # share at the floor that does no harm
+LITTLE = 0.01  # harmless share of scores at the floor
 TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
 BASELINE, PREFERRED = "baseline", "rnn"  # systems: the latter with the score and nothing else
 DECISIVE = 0.05  # p below which a gain counts
-DEVIATIONS = 2.0  # of a fair coin, beyond which a difference counts
+DEVIATIONS = 2.0  # standard deviations of a fair coin beyond which a difference counts
 FEWEST = 30  # sources or pairs: too few for any verdict below that
 WEAK, MODERATE, STRONG = 0.1, 0.3, 0.5  # from which |Spearman's correlation| counts as such
 STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
@@ -45,7 +45,7 @@ Answer = tuple[str, str, str]  # GOOD, DOUBTFUL or BAD; the answer; the figures 
 
 
 def cards(findings: Findings) -> dict[str, Answer]:
-    """The answers at the top of a report, by the questions."""
+    """Return the answers at the top of a report, by question."""
     return {
         "Is the network trained well?": judge_training(findings),
         "Does it fit this table?": judge_fit(findings),
@@ -54,7 +54,7 @@ def cards(findings: Findings) -> dict[str, Answer]:
 
 
 def judge_training(findings: Findings) -> Answer:
-    """By the held-out costs that training recorded."""
+    """Judge the training by its recorded held-out costs."""
     model = findings.model
     history = [step for step in records_of(model.provenance, "history") if "nats_per_token" in step]
     if not history:
@@ -70,7 +70,7 @@ def judge_training(findings: Findings) -> Answer:
 
 
 def judge_fit(findings: Findings) -> Answer:
-    """By the words and scores that the network cannot tell apart, and by what is recorded beside the table."""
+    """Judge the fit by unknown words, equal scores and the table's signature."""
     pairs, signature = findings.scatter.groups[0], findings.table.signature
     unknown, floored = findings.coverage.pairs_unknown / pairs.pairs, pairs.at_floor / pairs.pairs
     text = (
@@ -94,7 +94,7 @@ def judge_fit(findings: Findings) -> Answer:
 
 
 def _differs(findings: Findings, explanation: Any) -> bool:
-    """Whether a pair's score is another one in the table: by more than any precision would explain."""
+    """Whether a pair's score in the table differs from the network's by more than precision explains."""
     in_table = explanation.columns[findings.table.column].log
     return bool(abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE)
 
@@ -109,7 +109,7 @@ class Gain(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """BLEU."""
+        """Gain in BLEU."""
         return self.after - self.before
 
 
@@ -156,7 +156,7 @@ def _finite(value: Any) -> float:
 
 
 def judge_tuning(tuning: Tuning | None) -> Answer:
-    """By BLEU on the test sets; a gain counts if most of the tunings gained more than chance would."""
+    """Judge a tuning by BLEU on the test sets; a gain counts if most tunings gained more than chance would."""
     if tuning is None:
         how = "--results results.json (from make results) shows it here."
         return DOUBTFUL, "Not measured", f"Only tuning tells what a score is worth in BLEU. {how}"
@@ -177,7 +177,7 @@ def _joined(p: tuple[float, ...]) -> str:
 
 
 class Literalness(NamedTuple):
-    """Of the sources whose best targets differ: how often the RNN's is the more literal one, and the less."""
+    """Counts of sources, among those with different best targets, where the RNN's is more or less literal."""
 
     sources: int = 0
     rnn_more: int = 0
@@ -185,7 +185,7 @@ class Literalness(NamedTuple):
 
 
 def weigh(pairs: Pairs) -> Literalness:
-    """Of the sources whose best targets differ: whose words are likelier translations, one by one.
+    """Compare the literalness of differing best targets, word by word.
 
     The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
     """

@@ -1,1 +1,1 @@
-"""What Python code calls; `moses_rnn` itself names what of it is stable (docs/api.md)."""
+"""The Python API; `moses_rnn` exports its stable part (docs/api.md)."""

@@ -1,4 +1,4 @@
-"""Anything of any number, chunk by chunk, and the scores of it."""
+"""Split iterables into chunks, and score these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """So many items together, of the last ones perhaps fewer."""
+    """Yield lists of `size` items; the last may be shorter."""
     left = iter(items)
     while chunk := list(islice(left, size)):
         yield chunk
@@ -32,7 +32,7 @@ def score_chunks(
     size: int = CHUNK,
     threads: int = 1,
 ) -> Iterator[Floats]:
-    """The scores of chunks, in order, of any number of items; a few chunks are scored ahead of the one that is next.
+    """Yield the scores of chunks, in order, from any number of items; score a few chunks ahead.
 
     `score` is called by several threads at once. A ScoreError names the item.
     """
@@ -43,7 +43,7 @@ def score_chunks(
 
     chunks = in_chunks(items, size)
     first = [*islice(chunks, 2)]
-    if len(first) < 2:  # threads would take longer to start than some pairs do
+    if len(first) < 2:  # starting threads would take longer than scoring
         yield from map(work, first)
         return
     with Threads([work] * threads) as workers:

@@ -1,4 +1,4 @@
-"""Loaded networks: what Python code scores, samples, translates and explains with."""
+"""Loaded networks that score, sample, translate and explain from Python."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Translated:
 
     @property
     def log_prob(self) -> float:
-        """Of the best translation."""
+        """Log p of the best translation."""
         return self.hypotheses[0].log_prob
 
 
@@ -122,7 +122,7 @@ class Model:
 
     @property
     def meaning(self) -> str:
-        """What its score is, in words."""
+        """Description of the score."""
         return self._scorer.meaning
 
     @cached_property
@@ -326,7 +326,7 @@ def load(
 
 
 def _choose(device: str | torch.device, precision: str, threads: int | None) -> tuple[str, str, int | None]:
-    """Where and how to compute, as it was asked for; torch takes so many threads."""
+    """Check where and how to compute, and set torch's number of threads."""
     device = choose_device(str(device), "device")
     check_choice("precision", precision, ("auto", *PRECISIONS))
     if threads is not None:

@@ -1,4 +1,4 @@
-"""What Python code gives: texts and pairs become bytes, as a network reads them, or are refused by their name."""
+"""Convert texts and pairs from Python to bytes for a network, or raise errors that name the argument."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BytesPair(NamedTuple):
 
 
 def check_range(argument: str, value: int, least: int = 1, most: float = math.inf) -> int:
-    """Raise ArgumentError if a number is not one from `least` to `most`."""
+    """Raise ArgumentError unless a number is from `least` to `most`."""
     if not least <= value <= most:
         expected = f"a whole number from {least} {'on' if most == math.inf else f'to {most}'}"
         raise ArgumentError(argument, expected, shown_value(value))
@@ -49,7 +49,7 @@ def check_range(argument: str, value: int, least: int = 1, most: float = math.in
 
 
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
-    """Raise ArgumentError if a name is not one of some."""
+    """Raise ArgumentError unless a name is one of `choices`."""
     if value not in choices:
         raise ArgumentError(argument, f"one of {', '.join(choices)}", shown_value(value))
     return value
@@ -57,7 +57,7 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
 
 def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
     """Any number of phrases or sentences, as bytes; refuses a single text, what is no text, and line ends."""
-    if isinstance(values, str | bytes):  # which would be taken for texts of one letter
+    if isinstance(values, str | bytes):  # would be split into texts of one letter
         advice = f"A single one goes into a list: [{shown_value(values)}]."
         raise ArgumentError(argument, "an iterable of texts", f"a single one: {shown_value(values)}", advice)
     return (_bytes_of(value, f"{argument}[{i}]") for i, value in enumerate(values))

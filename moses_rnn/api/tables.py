@@ -17,7 +17,7 @@ from moses_rnn.table.phrase_table import parse_table, read_first_line, words
 from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.validation import signature_of
 
-ROWS = 65_536  # of a batch
+ROWS = 65_536  # per batch
 TEXTS = "source", "target", "alignment"
 COUNTS = "target_count", "source_count", "pair_count"
 
@@ -45,7 +45,7 @@ class Table:
         return f"<moses_rnn.Table {self.path!r}: {', '.join(self.columns)}>"
 
     def __iter__(self) -> Iterator[Row]:
-        """Line after line, however long the table is; an InputError names a line that is none."""
+        """Yield the lines of a table of any length; raise InputError for an invalid line."""
         for line in parse_table(read_lines(self.path), self.path, form=self._form):
             scores = tuple(map(float, words(line.scores)))
             alignment = as_str(line.alignment)
@@ -81,7 +81,7 @@ def read_table(path: PathLike) -> Table:
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:
-    """Names of which the second of equal ones gets a number, since columns are known by theirs."""
+    """Yield names, adding a number to repeated ones, since columns are identified by name."""
     times: Counter[str] = Counter()
     for name in names:
         times[name] += 1

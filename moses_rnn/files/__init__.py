@@ -1,1 +1,1 @@
-"""Bytes on disks: streams in, outputs that appear whole or not at all, and what is kept of unfinished ones."""
+"""Files on disk: input streams, outputs that appear whole or not at all, and resumable parts of unfinished ones."""

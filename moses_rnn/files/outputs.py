@@ -1,9 +1,9 @@
-"""Files that come out: whole or not at all, never over an input or through a link, and by one process at a time.
+"""Output files: written whole or not at all, never over an input or through a link, by one process at a time.
 
-An `OutputFile` appears when it is complete. `ResumableOutputs` appear together, and their making survives any death.
-While they are made, each is ``.NAME.part``. Beside the first there are ``.NAME.lock``, which one run holds, and
-``.NAME.state``: what is being made, how far it is, and how many bytes of each part belong to that. To save is to make
-the parts durable and then to replace the state as a whole. A resumed run cuts off whatever follows the saved bytes.
+An `OutputFile` appears when it is complete. `ResumableOutputs` appear together, and a killed run can be resumed.
+While a file is written, it is named ``.NAME.part``. Beside the first file are ``.NAME.lock``, which one run holds, and
+``.NAME.state``: what is being written, how far it is, and how many bytes of each part are valid. Saving syncs the
+parts and then replaces the state as a whole. A resumed run cuts off all bytes after the saved ones.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from moses_rnn.errors import AlreadyComplete, FormatError, InputError, MisfitErr
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
 Note = dict[str, Any]  # JSON
-OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # of files that are not written
+OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # unsupported compressions
 LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
 READ_BYTES = 1 << 20
 VERSION = 1  # of the state file
-SECONDS_BETWEEN_SAVES = 1.0  # a sync takes a disk milliseconds; a block may take no longer
+SECONDS_BETWEEN_SAVES = 1.0  # a sync takes milliseconds, which may be as long as a block takes
 EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Makes parts of a file, each a member of its own if it is gzip; members one after another are again a valid file.
+    """Packs data as parts of a file: for gzip, each part is a member, and concatenated members are a valid file.
 
-    Equal data give equal bytes, in whatever thread or process. That is why they are zlib-ng's here and not ISA-L's,
-    which is faster still: its output was seen to differ between two equal runs, about once in twenty.
+    Equal data give equal bytes in any thread or process. That is why this uses zlib-ng and not ISA-L, which is faster
+    still: its output differed between two equal runs about once in twenty.
     """
 
     gzip: bool = False
 
     def __call__(self, data: bytes) -> bytes:
-        """Bytes as a part."""
+        """Pack bytes as a part."""
         return gzip_ng.compress(data, LEVEL, mtime=0) if self.gzip else data  # type: ignore[no-untyped-call]
 
 
 def hidden(path: str | Path, suffix: str) -> Path:
-    """What is kept beside an output while it is made."""
+    """Return the path of a hidden file beside an output."""
     return Path(path).with_name(f".{Path(path).name}.{suffix}")
 
 
 def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
-    """Raise OutputError unless all outputs, and what is kept beside them, are files of their own, by any spelling."""
+    """Raise OutputError if outputs, their hidden files and inputs are not all different files, however spelt."""
     taken: dict[Path, str] = {}
     for path in paths:
         if path.endswith("/") or Path(path).name in ("", ".", ".."):
@@ -84,10 +84,10 @@ def _refuse_existing(place: Path, inputs: tuple[str, ...]) -> None:
 
 
 def open_locked(path: Path) -> BinaryIO | None:
-    """Open a file to read and write, made if need be, if no other process holds it; None if one does.
+    """Open a file for reading and writing, creating it if needed; return None if another process holds it.
 
-    The lock ends with the process. A symbolic link is an OSError, not another file, and a file that was renamed away
-    between opening and locking is not taken for ours.
+    The lock ends with the process. A symbolic link raises OSError and is not followed. A file that was renamed between
+    opening and locking is not used; the function tries again.
     """
     while True:
         stream = io.FileIO(path, "r+", opener=lambda name, how: os.open(name, how | os.O_CREAT | os.O_NOFOLLOW, 0o666))
@@ -109,7 +109,7 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
 
 
 def hold(path: str, suffix: str, holder: Callable[[], str] = str) -> BinaryIO:
-    """Open what is kept beside an output, locked against other runs; `holder` describes the one that has it."""
+    """Open a hidden file beside an output and lock it; `holder` describes the run that holds it."""
     with writing(path):
         stream = open_locked(hidden(path, suffix))
     if stream is None:
@@ -119,7 +119,7 @@ def hold(path: str, suffix: str, holder: Callable[[], str] = str) -> BinaryIO:
 
 @contextlib.contextmanager
 def writing(path: Path | str, wanted: int = 0) -> Iterator[None]:
-    """Name the file when writing it fails; of a full disk also the bytes that were `wanted` and those that are free."""
+    """Turn OSErrors into OutputErrors that name the file and, on a full disk, the bytes `wanted` and free."""
     try:
         yield
     except OSError as error:
@@ -141,10 +141,10 @@ def sync_directory(folder: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
+    """Replace a file durably and atomically: write a hidden file and rename it."""
     part = hidden(path, "part")
     with writing(path, len(data)):
-        part.unlink(missing_ok=True)  # of a run that died, or a link to something else
+        part.unlink(missing_ok=True)  # left by a run that died, or a link
         try:
             with part.open("xb") as file:
                 file.write(data)
@@ -157,10 +157,10 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 class Part:
-    """A file while it is made, ``.NAME.part`` beside its name; no other run can make it meanwhile.
+    """A file while it is written, as ``.NAME.part``, locked against other runs.
 
-    `bytes` are those that it has, `published` says that it has its name. An OutputError says that the place cannot be
-    written, or that the file exists and may not be replaced.
+    `bytes` is its size; `published` tells whether it has its final name. The constructor raises OutputError if the
+    path cannot be written, or if the file exists and may not be replaced.
     """
 
     def __init__(self, path: str, *, replace: bool) -> None:
@@ -174,11 +174,11 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes on disk, an interrupted run's among them."""
+        """Bytes on disk, including those of an interrupted run."""
         return os.fstat(self._stream.fileno()).st_size
 
     def start(self, saved: Note = EMPTY, *, complete: bool = False) -> None:
-        """Start behind the bytes of a digest, after a check of them; a `complete` file may have its name already."""
+        """Check the bytes of a saved digest and continue after them; a `complete` file may have its name already."""
         size: int = saved["bytes"]
         self.published = complete and size > 0 and not self.size
         place = self._target if self.published else self._part
@@ -198,7 +198,7 @@ class Part:
                 self._stream.seek(size)
 
     def write(self, data: bytes) -> None:
-        """Write further bytes, as they are."""
+        """Append bytes without compressing them."""
         left = memoryview(data)
         with writing(self.path, len(data)):
             while left:  # an unbuffered file may take fewer than it is given
@@ -207,16 +207,16 @@ class Part:
         self._hash.update(data)
 
     def sync(self) -> None:
-        """Make what was written durable."""
+        """Make the written bytes durable."""
         with writing(self.path):
             os.fsync(self._stream.fileno())
 
     def digest(self) -> Note:
-        """Size in bytes and SHA-256 of what was written."""
+        """Return the size and the SHA-256 of the written bytes."""
         return {"bytes": self.bytes, "sha256": self._hash.hexdigest()}
 
     def publish(self) -> None:
-        """Give the file its name, which it may have."""
+        """Give the file its name, unless it has it already."""
         with writing(self.path):
             if not self.published:
                 self._part.replace(self._target)
@@ -224,7 +224,7 @@ class Part:
             sync_directory(self._target.parent)
 
     def close(self, *, keep: bool = False) -> None:
-        """Let other runs make the file; without `keep`, nothing stays but what has its name."""
+        """Release the file for other runs; without `keep`, remove the part."""
         if not (keep and self.size) and _is_at(self._stream, self._part):
             self._part.unlink()
         with contextlib.suppress(OSError):
@@ -234,8 +234,8 @@ class Part:
 class OutputFile(Part):
     """A file that appears under its name only when `commit` is called.
 
-    With `force` it may replace an existing file. An OutputError refuses one that is among the `inputs`, by any
-    spelling, and what `Part` refuses.
+    With `force`, it may replace an existing file. Raises OutputError if it is one of the `inputs`, however spelt, or
+    for the reasons of `Part`.
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
@@ -247,11 +247,11 @@ class OutputFile(Part):
         self._pack = Packing(is_gzip(path))
 
     def append(self, data: bytes, /) -> None:
-        """Write a part of the content, compressed if the suffix asks for it."""
+        """Append content, compressed if the suffix says so."""
         self.write(self._pack(data))
 
     def complete(self, data: bytes = b"") -> None:
-        """Write the rest of the content and make all of it durable: nothing that a full disk refuses is left to do."""
+        """Append the rest of the content and make all of it durable, so that a full disk cannot fail later steps."""
         if data or not self.bytes:
             self.append(data)
         self.sync()
@@ -265,12 +265,12 @@ class OutputFile(Part):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Without a commit, nothing stays."""
+        """Remove the file unless it was committed."""
         self.close()
 
 
 def commit_all(files: Sequence[OutputFile | NoOutput]) -> None:
-    """Give several files their names once all are complete: a full disk leaves all of them or none."""
+    """Complete all files, then give them their names: a full disk leaves all of them or none."""
     for file in files:
         file.complete()
     for file in files:
@@ -278,7 +278,7 @@ def commit_all(files: Sequence[OutputFile | NoOutput]) -> None:
 
 
 class NoOutput:
-    """In place of an `OutputFile` that is not wanted."""
+    """A stand-in for an `OutputFile` that is not wanted."""
 
     def complete(self, data: bytes = b"") -> None:
         """Do nothing."""
@@ -293,7 +293,7 @@ class NoOutput:
 
 
 class StandardOutput:
-    """In place of a file: what is written is gone."""
+    """A stand-in for an `OutputFile` that writes to standard output at once."""
 
     path = STANDARD_STREAM
 
@@ -304,7 +304,7 @@ class StandardOutput:
             left = left[sys.stdout.buffer.write(left) :]
 
     def commit(self) -> None:
-        """Make sure that everything was taken."""
+        """Flush standard output."""
         sys.stdout.buffer.flush()
 
     def __enter__(self) -> Self:
@@ -315,13 +315,13 @@ class StandardOutput:
 
 
 class ResumableOutputs:
-    """The files of a run. Use them as a context: without a `commit`, what can be resumed stays, and nothing else.
+    """The output files of a run, as a context manager: without a `commit`, only resumable parts are kept.
 
-    `growing` files are appended to; the first may be standard output: then nothing can be resumed. So are `optional`
-    ones, which appear only if they have content. `small` files come whole, with the commit. `resume` continues what an
-    interrupted run has left, if there is something; `force` replaces that, and existing files. `advise` says what to do
-    after an error, by the counts that are saved. AlreadyComplete says that `resume` has nothing to do: all files are
-    there, newer than the inputs.
+    `growing` files are appended to; if the first is standard output, nothing can be resumed. `optional` files grow too,
+    but appear only if they have content. `small` files are written whole by the commit. `resume` continues an
+    interrupted run, if there is one; `force` replaces its parts and existing files. `advise` returns advice after an
+    error, given the saved counts. Raises AlreadyComplete if `resume` has nothing to do: all files exist and are newer
+    than the inputs.
     """
 
     def __init__(
@@ -339,11 +339,11 @@ class ResumableOutputs:
         self.resumable = self._path != STANDARD_STREAM
         named, folder = [path for path in (*growing, *optional) if path != STANDARD_STREAM], Path(self._path).parent
         refuse_equal([*named, *small], inputs)
-        self._growing = {path: os.path.relpath(path, folder) for path in named}  # the state's names: all may be moved
+        self._growing = {path: os.path.relpath(path, folder) for path in named}  # relative: the folder may be moved
         self._parts: dict[str, Part] = {}
-        self._record: Note = {}  # what the next state says
-        self._due = 0.0  # when it is to be saved
-        self._keeps = True  # what is there
+        self._record: Note = {}  # the next state
+        self._due = 0.0  # time of the next save
+        self._keeps = True  # whether to keep the parts
         self._state = hidden(self._path, "state")
         self._lock = hold(self._path, "lock", self._holder) if self.resumable else None
         try:
@@ -362,7 +362,7 @@ class ResumableOutputs:
 
     @property
     def complete(self) -> bool:
-        """Whether everything was made, perhaps by an interrupted run: only names may be missing."""
+        """Whether all content is written, perhaps by an interrupted run; files may still lack their names."""
         return bool(self._record.get("complete"))
 
     def _holder(self) -> str:
@@ -380,7 +380,7 @@ class ResumableOutputs:
         raise AlreadyComplete(f"{self._path}: already complete; --force makes it again")
 
     def _refuse_leftover(self, left: bool) -> None:
-        """Refuse what an interrupted run has left, and parts of which no state tells what they are."""
+        """Raise OutputError for an interrupted run, or for parts without a valid state."""
         if left:
             raise OutputError(
                 f"{self._path}: an interrupted run left part of it; --resume continues, --force starts over"
@@ -394,10 +394,10 @@ class ResumableOutputs:
             )
 
     def begin(self, manifest: Note) -> Note | None:
-        """Begin, or continue behind the counts that an interrupted run has saved, which are returned.
+        """Begin, or continue an interrupted run; return its saved counts, or None.
 
-        The manifest is everything that decides the bytes, as JSON: the interrupted run's must be equal. With a false
-        "resumable", nothing is kept.
+        The manifest is everything that determines the bytes, as JSON; it must equal the interrupted run's. If its
+        "resumable" is false, nothing is kept.
         """
         manifest = json.loads(json.dumps(manifest))
         self.resumable = self.resumable and manifest.get("resumable", True)
@@ -442,7 +442,7 @@ class ResumableOutputs:
             self._parts[path].start(files.get(name, EMPTY), complete=saved["complete"])
 
     def _remove_unwanted(self) -> None:
-        """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
+        """Remove an interrupted run's parts of files that are no longer wanted, unless another run holds them."""
         for name in (self._saved or {}).get("files", {}).keys() - self._growing.values():
             part = hidden(Path(self._path).parent / name, "part")
             if part.is_file() and (lock := open_locked(part)):
@@ -450,18 +450,18 @@ class ResumableOutputs:
                 lock.close()
 
     def append(self, path: str, data: bytes) -> None:
-        """Write to a growing file, as it is; nothing is safe before the next save."""
+        """Append to a growing file without compressing; the data are not safe before the next save."""
         if path == STANDARD_STREAM:
             StandardOutput().append(data)
         else:
             self._parts[path].write(data)
 
     def digest(self, path: str) -> Note:
-        """Size in bytes and SHA-256 of a growing file so far; nothing is known of standard output."""
+        """Return the size and the SHA-256 of a growing file so far; empty for standard output."""
         return {} if path == STANDARD_STREAM else self._parts[path].digest()
 
     def save(self, counts: Note) -> None:
-        """Have what was appended so far count: on disk within a second or so, or when the context ends."""
+        """Record the counts with all data appended so far; they reach the disk within about a second or on exit."""
         self._note(self._record["manifest"], json.loads(json.dumps(counts)), complete=self.complete)
         if self.resumable and time.monotonic() >= self._due:
             self._write_state()
@@ -479,7 +479,7 @@ class ResumableOutputs:
         }
 
     def _write_state(self) -> None:
-        """Make durable what was noted: first the parts, then the state, which replaces the one before."""
+        """Make the record durable: first sync the parts, then replace the state."""
         for path in self._growing:
             self._parts[path].sync()
         text = json.dumps(self._record).encode()
@@ -487,7 +487,7 @@ class ResumableOutputs:
         self._saved, self._keeps = self._record, self._record["counts"] is not None
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
-        """Give all files their names, once all are complete on disk, the small ones by their contents."""
+        """Write the small files' contents, sync all files, and give them their names."""
         for path, content in (contents or {}).items():
             part = self._parts[path]
             part.start()
@@ -502,13 +502,13 @@ class ResumableOutputs:
                 self._parts[path].sync()
         for path, part in self._parts.items():
             if path in self._optional and not part.bytes:
-                Path(path).unlink(missing_ok=True)  # those of an older run may be replaced, and nothing takes its place
+                Path(path).unlink(missing_ok=True)  # an older run's file, which nothing replaces
             else:
                 part.publish()
         self._discard()
 
     def _discard(self) -> None:
-        """Leave nothing to be resumed."""
+        """Drop everything that could be resumed."""
         self._keeps, self._record = False, {}
 
     def _close(self) -> None:
@@ -524,9 +524,9 @@ class ResumableOutputs:
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        """Keep what can be resumed, and say so; leave nothing otherwise.
+        """Keep what can be resumed, and add advice to the error; otherwise, remove the parts.
 
-        Nothing can be resumed where the input is at fault as a whole, not a line of it or a model that does not fit.
+        A run cannot be resumed if its input is invalid as a whole; it can after a bad line or a misfitting model.
         """
         of_a_line = isinstance(error, FormatError) and error.line is not None
         mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
@@ -536,7 +536,7 @@ class ResumableOutputs:
             if not self.complete and not (self.resumable and mendable):
                 self._discard()
             elif self._lock and self._record is not self._saved:
-                with contextlib.suppress(MosesRnnError):  # what was saved before stays
+                with contextlib.suppress(MosesRnnError):  # the previous save remains
                     self._write_state()
             if self._keeps and self._saved and self._advise and isinstance(error, MosesRnnError):
                 error.add_advice(self._advise(error, self._saved["counts"]))
@@ -545,7 +545,7 @@ class ResumableOutputs:
 
 
 def read_state(path: Path) -> Note | None:
-    """What a state file says: nothing if it is empty or not there, None if it cannot be trusted."""
+    """Read a state file; return an empty dict if it is empty or missing, None if it cannot be trusted."""
     data = path.read_bytes() if path.is_file() else b""
     checksum, _, text = data.removesuffix(b"\n").partition(b" ")
     if not data:

@@ -1,4 +1,4 @@
-"""Parts of a file of lines. The number of lines alone says which are in shard k of N, so that N shards are the file."""
+"""Shards of a file of lines: the number of lines alone determines shard k of N, and N shards make up the file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard that ``k/N`` names; raises ValueError if it names none."""
+        """Parse ``k/N``; raise ValueError if it is invalid."""
         number, _, count = text.partition("/")
         return cls(int(number), int(count))
 
     def lines_of(self, lines: int) -> range:
-        """Which of so many lines are in it, from 0."""
+        """Return the range of lines in the shard, from 0, of a file of `lines` lines."""
         return range(*(lines * k // self.count for k in (self.number - 1, self.number)))
 
 
@@ -52,14 +52,14 @@ OneShard = Annotated[
 
 
 def with_shard(path: str, shard: Shard) -> str:
-    """``table.2-of-4.gz`` for shard 2 of 4 of ``table.gz``."""
+    """Return ``table.2-of-4.gz`` for shard 2 of 4 of ``table.gz``."""
     stem = str(without_compression_suffix(path))
     width = len(str(shard.count))
     return f"{stem}.{shard.number:0{width}}-of-{shard.count}{path[len(stem) :]}"
 
 
 def count_lines(path: str) -> int:
-    """How many lines a file has, which is read to its end; raises InputError if it is a pipe."""
+    """Count the lines of a file by reading all of it; raise InputError if it is a pipe."""
     if not Path(path).is_file():
         raise InputError(f"{path}: expected a file, whose lines can be counted, found a pipe")
     blocks = read_blocks(path, max_line_bytes=1 << 62)
@@ -67,7 +67,7 @@ def count_lines(path: str) -> int:
 
 
 def read_part(path: str, lines: range, *, meter: Meter | None = None) -> Iterator[bytes]:
-    """Some of a file's lines, in blocks; see `read_blocks`. The meter counts all lines that are read."""
+    """Yield a range of a file's lines in blocks; see `read_blocks`. The meter counts all lines read."""
     meter = meter or Meter()
     before = 0
     for block in read_blocks(path, meter=meter):

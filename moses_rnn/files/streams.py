@@ -1,7 +1,7 @@
-"""Byte streams that come in: plain or gzip, read to their very end or refused, cut into lines at ``\\n`` only.
+"""Input streams: plain or gzip, read to the end or rejected, and split into lines at ``\\n`` only.
 
-Why not text mode or ``splitlines``: both also cut at U+2028, U+0085 and a lone carriage return, which Moses keeps
-inside a token, so line counts would drift.
+Text mode and ``splitlines`` would also split at U+2028, U+0085 or a lone carriage return. Moses keeps these inside a
+token, so line counts would drift.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError, MosesRnnE
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
 
-# Shows how much is done, lines or the like, and their share of all if it is known
+# Progress callback: takes the amount done, in lines or the like, and its share of the whole if known
 Advanced = Callable[[int, float | None], None]
 STANDARD_STREAM = "-"
 MADE_BY = (
     "Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles are never read."
 )
-GZIP = b"\x1f\x8b"  # the first bytes of such a file
-OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # and what prints other ones
+GZIP = b"\x1f\x8b"  # magic bytes
+OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # magic bytes and their readers
 HEAD_BYTES = 6
-BUFFER_BYTES = 1 << 17  # read at once, compressed
-IDENTITY_BYTES = 1 << 20  # of a file's beginning and of its end, which tell it from another
-BLOCK_BYTES = 1 << 19  # what a core keeps near; numpy's arrays for it are several times as large
+BUFFER_BYTES = 1 << 17  # compressed bytes per read
+IDENTITY_BYTES = 1 << 20  # bytes hashed at each end of a file to identify it
+BLOCK_BYTES = 1 << 19  # fits a core's cache; numpy's arrays for a block are several times as large
 MAX_LINE_BYTES = 1 << 20
-MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
-MOST_DIGITS = 18  # of a whole number that 64 bits hold, whatever it is
+MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe without data
+MOST_DIGITS = 18  # any such integer fits in 64 bits
 
 
 def parse_json(data: bytes | str) -> Any:
-    """What JSON says, or a ValueError; a number that no float holds stays text, which nothing takes for a number."""
+    """Parse JSON or raise ValueError; numbers too large for int64 or float stay strings, so that type checks fail."""
     try:
         return json.loads(
             data,
@@ -61,19 +61,19 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def sort_command(path: str) -> str:
-    """A command that brings a file's lines into the order of ``LC_ALL=C sort``, as advice."""
+    """Return a shell command that sorts a file by ``LC_ALL=C sort``, as advice."""
     return f"{'zcat' if is_gzip(path) else 'cat'} {shlex.quote(path)} | LC_ALL=C sort | gzip -1 > sorted.gz"
 
 
 def without_compression_suffix(path: str) -> Path:
-    """``phrase-table`` for ``phrase-table.gz``."""
+    """Return ``phrase-table`` for ``phrase-table.gz``."""
     given = Path(path)
     return given.with_suffix("") if is_gzip(path) else given
 
 
 @contextlib.contextmanager
 def reading(path: Path | str) -> Iterator[None]:
-    """Name the file when the system fails to read it."""
+    """Turn OSErrors into InputErrors that name the file."""
     try:
         yield
     except OSError as error:
@@ -81,7 +81,7 @@ def reading(path: Path | str) -> Iterator[None]:
 
 
 def find_input(path: str) -> str:
-    """The readable file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try."""
+    """Return the existing file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try."""
     if path == STANDARD_STREAM:
         return path
     for candidate in (path, path + ".gz"):
@@ -93,31 +93,31 @@ def find_input(path: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise CheckpointError unless there is a folder, which may be a model's."""
+    """Raise CheckpointError unless the folder exists."""
     if not folder.is_dir():
         found, advice = ("a file", MADE_BY) if folder.exists() else ("nothing", "")
         raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
 
 
 def is_gzip(path: str) -> bool:
-    """Whether a file's name asks for gzip, and not for plain text."""
+    """Whether a file's name ends in .gz."""
     return Path(path).suffix == ".gz"
 
 
 def is_misnamed(path: str) -> bool:
-    """Whether a file's name asks for gzip, and its first bytes are plain text."""
+    """Whether a file's name ends in .gz although its first bytes are plain text."""
     if not is_gzip(path) or not Path(path).is_file():
         return False
-    with contextlib.suppress(OSError), Path(path).open("rb") as file:  # whoever reads it will say what is wrong
+    with contextlib.suppress(OSError), Path(path).open("rb") as file:  # reading it later reports the error
         head = file.read(HEAD_BYTES)
         return bool(head) and not head.startswith((GZIP, *OTHERS))
     return False
 
 
 def fingerprint(path: str) -> dict[str, object]:
-    """What tells one input from another without reading it whole: its size and hashes of its first and last MB."""
+    """Identify an input without reading all of it: by size, time, and hashes of its first and last MB."""
     if not Path(path).is_file():
-        return {"pipe": path, "seen": time.time_ns()}  # never the same again
+        return {"pipe": path, "seen": time.time_ns()}  # never equal to another
     with reading(path), Path(path).open("rb") as file:
         status = os.fstat(file.fileno())
         head = file.read(IDENTITY_BYTES)
@@ -132,7 +132,7 @@ def fingerprint(path: str) -> dict[str, object]:
 
 
 def change_stamp(path: str) -> tuple[int, ...]:
-    """What changes when a file is written to: inode, size and time; empty for a pipe."""
+    """Return a file's inode, size and time, which change when it is written; empty for a pipe."""
     if not Path(path).is_file():
         return ()
     status = Path(path).stat()
@@ -140,16 +140,15 @@ def change_stamp(path: str) -> tuple[int, ...]:
 
 
 def show_nothing(_done: int, _share: float | None) -> None:
-    """In place of an `Advanced` where nobody looks."""
+    """Show no progress; an `Advanced` that does nothing."""
 
 
 @dataclass
 class Meter:
-    """Follows the reading of a file.
+    """Measures how much of a file was read.
 
-    `share` is how much of it was read so far, 0 to 1, or None where that cannot be known (a pipe); `bytes_read` counts
-    them as they are stored, `lines_read` those that were given out. `waiting` is called several times a second while a
-    pipe has nothing to give; it may raise.
+    `share` is the part read so far, 0 to 1, or None if unknown (a pipe); `bytes_read` counts stored (compressed) bytes,
+    `lines_read` the lines yielded. `waiting` is called several times a second while a pipe has no data; it may raise.
     """
 
     share: float | None = None
@@ -159,10 +158,10 @@ class Meter:
 
 
 class MeteredFile(io.FileIO):
-    """A file that notes on a meter how much of it was read, and can be interrupted while it waits."""
+    """A file that updates a meter as it is read, and can be interrupted while it waits for data."""
 
     def __init__(self, file: str | int, meter: Meter) -> None:
-        # Opening a FIFO without O_NONBLOCK waits for its writer, where nothing could interrupt it.
+        # Without O_NONBLOCK, opening a FIFO would wait for its writer and could not be interrupted.
         super().__init__(
             file, closefd=isinstance(file, str), opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)
         )
@@ -173,12 +172,12 @@ class MeteredFile(io.FileIO):
         self._meter, self._read = meter, 0
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Read into a buffer; first `HEAD_BYTES` at least, if there are so many, however slowly a pipe gives them."""
+        """Read into a buffer; the first read waits until a pipe has given `HEAD_BYTES` or ends."""
         room, before, more = memoryview(buffer).cast("B"), self._read, None
         while more is None or (more and self._read < HEAD_BYTES):
             while not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
                 self._meter.waiting()
-            more = super().readinto(room[self._read - before :])  # None: there was nothing to read after all
+            more = super().readinto(room[self._read - before :])  # None: no data after all
             self._read += more or 0
         self._meter.bytes_read += self._read - before
         if self._size:
@@ -188,36 +187,36 @@ class MeteredFile(io.FileIO):
 
 @contextlib.contextmanager
 def _open(path: str, meter: Meter) -> Iterator[BinaryIO]:
-    """Open a file, or ``-`` for standard input, by its first bytes and not by its name."""
+    """Open a file, or ``-`` for standard input; its first bytes, not its name, tell whether it is gzip."""
     with contextlib.ExitStack() as stack:
         if path == STANDARD_STREAM and sys.stdin is None:
             raise InputError("standard input: is closed")
         with reading(path):
             raw = MeteredFile(sys.stdin.fileno() if path == STANDARD_STREAM else path, meter)
             stream = stack.enter_context(io.BufferedReader(raw, BUFFER_BYTES))
-            head = stream.peek(HEAD_BYTES)  # more, as a rule
+            head = stream.peek(HEAD_BYTES)  # usually more
         if not head:  # an interrupted compressor leaves such files behind
             raise FormatError(path, None, "at least one line", "an empty file")
         for magic, printer in OTHERS.items():
             if head.startswith(magic):
                 advice = f"Read it through a pipe: {printer} {shlex.quote(path)} | … - (a lone - is standard input)."
                 raise FormatError(path, None, "plain text or gzip", f"a file for {printer}", advice)
-        if head.startswith(GZIP):  # without threads: theirs would read 8 MB ahead of the meter
+        if head.startswith(GZIP):  # threads would read 8 MB ahead of the meter
             yield stack.enter_context(xopen(stream, "rb", format="gz", threads=0))
         else:
             yield stream
 
 
 def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
-    """The lines of a file, each with its ``\\n`` (the last one as it is); see `read_blocks`."""
+    """Yield the lines of a file, each with its ``\\n`` (the last may lack it); see `read_blocks`."""
     for block in read_blocks(path, max_line_bytes=max_line_bytes, meter=meter):
         yield from io.BytesIO(block)
 
 
 def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
-    """The content of a file in blocks of whole lines (the last line of all as it is); `meter` follows the reading.
+    """Yield a file's content in blocks of whole lines (the last line may lack its ``\\n``), updating `meter`.
 
-    A FormatError says that it is empty, ends early, is damaged, or has a line of more than `max_line_bytes`.
+    Raise FormatError if the file is empty, cut short or damaged, or has a line longer than `max_line_bytes`.
     """
     meter, rest = meter or Meter(), b""
     with _open(path, meter) as stream:
@@ -239,7 +238,7 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
 
 
 def _cut_before_long(block: bytes, rest: bytes, max_line_bytes: int) -> tuple[bytes, bytes]:
-    """The lines of a block before the first that is too long, and that one; the rest is one more."""
+    """Return the lines of a block (followed by the line `rest`) before the first that is too long, and that line."""
     end = 0
     for line in itertools.chain(io.BytesIO(block), [rest]):
         if len(line) > max_line_bytes:
@@ -262,7 +261,7 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
         raise MosesRnnError(f"{path}: memory ran out {after}") from error
     except Exception as error:  # each decompressor raises a class of its own
         if isinstance(error, OSError) and error.errno is not None:
-            # The file may be sound and the disk or the network not: no reason to reject it.
+            # The disk or the network may have failed, not the file: no reason to reject it.
             raise MosesRnnError(f"{path}: cannot be read on {after}: {error.strerror}") from error
         found = f"damage {after}: {error}"
         raise FormatError(path, None, "a sound compressed file", found, "Make or copy it again.") from error

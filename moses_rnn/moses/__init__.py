@@ -1,1 +1,1 @@
-"""What Moses reads, writes and runs."""
+"""The file formats and programs of Moses."""

@@ -1,6 +1,6 @@
-"""Word alignments: ``source-target`` pairs of positions from 0, a line for each pair of sentences (Pharaoh's format).
+"""Word alignments: ``source-target`` pairs of positions from 0, one line per sentence pair (Pharaoh's format).
 
-A phrase table's field 4, and the alignment that Moses prints into n-best lists, are written alike.
+Field 4 of phrase tables and the alignments in Moses's n-best lists have the same format.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.table.phrase_table import ALIGNMENT_POINT, words
 
-Links = tuple[tuple[int, int], ...]  # source and target position of each
+Links = tuple[tuple[int, int], ...]  # (source, target) positions
 
 
 def parse_links(text: bytes) -> Links:
-    """The links of a pair; a ValueError says "expected …, found …" without its place, see `broken`."""
+    """Parse the links of a pair; raise ValueError "expected …, found …" without a position, see `broken`."""
     links = []
     for word in words(text):
         match = ALIGNMENT_POINT.fullmatch(word)
@@ -25,7 +25,7 @@ def parse_links(text: bytes) -> Links:
 
 
 def check_links(links: Links, source_words: int, target_words: int) -> None:
-    """Refuse links to words that are not there, by such a ValueError too."""
+    """Raise the same kind of ValueError for links to words that do not exist."""
     for source, target in links:
         if source >= source_words or target >= target_words:
             there = f"{source_words} source and {target_words} target words"
@@ -33,7 +33,7 @@ def check_links(links: Links, source_words: int, target_words: int) -> None:
 
 
 def read_links(lines: Iterable[bytes], name: str) -> Iterator[Links]:
-    """The links of each line of the file `name`; an empty line has none."""
+    """Yield the links of each line of the file `name`; an empty line has none."""
     for number, line in enumerate(lines, 1):
         try:
             yield parse_links(line.rstrip(b"\r\n"))
@@ -42,20 +42,20 @@ def read_links(lines: Iterable[bytes], name: str) -> Iterator[Links]:
 
 
 def broken(name: str, number: int | None, error: ValueError) -> FormatError:
-    """The same with its place: ``name:number: expected …, found …``."""
+    """Turn such a ValueError into a FormatError with a position: ``name:number: expected …, found …``."""
     expected, _, found = str(error).removeprefix("expected ").rpartition(", found ")
     return FormatError(name, number, expected, found)
 
 
 def transposed(links: Links) -> Links:
-    """The links as they are from the other side."""
+    """Swap the sides of links."""
     return tuple((target, source) for source, target in links)
 
 
 def nearest(links: Links, target_words: int) -> list[int | None]:
-    """For each target word the linked source word that is nearest by position, of two equally near ones the left.
+    """Return, for each target word, the linked source word nearest by position; ties go to the left one.
 
-    Positions from 0; None of a word without links.
+    Positions are from 0; None for a word without links.
     """
     chosen: list[int | None] = [None] * target_words
     for source, target in sorted(links):
@@ -66,5 +66,5 @@ def nearest(links: Links, target_words: int) -> list[int | None]:
 
 
 def format_links(links: Links) -> bytes:
-    """A line's worth of links, without its end."""
+    """Format links as a line, without its line end."""
     return b" ".join(b"%d-%d" % link for link in links)

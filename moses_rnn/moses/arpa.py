@@ -14,13 +14,13 @@ from moses_rnn.table.phrase_table import NUMBER, words
 SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
 LOG_PROB = re.compile(rb"-inf|" + NUMBER.pattern)
 UNKNOWN = b"<unk>"
-UNKNOWN_AS_WRITTEN = frozenset([UNKNOWN, b"<UNK>"])  # KenLM takes both for the same
-BINARY = b"mmap lm"  # how KenLM's own files begin
+UNKNOWN_AS_WRITTEN = frozenset([UNKNOWN, b"<UNK>"])  # KenLM treats both as equal
+BINARY = b"mmap lm"  # beginning of KenLM's binary files
 NO_BINARY = "This command cannot read KenLM's binary models: give the original ARPA file."
 
 
 def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]:
-    """The words of each n-gram of the model `name`, shorter n-grams first; ``<unk>`` has this one spelling."""
+    """Yield the words of each n-gram of the model `name`, shorter n-grams first; ``<UNK>`` becomes ``<unk>``."""
     order, begun = 0, False  # 0: before the first section
     for number, line in enumerate(lines, start=1):
         text = line.rstrip(b"\r\n")

@@ -1,6 +1,6 @@
-"""Does the decoder see what the table says? Real Moses is run with every kind of phrase dictionary.
+"""Verify that the decoder sees a table's scores, by running Moses with every kind of phrase dictionary.
 
-Single phrases are translated as sentences; the features of every translation by a single phrase pair are compared with
+Single phrases are translated as sentences. The features of each translation by a single phrase pair are compared with
 the logarithms of the pair's scores.
 """
 
@@ -38,15 +38,15 @@ from moses_rnn.table.phrase_table import (
 )
 from moses_rnn.table.table_blocks import parse_blocks
 
-SHOWN_LINES = 8  # of what a program printed before it failed
+SHOWN_LINES = 8  # of a failed program's output
 EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
-GLUE_RULES = 3  # that a translation by a single rule needs besides: begin, append, end
+GLUE_RULES = 3  # needed besides a single rule: begin, append, end
 SEED = 1
-OWN = "ini"  # the kind of the dictionary that the user has
+OWN = "ini"  # the kind of the user's own dictionary
 TOLERANCE = 1e-4  # of a feature above -87
 FULL_PRECISION = DEFAULT_FLOOR  # below it, probabilities are denormal as float32
-DENORMAL_TOLERANCE = 0.03  # and come back as inexactly as this
+DENORMAL_TOLERANCE = 0.03  # of the log of such a probability
 
 Log = Callable[[str], None]
 Pair = tuple[bytes, bytes]
@@ -55,7 +55,7 @@ Values = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A phrase dictionary for the decoder to load; `labels` are the left-hand sides of rules, if it has such."""
+    """A phrase dictionary for the decoder; `labels` are the left-hand sides of its rules, if any."""
 
     type: str
     path: Path
@@ -67,18 +67,18 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class Moses:
-    """A built Moses; when it is used, a program that is not there is an InputError."""
+    """A built Moses; using a missing program raises InputError."""
 
     root: Path
 
     @classmethod
     def of_environment(cls) -> Moses | None:
-        """The one that MOSES_ROOT names."""
+        """Return the Moses that MOSES_ROOT names, if set."""
         root = os.environ.get("MOSES_ROOT")
         return cls(Path(root).absolute()) if root else None
 
     def program(self, name: str) -> Path:
-        """Where one of its programs is."""
+        """Return the path of a program."""
         path = self.root / "bin" / name
         if not os.access(path, os.X_OK):
             raise InputError(
@@ -89,11 +89,11 @@ class Moses:
         return path
 
     def shell(self, command: str, folder: Path) -> None:
-        """Run a command that begins with one of its programs."""
+        """Run a shell command that begins with one of the programs."""
         self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
 
     def run(self, command: Sequence[str], given: bytes, folder: Path) -> None:
-        """Run one of its programs; if it fails, the end of what it printed is quoted."""
+        """Run a program; on failure, raise an error that quotes the end of its output."""
         self.program(Path(command[0]).name)
         done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
         if done.returncode:
@@ -104,7 +104,7 @@ class Moses:
     def translate_singly(
         self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
     ) -> list[NBestLine]:
-        """Translate sources in all ways by a single phrase pair, of which one has `most`; as the decoder lists them."""
+        """List all translations of sources by a single phrase pair; a source has at most `most`."""
         ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
         ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
         glue.write_bytes(_format_glue(dictionary.labels))
@@ -120,7 +120,7 @@ class Moses:
 
 
 def _is_unknown(line: NBestLine, used: float) -> bool:
-    """Whether a word went through that no phrase pair translates; its features are all 0, its penalty is not."""
+    """Whether the line copies a word that no phrase pair translates: all features are 0, but not its penalty."""
     return not any(line.values("TranslationModel0")) and float(line.total) < (used + 0.5) * ONE_PHRASE
 
 
@@ -135,7 +135,7 @@ RULES_INI = (
 
 
 def _format_ini(dictionary: Dictionary, glue: Path) -> str:
-    """A moses.ini with a phrase dictionary and nothing else that prefers one translation to another."""
+    """Return a moses.ini with a phrase dictionary and no other feature that ranks translations."""
     source, target = map(factor_list, dictionary.factors)
     weights = " ".join([f"{0.1 / dictionary.columns:g}"] * dictionary.columns)  # however many: less than a phrase costs
     search, features, of_features = RULES_INI if dictionary.labels else PHRASES_INI
@@ -161,7 +161,7 @@ TranslationModel0= {weights}
 
 
 def _format_glue(labels: Sequence[bytes]) -> bytes:
-    """A glue grammar for rules with these left-hand sides, as train-model.perl writes it."""
+    """Return a glue grammar for rules with these left-hand sides, as train-model.perl writes it."""
     rules = [b"<s> [X] ||| <s> [S] ||| 1 ||| 0-0", b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 1-1"]
     rules += [b"[X][S] [X]%b [X] ||| [X][S] [X]%b [S] ||| 2.718 ||| 0-0 1-1" % (label, label) for label in labels]
     return b"".join(rule + b" ||| 0 ||| |||\n" for rule in rules)
@@ -169,21 +169,21 @@ def _format_glue(labels: Sequence[bytes]) -> bytes:
 
 @dataclass
 class Comparison:
-    """What a decoder saw of one kind of dictionary."""
+    """The result of comparing one kind of dictionary with the table."""
 
     kind: str
     pairs: int = 0
     values: int = 0
-    largest_difference: float = 0.0  # where the logarithm is above -87
-    values_below: int = 0  # -87
+    largest_difference: float = 0.0  # among logarithms above -87
+    values_below: int = 0  # logarithms below -87
     largest_difference_below: float = 0.0
     missing: list[Pair] = field(default_factory=list)
     wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
-    failure: str = ""  # what a program of Moses printed before it ended
+    failure: str = ""  # output of a failed Moses program
 
     @property
     def good(self) -> bool:
-        """Whether all is as the table says."""
+        """Whether everything agrees with the table."""
         return bool(self.pairs) and not self.missing and not self.wrong and not self.failure
 
     def add(self, pair: Pair, expected: Values, seen: Values) -> None:
@@ -203,7 +203,7 @@ class Comparison:
             self.wrong.append((pair, expected, seen))
 
     def summary(self) -> Iterator[str]:
-        """As lines of text."""
+        """Yield the lines of a summary."""
         if self.failure:
             yield f"{self.kind:<8} FAILED: {self.failure}"
             return
@@ -222,21 +222,21 @@ class Comparison:
 
 
 def feature_of(score: bytes) -> float:
-    """What Moses makes of a score: the logarithm of a float32, not below -100."""
+    """Convert a score as Moses does: the logarithm of a float32, at least -100."""
     return log_of(float(np.float32(float(score))))
 
 
 def compare(
     kind: str, table: Iterable[tuple[Pair, Sequence[bytes]]], seen: Iterable[tuple[Pair, Values]]
 ) -> Comparison:
-    """Compare a table's scores with a decoder's features; of several lines of one pair, one must agree."""
+    """Compare a table's scores with a decoder's features; of several lines for a pair, one must agree."""
     comparison = Comparison(kind)
     expected: dict[Pair, list[Values]] = {}
     for pair, scores in table:
         expected.setdefault(pair, []).append(tuple(map(feature_of, scores)))
     met = set()
     for pair, values in seen:
-        if pair in expected:  # the decoder made others by other means
+        if pair in expected:  # other translations are not from single pairs
             met.add(pair)
             comparison.add(pair, min(expected[pair], key=lambda scores: _distance(scores, values)), values)
     comparison.pairs = len(met)
@@ -251,7 +251,7 @@ def _distance(expected: Values, seen: Values) -> float:
 
 
 def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
-    """Check a table beside its ini: as many scores and weights; what holds, as text, and the ini's dictionary."""
+    """Check that a table's scores match its ini's weights; return the findings as text, and the ini's dictionary."""
     ini = MosesIni(Path(name).read_bytes(), name)
     feature = ini.choose(table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
@@ -286,10 +286,10 @@ def verify(
     whole: bool = False,
     own: Dictionary | None = None,
 ) -> list[Comparison]:
-    """Have the decoder translate single phrases and compare its features with the table's scores.
+    """Translate single phrases with the decoder and compare its features with the table's scores.
 
-    So many `sources` are looked at; dictionaries are made from their lines or from the whole table; `own` is one that
-    is there already, of the user's ini. `log` is told what begins, which may take minutes.
+    `sources` is the number to check; dictionaries are made from their lines or from the whole table; `own` is
+    an existing dictionary of the user's ini. `log` gets a message before each step, which may take minutes.
     """
     first, form = read_first_line(table)
     possible = _choose_kinds(kinds, Shape.of(first), form, log)
@@ -329,7 +329,7 @@ def verify(
 
 
 def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log) -> list[str]:
-    """The kinds that such a table can be."""
+    """Return the kinds that are possible for such a table."""
     possible = [kind for kind in kinds if not form.hierarchical or kind in OF_RULES]
     if max(shape.factors) > 1 and "moses2" in possible:
         possible.remove("moses2")
@@ -339,7 +339,7 @@ def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log
 
 
 def _make(kind: str, text: Path, shape: Shape, moses: Moses, folder: Path, log: Log) -> Dictionary:
-    """The dictionary of a text table, made if it is not there."""
+    """Return the dictionary of a text table, making it if needed."""
     type_name, decoder = KINDS[kind]
     path = text
     if type_name in BINARY:
@@ -352,7 +352,7 @@ def _make(kind: str, text: Path, shape: Shape, moses: Moses, folder: Path, log: 
 
 
 def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) -> list[TableLine]:
-    """All lines of the sources of some random lines, in the table's order.
+    """Return all lines of the sources of random lines, in the table's order.
 
     Up to a tenth as many sources with scores below e^-87 are added; and where a source's lines do not stand together, a
     line that parts them, because some dictionaries do not survive that.
@@ -373,14 +373,14 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
 
 
 def _with_words(table: str, form: PhraseForm) -> Iterator[TableLine]:
-    """The lines that the decoder can be made to use: those with words on both sides, and without gaps."""
+    """Yield the lines that the decoder can be made to use: those with words on both sides and no gaps."""
     for line in parse_table(read_lines(table), table, form=form):
         if all(_pair_of(line, form)) and not (form.hierarchical and has_gaps(line.source)):
             yield line
 
 
 def _pair_of(line: TableLine, form: PhraseForm) -> Pair:
-    """What the decoder is given and what it then prints: words parted by single blanks, without left-hand sides."""
+    """Return the decoder's input and output for a line: words in single blanks, without left-hand sides."""
     source, target = words(line.source), words(line.target)
     if form.hierarchical:
         source, target = source[:-1], target[:-1]

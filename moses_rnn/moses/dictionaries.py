@@ -1,4 +1,4 @@
-"""Moses's types of phrase dictionaries, and what makes each of them from a text table."""
+"""Moses's types of phrase dictionaries, and the commands that make them from a text table."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from moses_rnn.files.streams import without_compression_suffix
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, Shape
 
-# Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
+# Types that load a text table directly; the others need a binariser, so a new text table cannot replace them.
 TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})
-STORED_TARGETS = 100  # of a source in an on-disk dictionary, as EMS has it
+STORED_TARGETS = 100  # per source in an on-disk dictionary, as in EMS
 
 
 @dataclass(frozen=True)
 class Binary:
     """A type that a program makes from a text table.
 
-    `suffix` stands behind the table's stem in ``path=``. In `command`, ``{table}``, ``{columns}``, ``{factors}``,
+    `suffix` follows the table's stem in ``path=``. In `command`, ``{table}``, ``{columns}``, ``{factors}``,
     ``{out}``, ``{most}`` (targets of a source), ``{rank}`` (the score that ranks targets, p(target | source): the
     third, or the second of tables without lexical scores) and ``{unaligned}`` (an option for tables without alignments)
     are filled in.
@@ -28,15 +28,15 @@ class Binary:
 
     @property
     def program(self) -> str:
-        """The name of the program that makes it."""
+        """Name of the program."""
         return self.command.split(" ")[0].rpartition("/")[2]
 
     def path_for(self, table: str) -> str:
-        """Where the dictionary of a text table goes by default: beside it."""
+        """Return the default path of a text table's dictionary: beside it."""
         return str(without_compression_suffix(table)) + self.suffix
 
     def command_for(self, table: str, shape: Shape, path: str, most: int = STORED_TARGETS) -> str:
-        """The shell command that makes it at `path`."""
+        """Return the shell command that makes the dictionary at `path`."""
         return self.command.format(
             table=shlex.quote(table),
             out=shlex.quote(path),
@@ -62,7 +62,7 @@ BINARY = {
         ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}"
     ),
 }
-LOADABLE = TEXT_TYPES | BINARY.keys()  # what a text table can be loaded as, or made into
+LOADABLE = TEXT_TYPES | BINARY.keys()  # types that load a text table or can be made from one
 DICTIONARY_TYPES = LOADABLE | {
     "PhraseDictionaryBinary",
     "PhraseDictionaryALSuffixArray",
@@ -74,7 +74,7 @@ DICTIONARY_TYPES = LOADABLE | {
     "PhraseDictionaryBitextSampling",
 }
 
-KINDS = {  # that can be verified, by name: the type in an ini, and the decoder that loads it
+KINDS = {  # kinds that can be verified: the type in an ini, and the decoder that loads it
     "text": ("PhraseDictionaryMemory", "moses"),
     "compact": ("PhraseDictionaryCompact", "moses"),
     "on-disk": ("PhraseDictionaryOnDisk", "moses"),

@@ -1,4 +1,4 @@
-"""moses.ini: what names a phrase table, what else concerns it, and how it is changed to load a scored table.
+"""moses.ini: find the lines that concern a phrase table, and edit them to load a scored table.
 
 Grammar as moses/Parameter.cpp reads it: ``#`` comments anywhere, ``[section]`` headers, ``Type key=value …`` feature
 lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight lines with a blank behind ``=``. An edit
@@ -23,19 +23,19 @@ from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER, Shape, read_firs
 from moses_rnn.table.signatures import read_signature
 
 WEIGHT = re.compile(NUMBER.pattern.decode())
-OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
+OLD_SECTIONS = ("ttable-file", "weight-t")  # for phrase tables, before [feature] existed
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
-OVERRIDES = ("path", "tuneable", "tuneable-components")  # what an extension or MERT relies on
+OVERRIDES = ("path", "tuneable", "tuneable-components")  # settings on which an extension or MERT relies
 # Which words of an ini are paths
-LISTS = "^(lex-[ef]2[ef]|references)$"  # keys whose paths are parted by commas
+LISTS = "^(lex-[ef]2[ef]|references)$"  # keys with comma-separated paths
 # How Moses's features call what they read
 KEYS = re.compile(
     "(^|[-_])(path|file|dir|list|vocab|vocabulary)([-_]|$)|File$|^sparse-(words|clusters|weights)|^(base|extra)$|"
     f"{LISTS}|^unknown-lhs$|^spe-"
 )
 SETTINGS = frozenset({"feature", "feature-add", "feature-overwrite", "alternate-weight-setting"})  # lines of key=value
-# Sections of what Moses reads, and which word of their lines is the path
+# Sections that name files, and the word of their lines that is the path
 READ = {"weight-file": 0, "input-file": 0, "unknown-lhs": 0, "spe-src": 0, "spe-trg": 0, "spe-aln": 0} | {
     "slmodel-file": 0,
     "global-lexical-file": 1,
@@ -47,8 +47,8 @@ READ = {"weight-file": 0, "input-file": 0, "unknown-lhs": 0, "spe-src": 0, "spe-
 WRITTEN = re.compile(
     "^(n-best-list|lattice-samples|alignment-output-file|server-log|output-.*|.*translation-.*details)$"
 )
-DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
-NO = frozenset({"no", "n", "false", "0"})  # as Moses reads it, in any case
+DEFAULT_WEIGHT = 0.2  # train-model.perl's weight of each phrase-table score
+NO = frozenset({"no", "n", "false", "0"})  # false values in Moses, case-insensitive
 SOMEWHERE = "/path/of/the/scored/table"
 OTHER_TABLE = "Is this the ini of another table?"
 EXTENDED_ALREADY = "Is it already extended? Then it loads a scored table: give the ini for the original table."
@@ -65,7 +65,7 @@ class Feature:
 
 
 class RelativePath(NamedTuple):
-    """Where it begins, and the folder that it is seen from; None: it looks like a path, but may be none."""
+    """The position of a relative path and its folder; None: it may not be a path."""
 
     line: int  # from 0
     column: int
@@ -74,7 +74,7 @@ class RelativePath(NamedTuple):
 
 
 class MosesIni:
-    """A moses.ini, as its `lines`; refuses the first line that Moses itself would not read as meant."""
+    """A parsed moses.ini with its `lines`; raises FormatError at the first line that Moses would misread."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
@@ -98,15 +98,15 @@ class MosesIni:
             unnamed[kind] += "name" not in options
 
     def section(self, *names: str) -> list[tuple[int, str]]:
-        """Non-empty lines of all sections of these names, without comments, with their indices."""
+        """Return indices and contents of the non-empty lines of these sections, without comments."""
         return [(i, code_of(self.lines[i])) for name in names for i, section in self._sections if section == name]
 
     def error(self, index: int | None, expected: str, found: str, advice: str = "") -> FormatError:
-        """What to raise about a line, by its index, or about the whole file."""
+        """Return a FormatError about a line, given its index, or about the whole file."""
         return FormatError(self.name, None if index is None else index + 1, expected, found, advice)
 
     def choose(self, *, name: str | None = None, table: str | None = None) -> Feature:
-        """The phrase dictionary that is meant: by its name, else by its table's path, else the only one."""
+        """Choose a phrase dictionary by its name, by its table's path, or because it is the only one."""
         candidates = self.phrase_dictionaries
         if name is not None:
             candidates = [feature for feature in candidates if feature.name == name]
@@ -127,11 +127,11 @@ class MosesIni:
 
     @property
     def has_features(self) -> bool:
-        """Whether it says what a decoder shall use; weights for an n-best list stand alone."""
+        """Whether it has features; an ini for reranking n-best lists has only weights."""
         return bool(self.section("feature"))
 
     def places(self, feature: Feature, *suffixes: str) -> list[Path]:
-        """Where there is something at the feature's ``path=`` and a suffix, seen from here or the ini's folder."""
+        """Return existing paths of the feature's ``path=`` plus a suffix, relative to here or to the ini's folder."""
         written = feature.options.get("path", "")
         places = [folder / (written + suffix) for folder in (Path(), Path(self.name).parent) for suffix in suffixes]
         return [place for place in places if written and is_there(place)]
@@ -141,7 +141,7 @@ class MosesIni:
         return Path(table).exists() and any(place.samefile(table) for place in self.places(feature, "", ".gz"))
 
     def check_alone(self, feature: Feature) -> None:
-        """Refuse a dictionary whose numbers stand in more places than those that an extension edits."""
+        """Raise an error if a dictionary's number of scores also appears where an extension does not edit it."""
         for other in self._features:
             if other is not feature and other.name == feature.name:
                 raise self.error(other.line, f"one feature named {feature.name}", "another", "Give each a name=.")
@@ -155,7 +155,7 @@ class MosesIni:
                 raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
 
     def check_not_overridden(self, feature: Feature) -> None:
-        """Refuse a dictionary whose type or settings are changed elsewhere in the ini."""
+        """Raise an error if the ini changes a dictionary's type or settings elsewhere."""
         for index, line in self.section("feature-overwrite"):
             name, *settings = tokens(line)
             if name == feature.name and {setting.partition("=")[0] for setting in settings}.intersection(OVERRIDES):
@@ -167,7 +167,7 @@ class MosesIni:
                 raise self.error(index, f"no {feature.type} in [feature-name-overwrite]", repr(line), advice)
 
     def declared(self, feature: Feature) -> int:
-        """How many scores the ini says that a phrase dictionary has."""
+        """Return a phrase dictionary's number of scores, as declared in the ini."""
         number = feature.options.get("num-features", "")
         if not re.fullmatch("[0-9]{1,4}", number):
             found = f"num-features={number}" if number else "no num-features"
@@ -175,7 +175,7 @@ class MosesIni:
         return int(number)
 
     def weight_lines(self, feature: Feature, columns: int) -> list[tuple[int, list[float]]]:
-        """Lines with a feature's weights, by index: the one of ``[weight]``, then those of alternate settings."""
+        """Return indices and values of a feature's weight lines: of ``[weight]``, then of alternate settings."""
         own, alternate = (
             [(i, tokens(line)) for i, line in self.section(section) if tokens(line)[0][:-1] == feature.name]
             for section in ("weight", "alternate-weight-setting")
@@ -193,11 +193,11 @@ class MosesIni:
         return lines
 
     def weights(self, feature: Feature) -> list[float]:
-        """The weights of a phrase dictionary, as many as its scores."""
+        """Return the weights of a phrase dictionary, one per score."""
         return self.weight_lines(feature, self.declared(feature))[0][1]
 
     def all_weights(self) -> dict[str, list[float]]:
-        """The weights of all features, ``nan`` for other than numbers; of several lines the last, as in Moses.
+        """Return the weights of all features, ``nan`` if not a number; the last of several lines counts, as in Moses.
 
         ``[weight-overwrite]`` wins over ``[weight]``; an ``x`` there keeps a number (moses/Parameter.cpp).
         """
@@ -220,14 +220,14 @@ class MosesIni:
         return weights
 
     def tuneable_components(self) -> dict[str, list[bool]]:
-        """By feature name, which of its scores MERT tunes and n-best lists show, where it has tuneable-components."""
+        """Return, by feature with tuneable-components, which scores MERT tunes and n-best lists show."""
         key = "tuneable-components"
         values = {feature.name: feature.options[key].split(",") for feature in self._features if key in feature.options}
         return {name: [value.lower() in ("true", "yes", "y", "1") for value in flags] for name, flags in values.items()}
 
     @property
     def relative_paths(self) -> list[RelativePath]:
-        """What depends on where Moses is run; we see it from the ini's folder, or from here if only that is there."""
+        """Return paths that depend on Moses's working directory, resolved from the ini's folder, or else from here."""
         folders, paths = (Path(self.name).absolute().parent, Path.cwd()), []
         for index, section in self._sections:
             for column, key, text in _texts(section, self.lines[index], folders):
@@ -240,7 +240,7 @@ class MosesIni:
 
 
 def _sections_of(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """The index and the section of each line that is content of one: no header, comment or empty line."""
+    """Yield index and section of each content line, skipping headers, comments and empty lines."""
     section = ""
     for index, line in enumerate(lines):
         code = code_of(line)
@@ -251,22 +251,22 @@ def _sections_of(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def code_of(line: str) -> str:
-    """A line without its comment and surrounding white space."""
+    """Return a line without its comment and surrounding white space."""
     return line.partition("#")[0].strip(" \t\r\n")
 
 
 def tokens(line: str) -> list[str]:
-    """What Moses takes for words of a line: U+00A0, U+3000 or a form feed do not part them."""
+    """Split a line into words as Moses does: not at U+00A0, U+3000 or a form feed."""
     return [word for word in re.split("[ \t]", line) if word]
 
 
 def weight_of(word: str) -> float:
-    """A number as Moses reads it; ``nan`` for anything else."""
+    """Parse a number as Moses does; return ``nan`` for anything else."""
     return float(word) if WEIGHT.fullmatch(word) else math.nan
 
 
 def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[int, str, str]]:
-    """What may be a path in a line: where it begins, its key, and the path."""
+    """Yield possible paths in a line: position, key and path."""
     code = line.partition("#")[0].rstrip(" \t\r")  # a CR inside a word is part of it
     for number, word in enumerate(re.finditer("[^ \t]+", code)):
         key, equals, value = word.group().partition("=")
@@ -281,7 +281,7 @@ def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[i
 
 
 def _parts(key: str, value: str, folders: Sequence[Path]) -> list[str]:
-    """The paths of a value: some features take several, others a path with a comma."""
+    """Split a value into paths: some features take several, others one path that may contain a comma."""
     parts = value.split(",")
     return parts if re.search(LISTS, key) or all(_first(folders, part) for part in parts) else [value]
 
@@ -293,12 +293,12 @@ def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:
 
 
 def _first(folders: Sequence[Path], text: str) -> Path | None:
-    """The first folder in which there is something of that name."""
+    """Return the first folder that contains that path."""
     return next((folder for folder in folders if is_there(folder / text)), None)
 
 
 def begins_a_name(place: Path) -> bool:
-    """Whether a path leads somewhere, or a longer one does: Moses puts .gz and the like behind some."""
+    """Whether a path, or a longer one, exists: Moses appends .gz and the like to some."""
     try:
         return place.exists() or any(other.name.startswith(place.name) for other in place.parent.iterdir())
     except (OSError, ValueError):
@@ -306,7 +306,7 @@ def begins_a_name(place: Path) -> bool:
 
 
 def is_there(place: Path) -> bool:
-    """Whether an ini's path leads somewhere; one that the system cannot even look up does not."""
+    """Whether a path exists; False if the system cannot look it up."""
     try:
         return place.exists()
     except OSError:
@@ -318,7 +318,7 @@ def is_there(place: Path) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class IniEdit:
-    """How an ini is changed: by a scored table, with absolute paths, or both."""
+    """The edit of an ini: load a scored table, make paths absolute, or both."""
 
     ini: Annotated[str, Argument("MOSES_INI")]
     table: Annotated[
@@ -339,9 +339,9 @@ class IniEdit:
 
 @dataclass(frozen=True)
 class NewIni:
-    """A new ini's content, and its lines of ``[feature]`` and ``[weight]`` about the table; or these lines alone.
+    """A new ini's content and its ``[feature]`` and ``[weight]`` lines for the table, or only these lines.
 
-    `command` makes the dictionary of a type that is made from a text table.
+    `command` makes the dictionary if its type is made from a text table.
     """
 
     content: bytes = b""
@@ -351,7 +351,7 @@ class NewIni:
 
 
 def edit_ini(edit: IniEdit) -> NewIni:
-    """Make the changes, for a table that is there."""
+    """Edit an ini for an existing table."""
     ini = MosesIni(Path(edit.ini).read_bytes(), edit.ini)
     if edit.table is None:
         lines, warnings = _place_paths(ini, absolute=edit.absolute_paths)
@@ -384,9 +384,9 @@ def edit_ini(edit: IniEdit) -> NewIni:
 
 
 def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
-    """Make the changes, for a table that is yet to be made from the table `before`, which the ini loads.
+    """Edit an ini for a future table, made from the table `before`, which the ini loads.
 
-    It has `added` scores besides the `columns` of that one.
+    The new table has `added` scores besides the `columns` of the old one.
     """
     ini = MosesIni(Path(edit.ini).read_bytes(), edit.ini)
     feature = ini.choose(name=edit.feature, table=before)
@@ -406,9 +406,9 @@ def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
 def ini_of(
     table: str, before: str, shape: Shape, added: int, edited: tuple[str | None, str | None], *weights: float
 ) -> NewIni:
-    """The ini of a table that is yet to be made from the table `before`, or the lines that one needs.
+    """Return the ini of a future table, made from the table `before`, or the lines that an ini needs.
 
-    `edited` are the ini that loads `before`, if there is one, and where the new one goes; `shape` is that of `before`.
+    `edited` are the path of the ini that loads `before`, if any, and that of the new one; `shape` is that of `before`.
     """
     old, new = edited
     if not old or not new:
@@ -418,7 +418,7 @@ def ini_of(
 
 
 def lines_of(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -> NewIni:
-    """The lines that an ini needs to load a table, as train-model.perl writes them."""
+    """Return the lines that an ini needs to load a table, as train-model.perl writes them."""
     path = SOMEWHERE if table == STANDARD_STREAM else str(Path(table).absolute())
     source, target = map(factor_list, factors)
     feature = f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path={path}"
@@ -431,17 +431,17 @@ def lines_of(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -> New
 
 
 def factor_list(count: int) -> str:
-    """``0,1`` for two factors, as an ini names them."""
+    """Return the factors as in an ini: ``0,1`` for two."""
     return ",".join(map(str, range(count)))
 
 
 def is_readable_path(path: str) -> bool:
-    """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
+    """Whether Moses can read a path in an ini, where blanks separate words and '#' begins a comment."""
     return re.search(r"[ \t\r\n#]", path) is None
 
 
 def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added: int, before: str | None) -> NewIni:
-    """The ini with more columns in one phrase dictionary; `before` is the table without them, where it is known."""
+    """Add columns to one phrase dictionary of the ini; `before` is the table without them, if known."""
     kind, path, new_weights = edit.type or feature.type, _path_of(ini, feature, edit), _spread(edit.weights, added)
     if kind != feature.type:
         _check_name(ini, feature)
@@ -453,7 +453,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
         raise ini.error(feature.line, f"{columns} tuneable-components, one for each score", tuneable)
     lines = list(ini.lines)
     code, comment = _split(lines[feature.line])
-    if kind != feature.type:  # what was named after its type keeps the name that its weights have
+    if kind != feature.type:  # keep the old default name, which the weights use
         code = code.replace(feature.type, kind, 1) + ("" if "name" in feature.options else f" name={feature.name}")
     values = {"num-features": str(columns + added), "path": path, "tuneable-components": tuneable + ",1" * added}
     edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: f"{found[1]}={values.get(*found.groups())}", code)
@@ -470,14 +470,14 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
 
 
 def _spread(weights: tuple[float, ...], added: int) -> tuple[float, ...] | None:
-    """A weight for each added column; None if the user gave none."""
+    """Return a weight for each added column; None if the user gave none."""
     if len(weights) not in (0, 1, added):
         raise InputError(f"--weight: expected one for all or {added}, one per new score, found {len(weights)}")
     return (weights * added)[:added] if weights else None
 
 
 def _path_of(ini: MosesIni, feature: Feature, edit: IniEdit) -> str:
-    """What ``path=`` becomes: by default the table's place, relative if the old one is and lies in the same folder."""
+    """Return the new ``path=``: by default the table's path, relative if the old one is and the folder is the same."""
     if "path" not in feature.options:
         raise ini.error(feature.line, "a path= setting", "none")
     written, table = Path(feature.options["path"]), Path(edit.table or "").absolute()
@@ -491,7 +491,7 @@ def _path_of(ini: MosesIni, feature: Feature, edit: IniEdit) -> str:
 
 
 def _check_name(ini: MosesIni, feature: Feature) -> None:
-    """Refuse another type for a dictionary by which others are numbered."""
+    """Raise an error if a dictionary's type changes although others are numbered after it."""
     for other in ini.phrase_dictionaries:
         if other.type == feature.type and "name" not in feature.options | other.options and other.line > feature.line:
             advice = (
@@ -513,9 +513,9 @@ def _warnings(ini: MosesIni, feature: Feature, added: int, before: str | None) -
 
 
 def _table_before(ini: MosesIni, feature: Feature, table: str) -> str | None:
-    """The table that a feature loads, if a table was made from it, or else the first that it was made from.
+    """Return the table that a feature loads, if `table` was made from it, or else the first that it was made from.
 
-    Signatures name what a table was made from, which is looked for beside it; None if that is not known.
+    Signatures name the table's predecessor, which is looked for beside it; None if it is unknown.
     """
     tables: list[str] = []
     while feature.type in TEXT_TYPES and (signature := read_signature(tables[-1] if tables else table)):
@@ -527,7 +527,7 @@ def _table_before(ini: MosesIni, feature: Feature, table: str) -> str | None:
 
 
 def _place_paths(ini: MosesIni, *, absolute: bool) -> tuple[list[str], tuple[str, ...]]:
-    """The lines of an ini with its paths made absolute or left, and what a user should know of them."""
+    """Return the lines of an ini, with absolute paths if asked for, and warnings about paths."""
     lines, paths = list(ini.lines), ini.relative_paths
     certain = [path for path in paths if path.folder]
     if not absolute:
@@ -547,11 +547,11 @@ def _place_paths(ini: MosesIni, *, absolute: bool) -> tuple[list[str], tuple[str
 
 
 def _split(line: str) -> tuple[str, str]:
-    """A line's words, and its comment with the blanks before it."""
+    """Split a line into its words, and its comment with the blanks before it."""
     code = line.partition("#")[0].rstrip(" \t\r")  # a CR inside a word is part of it
     return code, line[len(code) :]
 
 
 def _encode(lines: list[str]) -> bytes:
-    """The lines as a file, every byte that was no UTF-8 as it came."""
+    """Encode the lines as a file; bytes that were not UTF-8 stay unchanged."""
     return "\n".join(lines).encode("utf-8", "surrogateescape")

@@ -1,6 +1,6 @@
-"""Which words translate a word, the likeliest first: read from files, or counted from links between words.
+"""Word lexicons, likeliest translations first: read from files, or counted from word links.
 
-A dictionary is a file of lines ``source target p(target | source)``.
+A dictionary file has lines ``source target p(target | source)``.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, broken, check_links, parse_links
 from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine, words
 
-COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, of source, of both together
-MOST_OFTEN = 1e15  # that a pair can have been extracted
-LinkCounts = dict[bytes, Counter[bytes]]  # how often a source word is linked to each target word
+COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, source and pair
+MOST_OFTEN = 1e15  # maximum count of a pair
+LinkCounts = dict[bytes, Counter[bytes]]  # number of links of a source word to each target word
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Of each source word its translations with p(target | source), none of p 0, the likeliest first; ties by bytes.
+    """Translations of each source word with p(target | source) above 0, likeliest first; ties in byte order.
 
-    A word without any is not in it.
+    Words without translations are missing.
     """
 
     entries: Mapping[bytes, Sequence[tuple[bytes, float]]]
 
     def likeliest(self, source: bytes, most: int) -> list[bytes]:
-        """At most so many translations of a word."""
+        """Return at most `most` translations of a word."""
         return [target for target, _ in self.entries.get(source, ())[:most]]
 
     def best(self, source: bytes) -> bytes | None:
-        """The likeliest translation of a word; None if the lexicon does not have it."""
+        """Return the likeliest translation of a word; None if it is not in the lexicon."""
         return next(iter(self.likeliest(source, 1)), None)
 
     def coverage(self, words: Collection[bytes]) -> tuple[int, int]:
-        """How many of a source's words it translates, and how many of them it has as translations."""
+        """Return how many of the words it translates, and how many it has as translations."""
         targets = {target for translations in self.entries.values() for target, _ in translations}
         return sum(word in self.entries for word in words), sum(word in targets for word in words)
 
     def lines(self) -> Iterator[bytes]:
-        """As a dictionary file; in the order of bytes."""
+        """Yield the lines of a dictionary file, in byte order."""
         for source in sorted(self.entries):
             for target, p in self.entries[source]:
                 yield b"%s %s %.9g\n" % (source, target, p)
 
 
 def read_lexicon(lines: Iterable[bytes], name: str) -> Lexicon:
-    """Read a dictionary from the lines of the file `name`; refuses a pair of words that was there before."""
+    """Read a dictionary from the lines of the file `name`; raise FormatError for a repeated pair of words."""
     entries: dict[bytes, dict[bytes, float]] = defaultdict(dict)
     for number, line in enumerate(lines, 1):
         source, target, p = _columns(line, name, number)
@@ -71,7 +71,7 @@ def _ordered(targets: Mapping[bytes, float]) -> list[tuple[bytes, float]]:
 
 
 def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]]) -> LinkCounts:
-    """How often words are linked in pairs of sentences, given their words and links, which were checked."""
+    """Count the links between words in sentence pairs, given their words and checked links."""
     counts: LinkCounts = defaultdict(Counter)
     for source, target, links in pairs:
         for j, i in set(links):
@@ -80,9 +80,9 @@ def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]])
 
 
 def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
-    """How often words are linked in those pairs of the phrase table `name` that have one source word.
+    """Count the links between words in the pairs of the phrase table `name` that have one source word.
 
-    Each counts as often as its pair was extracted. Refuses such a line without counts or without a sound alignment.
+    Each counts as often as its pair was extracted. Raise FormatError for such a line without counts or alignment.
     """
     counts: LinkCounts = defaultdict(Counter)
     for line in lines:
@@ -109,9 +109,9 @@ def _joint_count(line: TableLine, name: str) -> int:
 
 
 def lexicon_of(counts: Mapping[bytes, Mapping[bytes, int]], least: int = 1) -> Lexicon:
-    """The lexicon of links that were counted: p(target | source) is a link's share of all links of the source word.
+    """Make a lexicon of counted links: p(target | source) is a link's share of the source word's links.
 
-    A pair that is linked less often than `least` is left out.
+    Pairs with fewer than `least` links are left out.
     """
     entries = {}
     for source, targets in counts.items():

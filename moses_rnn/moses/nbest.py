@@ -1,6 +1,6 @@
 """Moses's n-best lists: ``sentence ||| hypothesis ||| Name= v v Name= v ||| total [||| segmentation [||| …]]``.
 
-Values are natural logarithms. Only the end of the third field is ever touched (moses/Manager.cpp, OutputNBest).
+Values are natural logarithms. Features are only appended to the third field (moses/Manager.cpp, OutputNBest).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, parse_links
 from moses_rnn.table.phrase_table import ALIGNMENT_POINT, BLANKS, NUMBER, SEPARATOR, words
 
-# What mert-moses.pl takes for a label: anything with an underscore inside is a sparse feature's
+# A label for mert-moses.pl; labels with an underscore are those of sparse features
 LABEL = re.compile(rb"(?:[^ \t]+_[^ \t]+|[A-Za-z][A-Za-z0-9]*)=")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # of a dense feature
 SENTENCE = re.compile(rb"[0-9]{1,9}")
@@ -37,7 +37,7 @@ class NBestLine(NamedTuple):
     line: bytes
 
     def with_features(self, added: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
-        """The line with further features behind its own, every other byte as it came."""
+        """Return the line with further features after its own; all other bytes are unchanged."""
         text = b""
         for name, values in added:
             if not NAME.fullmatch(name):
@@ -46,7 +46,7 @@ class NBestLine(NamedTuple):
         return self.line[: self.end_of_features] + text + self.line[self.end_of_features :]
 
     def labels(self) -> list[tuple[str, list[float]]]:
-        """Each label of the features with its values."""
+        """Return each feature label with its values."""
         labels: list[tuple[str, list[float]]] = []
         for word in words(self.features):
             if word.endswith(b"="):
@@ -56,12 +56,12 @@ class NBestLine(NamedTuple):
         return labels
 
     def values(self, name: str) -> list[float]:
-        """The values of one feature; none if it is not there."""
+        """Return the values of one feature; empty if it is missing."""
         return [value for label, values in self.labels() if label == name for value in values]
 
 
 def parse_nbest(lines: Iterable[bytes], name: str, lines_before: int = 0) -> Iterator[NBestLine]:
-    """Parse the lines of the n-best list `name`, of which some before these are left out."""
+    """Parse the lines of the n-best list `name`, after `lines_before` skipped lines."""
     for number, line in enumerate(lines, start=lines_before + 1):
         yield parse_nbest_line(line, name, number)
 
@@ -84,7 +84,7 @@ def parse_nbest_line(line: bytes, name: str, number: int) -> NBestLine:
 
 
 def _check_features(features: bytes, name: str, number: int) -> None:
-    """Labels and their values, each label with at least one."""
+    """Raise FormatError unless the features are labels with at least one value each."""
     label, count = b"", 1
     for word in words(features):
         if NUMBER.fullmatch(word) and label:
@@ -101,10 +101,10 @@ def _check_features(features: bytes, name: str, number: int) -> None:
 def format_nbest_line(
     sentence: int, hypothesis: bytes, feature: str, value: float, links: Sequence[int] | None = None
 ) -> bytes:
-    """A line of a list with a single feature, whose weight is 1: its value, a natural logarithm, is the total too.
+    """Format a line with a single feature of weight 1: its value, a natural logarithm, is also the total.
 
-    It has six digits, which is what Moses's extractor keeps. `links` have for each word the source word that it belongs
-    to, from 0; they are written where Moses puts the alignment when there is no segmentation.
+    It has six digits, as many as Moses's extractor keeps. `links` has the source word of each word, from 0; it is
+    written where Moses puts the alignment if there is no segmentation.
     """
     line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
     if links is not None:
@@ -113,7 +113,7 @@ def format_nbest_line(
 
 
 def check_plain(line: NBestLine, name: str) -> None:
-    """Refuse words with factors (``-report-all-factors-in-n-best``) and marks such as ``|0-1|`` in a hypothesis."""
+    """Raise FormatError for factors (``-report-all-factors-in-n-best``) or marks such as ``|0-1|`` in a hypothesis."""
     if b"|" in line.hypothesis:
         word = next(word for word in words(line.hypothesis) if b"|" in word)
         advice = (
@@ -124,7 +124,7 @@ def check_plain(line: NBestLine, name: str) -> None:
 
 
 def check_source(line: NBestLine, source: bytes, name: str) -> None:
-    """Refuse a source sentence that the decoder did not read for this line, or not as plain words.
+    """Raise FormatError if the decoder read another source sentence for this line, or did not read plain words.
 
     A segmentation covers each source word exactly once. Without one, only markup and factors can be noticed.
     """
@@ -148,7 +148,7 @@ def check_source(line: NBestLine, source: bytes, name: str) -> None:
 
 
 def alignment_of(line: NBestLine, name: str) -> Links:
-    """The links of a hypothesis, as Moses prints them behind the total and the segmentation, if there is one.
+    """Return the links of a hypothesis, which Moses prints after the total and the segmentation, if any.
 
     Further fields may follow: the recovered input or a tree (moses/Manager.cpp, moses/ChartManager.cpp).
     """
@@ -164,7 +164,7 @@ def alignment_of(line: NBestLine, name: str) -> Links:
 
 
 def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:
-    """First and last source word, first target word and the one behind the last of each phrase; None if it has none.
+    """Return each phrase's first and last source word, first target word and end; None without a segmentation.
 
     All from 0. A phrase without target words (an unknown word under ``-drop-unknown``) is printed as if it had one, or
     2^64 of them at the beginning of the sentence (moses/TrellisPath.cpp, GetTargetWordsRange); but the next phrase

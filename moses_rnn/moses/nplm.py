@@ -1,6 +1,6 @@
 """The text format of NPLM (nplm src/model.cpp), which a Moses built ``--with-nplm`` runs as ``NeuralLM``.
 
-Moses's wrapper takes the network's raw output as the score: what is written here should normalise itself.
+Moses's wrapper uses the network's raw output as the score, so the network should be self-normalised.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from moses_rnn.table.phrase_table import words
 Matrix = npt.NDArray[np.float32]
 
 UNKNOWN, BEGIN, END, NULL = b"<unk>", b"<s>", b"</s>", b"<null>"
-NEVER = -100.0  # output bias of what is never predicted; Moses floors scores there
+NEVER = -100.0  # output bias of words that are never predicted; Moses's floor
 
 
 @dataclass(frozen=True)
 class NplmNetwork:
     """A network of two rectified layers; n words are its n-grams, oldest first.
 
-    `words` are both the input and the output vocabulary, by id, ``<unk>``, ``<s>``, ``</s>`` and ``<null>`` (a missing
-    word before a phrase) among them.
+    `words` is the input and output vocabulary by id, including ``<unk>``, ``<s>``, ``</s>`` and ``<null>`` (a missing
+    word before a phrase).
     """
 
     order: int
@@ -37,7 +37,7 @@ class NplmNetwork:
     output_biases: Matrix  # V
 
     def lines(self) -> Iterator[bytes]:
-        """The file, line by line; values with nine digits, which give back the same float32."""
+        """Yield the lines of the file; nine digits preserve float32 values."""
         self._check()
         (first, second), (b_1, b_2) = self.hidden_weights, self.hidden_biases
         config = {

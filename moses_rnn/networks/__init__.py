@@ -1,1 +1,1 @@
-"""The published networks, a file each, and the mathematics that they share: for learning, scoring and search."""
+"""The published networks, one file each, and the code that they share for training, scoring and search."""

@@ -21,8 +21,8 @@ Parts = TypeVar("Parts")  # a tensor, or tuples or lists of them
 class Batch:
     """Phrases with their closing ``</s>``, longest first.
 
-    Because the rows are sorted, the phrases that have a word at step t are the first ``active[t]`` rows. Networks
-    compute those rows and no others, so that padding is never read and a score depends on its pair alone.
+    Because the rows are sorted, the phrases with a word at step t are the first ``active[t]`` rows. Networks compute
+    only those rows, so that padding is never read and a score depends on its pair alone.
     """
 
     ids: Tensor  # rows × longest, int64, padded with END_ID
@@ -30,7 +30,7 @@ class Batch:
 
     @classmethod
     def from_flat(cls, flat: Ids, lengths: Lengths, device: torch.device | str = "cpu") -> Batch:
-        """Phrases laid end to end, without end symbols; `lengths`, the words of each, are descending."""
+        """Make a batch of concatenated phrases without end symbols; `lengths` are descending."""
         steps = np.arange(int(lengths[0]) + 1)  # one more for </s>
         ids = np.full((len(lengths), len(steps)), END_ID, dtype=np.int64)
         ids[steps[None, :] < lengths[:, None]] = flat
@@ -39,58 +39,58 @@ class Batch:
 
     @classmethod
     def from_lists(cls, phrases: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> Batch:
-        """Phrases as lists of ids without end symbols, longest first."""
+        """Make a batch of lists of ids without end symbols, longest first."""
         lengths = np.array([len(phrase) for phrase in phrases], dtype=np.int64)
         assert (np.diff(lengths) <= 0).all(), "phrases must be sorted, longest first"
         flat = np.fromiter((i for phrase in phrases for i in phrase), dtype=np.int32, count=int(lengths.sum()))
         return cls.from_flat(flat, lengths, device)
 
     def packed(self) -> Tensor:
-        """All real ids, step by step: those of step 1 for all rows, of step 2 for the rows that have one, …; nodes."""
+        """Return all real ids by step: step 1 of all rows, then step 2 of the rows that have one, …; nodes."""
         return torch.cat([self.ids[:n, t] for t, n in enumerate(self.active)])
 
     def rows(self) -> Tensor:
-        """For each packed id the row it is from; nodes."""
+        """Return the row of each packed id; nodes."""
         every = torch.arange(self.ids.shape[0], device=self.ids.device)
         return torch.cat([every[:n] for n in self.active])
 
     def places(self) -> Tensor:
-        """Where each row's id of each step is among the packed ones; rows × longest.
+        """Return the packed position of each row's id at each step; rows × longest.
 
-        A row that has no such step is given the place of its last id, so that what is looked up there is finite.
+        A row without such a step gets the position of its last id, so that looked-up values are finite.
         """
         begins, lengths = self._begins(), self.lengths()
         steps = torch.minimum(torch.arange(len(self.active))[None, :], lengths[:, None] - 1)
         return (begins[steps] + torch.arange(self.active[0])[:, None]).to(self.ids.device)
 
     def mirrored(self) -> Tensor:
-        """For each packed id the place of the one as far from its row's end as this is from the beginning; nodes."""
+        """Return, for each packed id, the packed position of its mirror image within its row; nodes."""
         begins, lengths = self._begins(), self.lengths()
         places = [begins[lengths[:n] - 1 - t] + torch.arange(n) for t, n in enumerate(self.active)]
         return torch.cat(places).to(self.ids.device)
 
     def lengths(self) -> Tensor:
-        """Ids of each row, ``</s>`` included; rows, on the CPU."""
+        """Return the length of each row, ``</s>`` included; rows, on the CPU."""
         return (torch.tensor(self.active)[None, :] > torch.arange(self.active[0])[:, None]).sum(1)
 
     def _begins(self) -> Tensor:
-        """Where each step begins among the packed ids; longest, on the CPU."""
+        """Return the packed position at which each step begins; longest, on the CPU."""
         steps = torch.tensor(self.active)
         return torch.cumsum(steps, 0) - steps
 
     def last(self) -> Tensor:
-        """For each row the place of its last id among the packed ones; rows."""
+        """Return the packed position of each row's last id; rows."""
         return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)
 
 
 def row_slices(rows: int, at_once: int) -> Iterator[slice]:
-    """All rows, some of them at once."""
+    """Yield slices of at most `at_once` rows that cover all rows."""
     for first in range(0, rows, at_once):
         yield slice(first, min(first + at_once, rows))
 
 
 def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """The distinct rows in order, and which one each row is."""
+    """Return the sorted distinct rows, and the index of each row among them."""
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     new = np.append(True, (ordered[1:] != ordered[:-1]).any(1))
@@ -100,7 +100,7 @@ def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
 
 
 def take_rows(parts: Parts, rows: Tensor | slice) -> Parts:
-    """The same rows of a tensor, or of all tensors in tuples of them: a slice, or chosen ones, repeated at will."""
+    """Take rows (a slice or indices, which may repeat) of a tensor or of all tensors in nested tuples."""
     given: Any = parts
     if isinstance(given, Tensor):
         taken: Any = given[rows] if isinstance(rows, slice) else given.index_select(0, rows)
@@ -111,7 +111,7 @@ def take_rows(parts: Parts, rows: Tensor | slice) -> Parts:
 
 
 def join_rows(parts: Sequence[Parts]) -> Parts:
-    """The rows of several such parts, which are alike, in one."""
+    """Concatenate the rows of tensors, or of nested tuples of the same structure."""
     given: Any = parts[0]
     if isinstance(given, Tensor):
         joined: Any = torch.cat(cast("list[Tensor]", parts))

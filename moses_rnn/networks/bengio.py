@@ -6,7 +6,7 @@ hidden units, direct connections from x to the words, and a softmax over the K w
     y = b_G + W x + G tanh(b_1 + W_1 x)                     (1); the paper's b, W, U, d and H
     p(w | x) = exp(y_w) / Σ_k exp(y_k)
 
-By the switch `direct` there is no W x; with A = 0 there is no hidden layer, and the model is log-linear in x.
+With the switch `direct` off, there is no W x; with A = 0, there is no hidden layer, and the model is log-linear in x.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moses_rnn.networks.softmax import Output
 
 @dataclass(frozen=True)
 class BengioConfig(Config):
-    """Sizes and switches; the defaults are those of the paper's MLP1, but for its vocabulary."""
+    """Sizes and switches; the defaults are those of the paper's MLP1, except its vocabulary."""
 
     target_vocabulary_size: Size  # with <unk> and </s>
     order: Order = 5
@@ -42,18 +42,18 @@ class BengioConfig(Config):
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.hidden_size
         return f"{self.order}-gram, {' → '.join(map(str, sizes))}{' and directly' * self.direct}"
 
 
 class Bengio(NGramNetwork):
-    """The network; all weights are uniform in ±0.01 at first, as those of a CSLM."""
+    """The network; all weights are initially uniform in ±0.01, as in a CSLM."""
 
     def _build(self, config: BengioConfig) -> None:
         K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
         read = (config.order - 1) * E
-        self.embedding = unset(K + 1, E)  # the last one is that of <s>
+        self.embedding = unset(K + 1, E)  # the last row is <s>
         if A:
             self.W_1, self.b_1, self.G = unset(A, read), unset(A), unset(K, A)
         if config.direct:
@@ -62,12 +62,12 @@ class Bengio(NGramNetwork):
 
     @property
     def output(self) -> Output:
-        """[G W], of which what the network does not have is left out (K × (A + (n - 1)E)), and b_G."""
+        """[G W] without missing parts (K × (A + (n - 1)E)), and b_G."""
         matrices = [getattr(self, name) for name in "GW" if hasattr(self, name)]
         return torch.cat(matrices, 1) if len(matrices) > 1 else matrices[0], self.b_G
 
     def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
-        """[tanh(b_1 + W_1 x); x]; `drop` is for x and the hidden layer."""
+        """Return [tanh(b_1 + W_1 x); x]; `drop` applies to x and the hidden layer."""
         x = drop(embedding(contexts, self.embedding).flatten(1))  # n × (order - 1)E
         if not self.config.hidden_size:
             return x

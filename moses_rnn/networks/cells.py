@@ -1,8 +1,8 @@
-"""Other cells in the place of an RNN Encoder-Decoder's gated step; all else is that network's.
+"""An RNN Encoder-Decoder with other cells in place of its gated step.
 
     tanh           h_t = tanh(W e + U h_{t-1} + b)             h'_t = tanh(W' e + U' h'_{t-1} + C c + b')
-    relu           the same with max(0, ·), where U and U' are the identity at first (Le et al. 2015, arXiv 1504.00941)
-    leaky          h_t = α ⊙ h_{t-1} + (1 - α) ⊙ tanh(…), where α is never learned (Bengio et al. 2013, arXiv 1212.0901)
+    relu           the same with max(0, ·); U and U' are initially the identity (Le et al. 2015, arXiv 1504.00941)
+    leaky          h_t = α ⊙ h_{t-1} + (1 - α) ⊙ tanh(…); α is not learned (Bengio et al. 2013, arXiv 1212.0901)
     lstm           as `Lstm`, with C_i c, C_f c, C_m c and C_o c inside the decoder's four brackets; m_0 = m'_0 = 0
     lstm-peephole  the same with peepholes
     gru            as `Encoder` and `Decoder`, where the encoder's reset gate may act after the product:
@@ -38,13 +38,13 @@ LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
 
 @dataclass(frozen=True)
 class CellConfig(EncDecConfig):
-    """Sizes and switches; a switch that means nothing for the cell is None."""
+    """Sizes and switches; a switch that does not apply to the cell is None."""
 
     cell: Literal["gru", "tanh", "relu", "leaky", "lstm", "lstm-peephole"] = "gru"
     encoder_reset: Reset | None = None  # gru: before or after the product
-    leaky_share: Annotated[float, Limits(0, 1)] | None = None  # leaky: of the units, those that leak
-    forget_bias: Annotated[float, Limits(-1000, 1000)] | None = None  # LSTMs: b_f at first
-    unit: Unit = "phrases"  # that it learned from
+    leaky_share: Annotated[float, Limits(0, 1)] | None = None  # leaky: share of units that leak
+    forget_bias: Annotated[float, Limits(-1000, 1000)] | None = None  # LSTMs: initial b_f
+    unit: Unit = "phrases"  # of its training data
     rare: Rare | None = None  # None: <unk>
 
     def __post_init__(self) -> None:
@@ -57,23 +57,23 @@ class CellConfig(EncDecConfig):
             self._check_own(key, self.cell == "gru")
 
     def _check_own(self, key: str, has: bool) -> None:
-        """Refuse a switch that the cell does not have, or the lack of one that it has."""
+        """Raise ValueError if a switch is given that the cell lacks, or is missing though the cell has it."""
         if (getattr(self, key) is not None) != has:
             self.refuse(key, f"given for {self.cell} cells" if has else f"null, which {self.cell} cells do not have")
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         return f"{self.cell} cells, {super().description}"
 
 
 def leaky_step(x: Tensor, Uh: Tensor, alpha: Tensor | None, state: State) -> State:
-    """Units that keep a share α of their state; α = 0 is tanh to the bit."""
+    """Take one step of units that keep a share α of their state; α = 0 equals tanh bit for bit."""
     assert alpha is not None
     return (torch.lerp(torch.tanh(x + Uh), state[0], alpha),)
 
 
-PLAIN = {  # cells without gates that have their gradient written out
+PLAIN = {  # cells that use autograd, not the written-out gradient of gated steps
     "tanh": Cell(lambda x, Uh, _, __: (torch.tanh(x + Uh),)),
     "relu": Cell(lambda x, Uh, _, __: (torch.relu(x + Uh),)),
     "leaky": Cell(leaky_step, fixed=("alpha",)),
@@ -83,34 +83,34 @@ PLAIN = {  # cells without gates that have their gradient written out
 
 
 class PlainCell(Layer):
-    """An encoder or decoder with a cell of `PLAIN`, and the weights that its step has beside those of c."""
+    """An encoder or decoder with a cell of `PLAIN`, and the weights of its step except those of c."""
 
     config: EncDecConfig
 
     @property
     def cell(self) -> Cell:  # type: ignore[override]
-        """The config's."""
+        """The config's cell."""
         assert isinstance(self.config, CellConfig)
         return PLAIN[self.config.cell]
 
     def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
-        """All states h_t, packed; see `Recurrence.states`."""
+        """Return all states h_t, packed; see `Recurrence.states`."""
         h_0 = x.new_zeros(active[0], self.config.hidden_size) if h_0 is None else h_0
         return self.run(x, c, self.cell.begin(h_0), active)[0]
 
 
 class CellEncoder(PlainCell, Encoder):
-    """Source words to the summary c, by h_N as of `Encoder`."""
+    """Reads source words into the summary c, from h_N as in `Encoder`."""
 
 
 class CellDecoder(PlainCell, Decoder):
-    """Summary c and target words to log-probabilities as `Decoder`; c enters all sums of a step, and the read-out."""
+    """Predicts target words from c as `Decoder` does; c enters all sums of a step, and the read-out."""
 
     def _add_context(self, H: int) -> None:
         self._add_sums("C", H, H)
 
     def terms(self, c: Tensor) -> Terms:
-        """What depends on the source alone; `Cc` is what c and b add inside the sums (SH), and `gates` is empty."""
+        """Return the source's terms; `Cc` is the part of c and b in the sums (SH), and `gates` is empty."""
         times = self.kernel.times
         return Terms(
             h_0=torch.tanh(times(c, self.V) + self.b_V),
@@ -120,7 +120,7 @@ class CellDecoder(PlainCell, Decoder):
         )
 
     def inputs(self, a: Tensor) -> Tensor:
-        """What a word adds inside the sums, whose biases are in the terms; nodes × SH."""
+        """Return a word's part of the sums, without the biases, which are in the terms; nodes × SH."""
         return self.kernel.times(a, self.stacked("W"))
 
 
@@ -138,9 +138,9 @@ class CellEncDec(EncDec):
 
     @torch.no_grad()
     def initialise(self, seed: int, deviation: float | None = None) -> None:
-        """Draw the weights as `EncDec` does; U of relu is the identity, b_f the config's, α of some units U(0.02, 0.2).
+        """Draw weights as `EncDec` does, but U of relu is the identity, b_f the config's, and some α are U(0.02, 0.2).
 
-        Equal seeds give the cells whose tensors have equal names equal weights.
+        With equal seeds, cells with the same tensor names get equal weights.
         """
         super().initialise(seed, deviation)
         random = torch.Generator().manual_seed(seed)
@@ -159,12 +159,12 @@ class CellEncDec(EncDec):
 
 
 def cell_stepper(model: CellEncDec, device: str, dtype: torch.dtype) -> EncDecStepper:
-    """The stepper of a network by its cell."""
+    """Return the stepper for a network's cell."""
     return (CellStepper if model.config.cell in PLAIN else EncDecStepper)(model, device, dtype)
 
 
 class CellStepper(EncDecStepper):
-    """An RNN Encoder-Decoder of another cell, stepped over packed rows."""
+    """Steps an RNN Encoder-Decoder with another cell over packed rows."""
 
     def _prepare(self) -> None:
         encoder, decoder = self._model.encoder, self._model.decoder
@@ -193,7 +193,7 @@ class CellStepper(EncDecStepper):
         return torch.cat(layer.step(e, state.chunk(self._cell.carried, 1), more), 1)
 
     def _read_out(self, terms: Terms, prefixes: EncDecPrefixes) -> Tensor:
-        """G_r s_t of each prefix; prefixes × R."""
+        """Return G_r s_t of each prefix; prefixes × R."""
         O_cc = terms.O_cc.index_select(0, prefixes.sources)
         e = prefixes.e.to(self._dtype)
         return self._model.decoder.read_out(self._shown(prefixes.state), e, O_cc)

@@ -37,17 +37,17 @@ class CslmConfig(Config):
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.first_size, self.second_size
         return f"{self.order}-gram, {' → '.join(map(str, sizes))}"
 
 
 class Cslm(NGramNetwork):
-    """The network; all weights are uniform in ±0.01 at first."""
+    """The network; all weights are initially uniform in ±0.01."""
 
     def _build(self, config: CslmConfig) -> None:
         K, E, H_1, H_2 = config.vocabulary_size, config.embedding_size, config.first_size, config.second_size
-        self.embedding = unset(K + 1, E)  # the last one is that of <s>
+        self.embedding = unset(K + 1, E)  # the last row is <s>
         self.W_1, self.b_1 = unset(H_1, (config.order - 1) * E), unset(H_1)
         self.W_2, self.b_2 = unset(H_2, H_1), unset(H_2)
         self.G, self.b_G = unset(K, H_2), unset(K)
@@ -58,7 +58,7 @@ class Cslm(NGramNetwork):
         return self.G, self.b_G
 
     def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
-        """h_2; `drop` is for both layers."""
+        """Return h_2; `drop` applies to both layers."""
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
             x = drop(torch.relu(self.kernel.times(x, W) + b))
@@ -70,21 +70,21 @@ CSLM = Architecture(
 )
 
 
-# -- for Moses's NeuralLM, which does not normalise: how far sums are from 1; the mean of that is taken off
+# -- for Moses's NeuralLM, which does not normalise: measure log Z, and subtract its mean
 
 
 @dataclass(frozen=True)
 class Normalisers:
-    """log Z over the words and end symbols of a text."""
+    """Statistics of log Z over the words and end symbols of a text."""
 
     tokens: int
     mean: float
     mean_abs: float
-    mean_abs_without_mean: float  # what remains when the mean is folded into the output biases
+    mean_abs_without_mean: float  # after the mean is folded into the output biases
 
 
 def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], name: str) -> Normalisers:
-    """How far a CSLM is from normalising itself on a text."""
+    """Measure how far a CSLM is from self-normalisation on a text."""
     sentences = [line.rstrip(b"\r\n") for line in lines if line.strip(b" \t\r\n")]
     if not sentences:
         raise InputError(f"{name}: expected sentences, found none")
@@ -95,10 +95,10 @@ def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], n
 
 
 def nplm_network(network: Cslm, vocabulary: Vocabulary, mean_log_z: float) -> NplmNetwork:
-    """The network as NPLM has it, the mean of log Z taken off the output biases.
+    """Convert the network to NPLM's form, subtracting the mean of log Z from the output biases.
 
-    ``<s>`` and ``<null>``, a word missing before a phrase, are words that are never predicted; the embedding of
-    ``<null>`` is the mean of all words'.
+    ``<s>`` and ``<null>`` (a missing word before a phrase) are never predicted; the embedding of ``<null>`` is the mean
+    of all words' embeddings.
     """
     embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in network.parameters())
     with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
-"""A continuous-space translation model: all words of a short target at once from all words of a short source.
+"""A continuous-space translation model: predicts all words of a short target at once from a short source.
 
-After Schwenk's CSLM toolkit; his 2012 paper (COLING) names the network and its seven words a side. Target words are
-independent of each other given the source. S slots a side, E embedding dimensions, A and B hidden units, K words.
+It follows Schwenk's CSLM toolkit; his 2012 paper (COLING) names the network and its seven words per side. Target words
+are independent of each other given the source. S slots per side, E embedding dimensions, A and B hidden units, K words.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from moses_rnn.networks.vocabulary import END_ID
 
 @dataclass(frozen=True)
 class CstmConfig(Config):
-    """Sizes; those of the layers are a choice of ours."""
+    """Sizes; we chose those of the layers."""
 
     source_vocabulary_size: Size  # with <unk> and </s>
     target_vocabulary_size: Size
-    slots: Slots = 7  # words of a source, and of a target with its </s>
+    slots: Slots = 7  # words of a source, or of a target with its </s>
     embedding_size: Size = 128
     first_size: Size = 512
     second_size: Size = 256
-    unit: Unit = "phrases"  # that it learned from
+    unit: Unit = "phrases"  # of its training data
     rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         sizes = self.slots * self.embedding_size, self.first_size, self.second_size
         return f"CSTM, {self.slots} slots, {' → '.join(map(str, sizes))}"
 
@@ -48,20 +48,20 @@ class CstmConfig(Config):
 class Cstm(TranslationNetwork):
     """The network.
 
-    x     = [e(x_1); …; e(x_S)]                             e(<null>) where the source has no word; </s> is not read
+    x     = [e(x_1); …; e(x_S)]                             e(<null>) in empty slots; </s> is not read
     h_1   = tanh(W_1 x + b_1)
     h_2   = tanh(W_2 h_1 + b_2)
-    p_k   = softmax(G_k h_2 + b_Gk)                         of the k-th word of the target, </s> the last
+    p_k   = softmax(G_k h_2 + b_Gk)                         for the k-th target word; the last is </s>
     log p = Σ_k log p_k(y_k)                                k = 1 … min(T + 1, S)
 
-    All weights are uniform in ±0.01 at first.
+    All weights are initially uniform in ±0.01.
     """
 
     deviation = 0.01
 
     def _build(self, config: CstmConfig) -> None:
         E, A, B = config.embedding_size, config.first_size, config.second_size
-        self.embedding = unset(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
+        self.embedding = unset(config.source_vocabulary_size + 1, E)  # the last row is <null>
         self.W_1, self.b_1 = unset(A, config.slots * E), unset(A)
         self.W_2, self.b_2 = unset(B, A), unset(B)
         for k in range(1, config.slots + 1):
@@ -70,15 +70,15 @@ class Cstm(TranslationNetwork):
 
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
-        """See `Network`; what is written has none."""
+        """See `Network`; the target side has none."""
         return {"source": self.embedding}
 
     def output_of(self, k: int) -> Output:
-        """G_k and b_Gk; k from 1."""
+        """Return G_k and b_Gk; k counts from 1."""
         return self.get_parameter(f"G_{k}"), self.get_parameter(f"b_G{k}")
 
     def hidden(self, words: Tensor, drop: Drop = keep) -> Tensor:
-        """h_2 of words in their slots, ``<null>`` among them (sources × S); sources × B. `drop` is for both layers."""
+        """Return h_2 (sources × B) of words in slots, with ``<null>`` (sources × S); `drop` applies to both layers."""
         h = embedding(words, self.embedding).flatten(1)
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
             h = drop(torch.tanh(self.kernel.times(h, W) + b))
@@ -92,7 +92,7 @@ class Cstm(TranslationNetwork):
         sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
-        """See `TranslationNetwork`; of the target words that have a slot, ``</s>`` among them."""
+        """See `TranslationNetwork`; covers the target words and ``</s>`` that have a slot."""
         S = self.config.slots
         check_length(max(len(sources.active), len(targets.active)) - 1, S)
         words = self._slotted(sources)
@@ -104,20 +104,20 @@ class Cstm(TranslationNetwork):
         return torch.cat(parts)
 
     def _slotted(self, sources: Batch) -> Tensor:
-        """The words of each source in their slots; S × slots."""
+        """Return the words of each source in their slots; sources × S."""
         S, null = self.config.slots, self.config.source_vocabulary_size
         words = nn.functional.pad(sources.ids, (0, max(S - sources.ids.shape[1], 0)), value=null)[:, :S]
         lengths = (sources.lengths() - 1).to(words.device)
         return words.masked_fill(torch.arange(S, device=words.device) >= lengths[:, None], null)
 
 
-# -- scoring: each distinct source is read once, without a trie
+# -- scoring: reads each distinct source once, without a trie
 
 Ints = npt.NDArray[np.int64]
 
 
 class CstmPairs(SlottedPairs):
-    """See `SlottedPairs`; memory grows with the pairs that are scored together."""
+    """See `SlottedPairs`; memory grows with the number of pairs scored together."""
 
     _model: Cstm
 
@@ -140,7 +140,7 @@ class CstmPairs(SlottedPairs):
         return values
 
     def _score_slot(self, k: int, h: torch.Tensor, source_of: Ints, words: Ints) -> Values:
-        """log p_k of words, each of one source; `source_of` is ascending."""
+        """Return log p_k of words, one source each; `source_of` is ascending."""
         needed, above = np.unique(source_of, return_inverse=True)
         rows, chosen, sources = (
             torch.from_numpy(np.ascontiguousarray(array)).to(self.device) for array in (above, words, needed)

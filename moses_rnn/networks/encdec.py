@@ -56,7 +56,7 @@ class EncDecConfig(Config):
     output_rank: Size = 100
     variant: Literal["paper", "groundhog", "custom"] = "paper"
     summary: Literal["tanh", "last"] = "tanh"  # last: c = h_N
-    first_step: Literal["zero-embedding", "initial-state"] = "zero-embedding"  # or y_1 is predicted from h'_0
+    first_step: Literal["zero-embedding", "initial-state"] = "zero-embedding"  # initial-state: h'_0 predicts y_1
     decoder_reset: Reset | None = "after"  # before: r' gates h' before the product, and never C c
 
     def __post_init__(self) -> None:
@@ -71,12 +71,12 @@ class EncDecConfig(Config):
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         return f"{self.variant} variant, H {self.hidden_size}"
 
 
 def variant_of(switches: Mapping[str, object]) -> str:
-    """The name of three switches, of which one that means nothing is None: paper, groundhog, or custom."""
+    """Return the name of three switches (None if one does not apply): paper, groundhog or custom."""
     return next((name for name in SWITCHES if _is_named(name, switches)), "custom")
 
 
@@ -85,7 +85,7 @@ def _is_named(variant: str, switches: Mapping[str, object]) -> bool:
 
 
 class EncDec(TranslationNetwork):
-    """Encoder and decoder; the first weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (appendix A.1)."""
+    """Encoder and decoder; initial weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (appendix A.1)."""
 
     deviation = 0.01
 
@@ -100,20 +100,20 @@ class EncDec(TranslationNetwork):
         return self.decoder.G_l, self.decoder.b_G
 
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
-        """G_r s_t; `drop` is for embeddings and maxout."""
+        """Return G_r s_t; `drop` applies to embeddings and maxout."""
         c = self.encoder(sources, drop)  # S × H
         terms = take_rows(self.decoder.terms(c), source_of)  # T rows
         return self.decoder.read_out(*self.decoder.nodes(terms, targets, drop), drop)
 
 
 class Encoder(GatedStep):
-    """Source words x_1 … x_N, the last of them ``</s>``, to the summary c (section 2.3, appendix A.1.1).
+    """Reads source words x_1 … x_N, the last of them ``</s>``, into the summary c (section 2.3, appendix A.1.1).
 
     z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate (6): z keeps the old state
     r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate (5)
     h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)           (8)
     h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 (7); h_0 = 0
-    c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
+    c    = tanh(V h_N + b_V)                                or h_N, depending on `summary`
     """
 
     def __init__(self, config: EncDecConfig) -> None:
@@ -126,22 +126,22 @@ class Encoder(GatedStep):
             self.V, self.b_V = unset(H, H), unset(H)
 
     def forward(self, sources: Batch, drop: Drop = keep) -> Tensor:
-        """The summary c of each source phrase; S × H."""
+        """Return the summary c of each source phrase; S × H."""
         states = self.states(*self.operands(sources, drop))  # nodes × H
         return self.summary(states.index_select(0, sources.last()))
 
     def operands(self, sources: Batch, drop: Drop = keep) -> tuple[Tensor, None, None, list[int]]:
-        """What the recurrence is of: words alone."""
+        """Return the recurrence's operands: only words."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
         return self.inputs(e), None, None, sources.active
 
     def summary(self, h_N: Tensor) -> Tensor:
-        """c of each last state; S × H."""
+        """Return c of each last state; S × H."""
         return h_N if self.config.summary == "last" else torch.tanh(self.kernel.times(h_N, self.V) + self.b_V)
 
 
 class Terms(NamedTuple):
-    """What the decoder needs of a source, and what depends on it alone; a row each."""
+    """Decoder terms that depend only on the source; one row per source."""
 
     h_0: Tensor  # tanh(V' c + b_V'); H
     gates: Tensor  # C_z c + b'_z and C_r c + b'_r; 2H
@@ -150,7 +150,7 @@ class Terms(NamedTuple):
 
 
 class Decoder(GatedStep):
-    """Summary c and target words y_1 … y_T to log-probabilities; c enters every gate and the read-out (appendix A.1.2).
+    """Predicts target words y_1 … y_T from the summary c, which enters all gates and the read-out (appendix A.1.2).
 
     h'_0  = tanh(V' c + b_V')                               e(y_0) = 0
     z'_t  = σ(W'_z e(y_{t-1}) + U'_z h'_{t-1} + C_z c + b'_z)
@@ -161,8 +161,8 @@ class Decoder(GatedStep):
     s_t,i = max(s'_t,2i-1 , s'_t,2i)                        maxout
     p(y_t | y_<t, e) = softmax(G_l G_r s_t + b_G)
 
-    By the switch `decoder_reset`, h~'_t = tanh(W' e(y_{t-1}) + U' (r'_t ⊙ h'_{t-1}) + C c + b') instead; by the switch
-    `first_step`, y_1 is predicted from h'_0, without a step before it.
+    With `decoder_reset` "before", h~'_t = tanh(W' e(y_{t-1}) + U' (r'_t ⊙ h'_{t-1}) + C c + b') instead; with
+    `first_step` "initial-state", y_1 is predicted from h'_0, without a step before it.
     """
 
     def __init__(self, config: EncDecConfig) -> None:
@@ -179,11 +179,11 @@ class Decoder(GatedStep):
         self.G_r, self.G_l, self.b_G = unset(R, M), unset(K, R), unset(K)
 
     def _add_context(self, H: int) -> None:
-        """The weights of c in a step."""
+        """Add the weights of c in a step."""
         self.C, self.C_z, self.C_r = unset(H, H), unset(H, H), unset(H, H)
 
     def terms(self, c: Tensor) -> Terms:
-        """What depends on the source alone; c is S × H."""
+        """Return the terms that depend only on the source; c is S × H."""
         c, times = self.kernel.prepared(c), self.kernel.times
         C_zc, C_rc, Cc = (times(c, C).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
         return Terms(
@@ -194,13 +194,13 @@ class Decoder(GatedStep):
         )
 
     def inputs(self, e: Tensor) -> Tensor:
-        """What a word adds inside z', r' and h~', of whose biases that of h~' alone is not in the terms; nodes × 3H."""
+        """Return a word's part of the sums in z', r' and h~', with only the bias of h~'; nodes × 3H."""
         We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
         no_b = torch.zeros_like(self.b)
         return We + torch.cat([no_b, no_b, self.b])
 
     def nodes(self, terms: Terms, targets: Batch, drop: Drop = keep) -> tuple[Tensor, Tensor, Tensor]:
-        """What predicts each of ``targets.packed()``: h'_t (nodes × H), e(y_{t-1}) (E) and O_c c + b_O (2M)."""
+        """Return the predictors of ``targets.packed()``: h'_t (nodes × H), e(y_{t-1}) (E) and O_c c + b_O (2M)."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         h = self.states(*self.operands(terms, e, targets))
         if self.config.first_step == "initial-state":
@@ -208,13 +208,13 @@ class Decoder(GatedStep):
         return h, e, terms.O_cc.index_select(0, targets.rows())
 
     def operands(self, terms: Terms, e: Tensor, targets: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-        """What the recurrence is of: words, c and h'_0; without e(y_0) where `first_step` is "initial-state"."""
+        """Return the recurrence's operands: words (without e(y_0) for "initial-state"), c and h'_0."""
         skipped = 0 if self.config.first_step == "zero-embedding" else 1
         x = self.inputs(e[targets.active[0] * skipped :])
         return x, torch.cat([terms.gates, terms.Cc], 1), terms.h_0, targets.active[skipped:]
 
     def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, drop: Drop = keep) -> Tensor:
-        """G_r s_t: what each node predicts, before the words; nodes × R."""
+        """Return G_r s_t, the input of the softmax; nodes × R."""
         times = self.kernel.times
         s = times(h, self.O_h) + times(e, self.O_y) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
@@ -223,20 +223,20 @@ class Decoder(GatedStep):
 
 # -- scoring and search: the same equations over tries of phrases
 
-# Each distinct source prefix is stepped once and each source's terms in c are computed once. Products that share an
-# operand are one product; products may be bfloat16, states, gates and normalisation are float32.
+# Each distinct source prefix is stepped once and each source's terms in c are computed once. Products with a common
+# operand are merged; products may be bfloat16, while states, gates and normalisation are float32.
 
 
 class EncDecPrefixes(NamedTuple):
-    """Beginnings of target phrases, with what the decoder needs to predict the word after each; a row each."""
+    """Prefixes of target phrases with the decoder's inputs for the next word; one row each."""
 
-    sources: Tensor  # row of each one's source among the terms
+    sources: Tensor  # row of each prefix's source in the terms
     e: Tensor  # e(y_{t-1}), zeros before the first word, in the type of products; E
-    state: Tensor  # h'_t; H. Of other cells all that they carry, beside each other
+    state: Tensor  # h'_t; H. Other cells: all carried tensors, concatenated
 
 
 class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
-    """The RNN Encoder-Decoder, stepped over packed rows."""
+    """Steps the RNN Encoder-Decoder over packed rows."""
 
     _model: EncDec
 
@@ -246,7 +246,7 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         self._x_gates = self._weight(_beside(encoder.W_z, encoder.U_z), _beside(encoder.W_r, encoder.U_r))
         self._x_gates_b = torch.cat([encoder.b_z, encoder.b_r])
         self._x_candidate = torch.cat([self._x_W, self._x_U], 1)
-        # maxout takes the larger of the units (0, 1), (2, 3), …: with the even ones first, of two halves
+        # maxout pairs the units (0, 1), (2, 3), …; with even units first, it pairs two halves
         units = torch.arange(len(decoder.b_O), device=self.device).view(-1, 2).T.flatten()
         self._terms_W = self._weight(decoder.V, decoder.C_z, decoder.C_r, decoder.C, decoder.O_c[units])
         no_b = torch.zeros_like(decoder.b)
@@ -261,25 +261,25 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         return self.encode_trie(sources), sources.leaf_of
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
-        """c of each source; sources × H."""
+        """Return c of each source; sources × H."""
         sources = build_trie(ids, lengths)
         return self._summaries(sources)[sources.leaf_of]
 
     @torch.inference_mode()
     def encode_trie(self, sources: Trie) -> Terms:
-        """The terms of every distinct source, in the order of the trie's leaves."""
+        """Return the terms of every distinct source, in the order of the trie's leaves."""
         return self._terms(self._summaries(sources))
 
     @torch.inference_mode()
     def _summaries(self, sources: Trie) -> Tensor:
-        """c of every distinct source, likewise."""
+        """Return c of every distinct source, in the same order."""
         nothing = torch.zeros(sources.roots, self._model.config.hidden_size, dtype=self._dtype, device=self.device)
         last = last_states(sources, self.device, self._begin(nothing), self._encoder_step)
         return self._model.encoder.summary(self._shown(last).contiguous())
 
     @torch.inference_mode()
     def start(self, terms: Terms) -> EncDecPrefixes:
-        """The empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
+        """Return the empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
         sources = torch.arange(len(terms.h_0), device=self.device)
         e = torch.zeros(len(sources), self._model.config.embedding_size, dtype=self._product_dtype, device=self.device)
         state = self._begin(terms.h_0)
@@ -294,14 +294,14 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         state = self._decoder_step(e, prefixes.state.index_select(0, rows), sources, terms)
         return EncDecPrefixes(sources, e, state)
 
-    # -- what is another cell's own; each row is a node of a trie or of a beam
+    # -- methods that other cells override; each row is a node of a trie or of a beam
 
     def _begin(self, h_0: Tensor) -> Tensor:
-        """The state before the first step."""
+        """Return the state before the first step."""
         return h_0
 
     def _shown(self, state: Tensor) -> Tensor:
-        """h of a state."""
+        """Return h of a state."""
         return state
 
     def _terms(self, c: Tensor) -> Terms:
@@ -311,7 +311,7 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         return Terms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
-        """The encoder's state after each node's word, from the row `above` of the states."""
+        """Return the encoder's state after each node's word, from the row `above` of the states."""
         e, h = self._x_e.index_select(0, words), states.index_select(0, above)
         z, r = self._times(_beside(e, h.to(e.dtype)), self._x_gates).add_(self._x_gates_b).sigmoid_().chunk(2, 1)
         if self._model.encoder.resets_after:
@@ -321,7 +321,7 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         return torch.lerp(h_tilde.add_(self._model.encoder.b).tanh_(), h, z)
 
     def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> Tensor:
-        """The decoder's state after a word, e; `sources` are rows of the terms."""
+        """Return the decoder's state after the word with embedding e; `sources` are rows of the terms."""
         eh = _beside(e, h.to(e.dtype))
         z, r = self._times(eh, self._y_gates).add_(terms.gates.index_select(0, sources)).sigmoid_().chunk(2, 1)
         Cc = terms.Cc.index_select(0, sources)
@@ -332,27 +332,27 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         return torch.lerp(h_tilde.add_(linear(e, self._W)).add_(self._model.decoder.b).tanh_(), h, z)
 
     def _read_out(self, terms: Terms, prefixes: EncDecPrefixes) -> Tensor:
-        """G_r s_t of each prefix; prefixes × R."""
+        """Return G_r s_t of each prefix; prefixes × R."""
         eh = _beside(prefixes.e, prefixes.state.to(prefixes.e.dtype))
         s = self._times(eh, self._O).add_(terms.O_cc.index_select(0, prefixes.sources))  # s'_t
         return linear(torch.maximum(*s.chunk(2, 1)), self._model.decoder.G_r)
 
 
 def _beside(*parts: Tensor) -> Tensor:
-    """Matrices or rows beside each other."""
+    """Concatenate matrices or rows side by side."""
     return torch.cat(parts, 1)
 
 
-# -- scoring by the native core: whole chunks of pairs in one call, without the interpreter's lock
+# -- scoring by the native core: whole chunks of pairs in one call, without the GIL
 
-# The same equations and the same sharing, in one thread: several threads score several chunks.
+# The same equations and sharing, in one thread per chunk.
 
 CELL = ("embedding", "W", "W_z", "W_r", "U", "U_z", "U_r", "b", "b_z", "b_r", "V", "b_V")
 READ_OUT = ("C", "C_z", "C_r", "O_h", "O_c", "O_y", "b_O", "G_r", "G_l", "b_G")
 
 
 class NativeEncDec:
-    """A trained network with its weights packed for products, in a precision that the core `multiplies` in.
+    """A trained network with weights packed for products in a precision of the core.
 
     States, gates and sums are float32.
     """
@@ -366,7 +366,7 @@ class NativeEncDec:
             *(config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank, *self._words),
             *(config.summary == "tanh", config.first_step == "zero-embedding", config.decoder_reset == "after"),
         ]
-        self._weights = _weights(model)  # the library reads embeddings and G_l where they are
+        self._weights = _weights(model)  # kept alive: the library reads embeddings and G_l in place
         addresses = [None if matrix is None else matrix.data_ptr() for matrix in self._weights]
         new = self._functions.moses_rnn_network_new
         new.restype = ctypes.c_void_p
@@ -404,14 +404,14 @@ class NativeEncDec:
 
 
 def _weights(model: EncDec) -> Sequence[Tensor | None]:
-    """All matrices in the order of native/network.h; contiguous float32 on the CPU, those that there are not None."""
+    """Return all matrices in the order of native/network.h, as contiguous float32 on the CPU; None if missing."""
     tensors = [getattr(model.encoder, name, None) for name in CELL]
     tensors += [getattr(model.decoder, name) for name in (*CELL, *READ_OUT)]
     return [None if tensor is None else tensor.detach().to("cpu", torch.float32).contiguous() for tensor in tensors]
 
 
 def _checked(ids: Ids, lengths: Lengths, most: int) -> IdPhrases:
-    """Ids and lengths as the library reads them without looking."""
+    """Check ids and lengths, because the library does not, and make them contiguous."""
     ids, lengths = (np.ascontiguousarray(array, np.int64) for array in (ids, lengths))
     if lengths.sum() != len(ids) or lengths.min(initial=0) < 0:
         raise ValueError(f"expected lengths that come to {len(ids):,} words, found {lengths.sum():,}")

@@ -1,4 +1,4 @@
-"""Where and how a network computes: device, precision, torch or the native core, and element-wise work fused or not."""
+"""Choose where and how a network computes: device, precision, torch or the native core, and fused operations."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
-LARGE_TO_LEARN = 256  # and from which compiling pays in a training, which is longer
-VARIANTS = 64  # of a function: types, numbers of threads, single rows; beyond torch's limit of 8 it would run unfused
+LARGE_TO_LEARN = 256  # hidden units from which compiling pays off in training, which takes longer
+VARIANTS = 64  # compiled variants per function (types, threads, single rows); torch's limit of 8 would disable fusing
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,12 +29,12 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how a network computes; ValueError if there is no such device here, or no such precision."""
+    """Where and how a network computes; raises ValueError for a missing device or an unknown precision."""
 
     device: str = "cpu"
-    precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
-    native: bool = False  # whether the native core computes, not torch
-    floors_long: bool = False  # whether pairs that a network has no room for score the floor, and are not refused
+    precision: str = "fp32"  # of matrix products: one of PRECISIONS or NATIVE_PRECISIONS
+    native: bool = False  # whether the native core computes instead of torch
+    floors_long: bool = False  # whether pairs that are too long for a network score the floor instead of an error
 
     def __post_init__(self) -> None:
         precisions = NATIVE_PRECISIONS if self.native else tuple(PRECISIONS)
@@ -49,46 +49,46 @@ class Compute:
         return PRECISIONS[self.precision]
 
 
-HERE = Compute()  # on the processor, in float32, by torch: the reference
+HERE = Compute()  # the reference: torch on the CPU in float32
 
 
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     options: dict[str, Any] = {"dynamic": True}
-    if "recompile_limit" in inspect.signature(torch.compile).parameters:  # newer than the oldest torch that will do
+    if "recompile_limit" in inspect.signature(torch.compile).parameters:  # missing in older supported versions
         options["recompile_limit"] = VARIANTS
     return torch.compile(function, **options)
 
 
 def fused(function: Function) -> Function:
-    """The same function by torch.compile; needs a C++ compiler on a CPU, and some seconds the first time."""
+    """Compile a function with torch.compile; needs a C++ compiler on a CPU, and a few seconds the first time."""
     return cast(Function, _compiled(function))
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """How a network computes: in which type matrix products, and whether the work between them is compiled, so fused.
+    """How a network computes: the type of matrix products, and whether the operations between them are fused.
 
     ``kernel(function)(…)`` calls a function of tensors that way.
     """
 
-    product_dtype: torch.dtype | None = None  # None: that of their operands
+    product_dtype: torch.dtype | None = None  # None: the type of the operands
     compiled: bool = False
 
     def __call__(self, function: Function) -> Function:
-        """The function as it is called."""
+        """Return the function, fused if `compiled`."""
         return fused(function) if self.compiled else function
 
     def rounded(self, x: Tensor) -> Tensor:
-        """An operand in the type of products."""
+        """Convert an operand to the type of products."""
         return x.to(self.product_dtype or x.dtype)
 
     def prepared(self, x: Tensor) -> Tensor:
-        """An operand of several `times`, rounded once for all of them."""
+        """Round an operand once for several `times`."""
         return self.rounded(x)
 
     def times(self, x: Tensor, W: Tensor) -> Tensor:
-        """Rows times a matrix, given back in the type of the rows."""
+        """Multiply rows by a matrix; return the result in the type of the rows."""
         return linear(self.rounded(x), self.rounded(W)).to(x.dtype)
 
 
@@ -96,7 +96,7 @@ EAGER = Kernel()
 
 
 def choose_device(wanted: str, argument: str) -> str:
-    """A torch device: "auto" is CUDA if there is one. ArgumentError names the argument of one that is not there."""
+    """Return a torch device; "auto" prefers CUDA. Raise ArgumentError, naming the argument, for a missing device."""
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     given, expected = f"{argument} {wanted}", "cpu, cuda or cuda:N that torch can use here"
@@ -112,10 +112,10 @@ def choose_device(wanted: str, argument: str) -> str:
 
 
 def require_fusing() -> None:
-    """Try whether torch can compile here."""
+    """Raise MosesRnnError unless torch can compile here."""
     try:
         fused(torch.sin)(torch.zeros(3))
-    except Exception as error:  # whatever is missing of the tool chain has its own class
+    except Exception as error:  # each missing tool raises a different class
         reason = str(error).strip().partition("\n")[0]
         raise MosesRnnError(f"compiled: torch cannot compile here (is there a C++ compiler?): {reason}") from error
 
@@ -130,7 +130,7 @@ def can_fuse() -> bool:
 
 
 def choose_precision(wanted: str, device: str, hidden_size: int) -> str:
-    """The precision of matrix products: "auto" is bf16 where the processor computes in it and the network is large."""
+    """Return the precision of matrix products; "auto" is bf16 if the hardware supports it and the network is large."""
     if wanted != "auto":
         return wanted
     if device.startswith("cuda"):
@@ -147,9 +147,9 @@ def _cpu_multiplies_bf16() -> bool:
 
 
 def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long: bool, large: int = LARGE) -> bool:
-    """Whether torch.compile fuses the work between products: by default, in long work with a large network.
+    """Whether to fuse operations with torch.compile: by default, in long jobs with a large network.
 
-    Long work wins back what compiling takes; a network is large from so many hidden units on.
+    Long jobs make up for the time of compiling; a network is large if it has at least `large` hidden units.
     """
     if wanted is None:
         return long and hidden_size >= large and not device.startswith("cuda") and can_fuse()

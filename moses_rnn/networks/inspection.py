@@ -1,7 +1,7 @@
-"""What a trained network holds inside: embeddings, phrase summaries, gates, the score word by word.
+"""Look inside a trained network: embeddings, phrase summaries, gates, and the score of each word.
 
-Nothing is computed here: the network runs as it stands and says what passes by. H hidden units, E embedding dimensions,
-K words. Phrases are lists of ids without the end symbol, in any order; all arrays are on the CPU.
+The functions run the network unchanged and return its inner values. H hidden units, E embedding dimensions, K words.
+Phrases are lists of ids without the end symbol, in any order; all arrays are on the CPU.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ PHRASES = 512  # run together
 
 
 class Gates(NamedTuple):
-    """The gates of every step of some phrases: the first steps of all, then the second ones."""
+    """The gates at every step of some phrases: the first steps of all, then the second steps, and so on."""
 
     z: Floats  # update gates: near 1, a unit keeps its state; steps × H
     r: Floats  # reset gates: near 0, a unit forgets its state; steps × H
     phrases: Ints  # the phrase of each step, from 0; steps
-    words: Ints  # id of the word that each step reads, NOTHING for e(y_0) = 0; steps
+    words: Ints  # id of the word read at each step, NOTHING for e(y_0) = 0; steps
 
 
 def word_embeddings(model: Any, side: str) -> Floats:
-    """e(·) of every source or target word, by id; K × E at least. The network may be any of pairs."""
+    """Return e(·) of every source or target word by id, for any network of pairs; at least K × E."""
     return _array(model.embeddings[side])
 
 
 @torch.inference_mode()
 def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats | None:
-    """The one vector of each phrase or sentence that a network's decoder begins with; phrases × numbers.
+    """Return the decoder's initial vector for each phrase or sentence; phrases × size.
 
-    There is at least one. None of a network that has no such vector; see `Stepper.summaries`.
+    There must be at least one phrase. Return None if the network has no such vector; see `Stepper.summaries`.
     """
     blocks = []
     for rows in row_slices(len(phrases), PHRASES):
@@ -61,7 +61,7 @@ def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats |
 
 @torch.no_grad()
 def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
-    """z and r of the encoder at every word of source phrases, the closing ``</s>`` included (section 2.3)."""
+    """Return z and r of the encoder at every word of source phrases, ``</s>`` included (section 2.3)."""
     order, batch = _batch(model, phrases)
     z, r = model.encoder.recurrence().gates(*model.encoder.operands(batch))
     return Gates(_array(z), _array(r), order[_array(batch.rows())], _array(batch.packed()))
@@ -69,10 +69,10 @@ def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
 
 @torch.no_grad()
 def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Phrase]) -> Gates:
-    """z' and r' of the decoder at every step on its way through target phrases.
+    """Return z' and r' of the decoder at every step through target phrases.
 
-    A step reads the word before the one that is predicted from it: the last word is read to predict ``</s>``, which
-    itself is never read. With ``first_step`` "zero-embedding" there is one more step, before the first word.
+    A step reads the word before the one it predicts: it reads the last word to predict ``</s>``, which is never read.
+    With ``first_step`` "zero-embedding", there is one more step, before the first word.
     """
     read, source_batch = _batch(model, sources)
     order, batch = _batch(model, targets)
@@ -86,7 +86,7 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
 
 @torch.inference_mode()
 def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
-    """log p(y_t | y_<t, e) of each target word, then of ``</s>``, by any network that writes; natural; words + 1."""
+    """Return natural log p(y_t | y_<t, e) of each target word and ``</s>``, by any network that writes; words + 1."""
     terms, _ = stepper.encode(np.array(source, np.int64), np.array([len(source)], np.int64))
     prefixes, log_probs = stepper.start(terms), []
     row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
@@ -97,7 +97,7 @@ def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase
 
 
 def finite(tensor: Tensor) -> Tensor:
-    """What a network holds inside; ScoreError if a number is none."""
+    """Return the tensor, or raise ScoreError if a value is not finite."""
     if not tensor.isfinite().all():
         raise ScoreError("expected finite numbers inside the network, found nan or infinity")
     return tensor
@@ -109,6 +109,6 @@ def _array(tensor: Tensor) -> npt.NDArray[Any]:
 
 
 def _batch(model: EncDec, phrases: Sequence[Phrase]) -> tuple[Ints, Batch]:
-    """Phrases, longest first, and which ones they are."""
+    """Return the order of the phrases, longest first, and their batch."""
     order = np.argsort([-len(phrase) for phrase in phrases], kind="stable")
     return order, Batch.from_lists([phrases[i] for i in order], model.decoder.b_V.device)

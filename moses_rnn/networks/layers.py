@@ -1,7 +1,7 @@
-"""Recurrent layers with autograd's gradient, LSTMs above all (Hochreiter and Schmidhuber 1997; Graves 2013).
+"""Recurrent layers that use autograd, mainly LSTMs (Hochreiter and Schmidhuber 1997; Graves 2013).
 
-Packed rows come step by step: those of step 1 for all phrases, of step 2 for the phrases that have one, …; phrases are
-sorted, longest first. H hidden units, A inputs, S sums inside a step: one, or the four of an LSTM.
+Packed rows are ordered by step: step 1 of all phrases, then step 2 of the phrases that have one, …; phrases are sorted,
+longest first. H hidden units, A inputs, S sums inside a step: one, or four in an LSTM.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ State = tuple[Tensor, ...]  # carried from step to step: h_t, and the memory m_t
 
 
 class Cell(NamedTuple):
-    """What a layer computes in a step."""
+    """The computation of a layer's step."""
 
-    # from what inputs and b add inside the sums (rows × SH), from U h_{t-1} (likewise), from further weights: the state
+    # takes the part of inputs and b in the sums (rows × SH), U h_{t-1} (rows × SH), further weights, and the state
     step: Callable[[Tensor, Tensor, Tensor | None, State], State]
     sums: tuple[str, ...] = ("",)  # endings of the tensors' names, for each sum
     carried: int = 1  # tensors of a state
-    fixed: tuple[str, ...] = ()  # further tensors of H numbers that are stored, but never learned
-    learned: tuple[str, ...] = ()  # and that are learned
+    fixed: tuple[str, ...] = ()  # further tensors of size H that are stored but not learned
+    learned: tuple[str, ...] = ()  # further tensors of size H that are learned
 
     def begin(self, h_0: Tensor) -> State:
-        """What is carried into the first step: h_0, and an empty memory."""
+        """Return the state before the first step: h_0, and an empty memory."""
         return (h_0, *(torch.zeros_like(h_0) for _ in range(self.carried - 1)))
 
 
 def lstm_step(x: Tensor, Uh: Tensor, p: Tensor | None, state: State) -> State:
-    """One step of an LSTM (Graves 2013, equations 7 to 11); `p` are the diagonals p_i, p_f and p_o, if any.
+    """Take one step of an LSTM (Graves 2013, equations 7 to 11); `p` are the diagonals p_i, p_f and p_o, if any.
 
     i_t  = σ(W_i a_t + U_i h_{t-1} + p_i ⊙ m_{t-1} + b_i)   what is written
     f_t  = σ(W_f a_t + U_f h_{t-1} + p_f ⊙ m_{t-1} + b_f)   what is kept
@@ -77,25 +77,25 @@ class Layer(nn.Module):
             self.register_parameter(name + ending, unset(*shape))
 
     def stacked(self, name: str) -> Tensor:
-        """The weights of all sums, W say, above each other."""
+        """Stack the weights of all sums, such as W, vertically."""
         return torch.cat([self.get_parameter(name + ending) for ending in self.cell.sums])
 
     def own(self) -> Tensor | None:
-        """What a step has beside sums: a fixed tensor (H), or peepholes (3 × H)."""
+        """Return a step's further weights: a fixed tensor (H) or peepholes (3 × H)."""
         if self.cell.fixed:
             return self.get_buffer(*self.cell.fixed)
         return torch.stack([self.get_parameter(name) for name in self.cell.learned]) if self.cell.learned else None
 
     def inputs(self, a: Tensor) -> Tensor:
-        """What inputs and b add inside the sums; nodes × SH."""
+        """Return the part of inputs and b in the sums; nodes × SH."""
         return self.kernel.times(a, self.stacked("W")) + self.stacked("b")
 
     def run(self, x: Tensor, c: Tensor | None, state: State, active: Sequence[int]) -> tuple[Tensor, State]:
-        """All h_t, packed (nodes × H), and the last state of each phrase, from that before the first step.
+        """Return all h_t, packed (nodes × H), and the last state of each phrase, given the initial states.
 
-        `x` is added inside the sums (nodes × SH), `c` at every step of a phrase, if anything (phrases × SH); `active`
-        is how many phrases have a step. The native core may do the products; to compile what is between them is no
-        faster.
+        `x` is added inside the sums (nodes × SH), and so is `c`, if given, at every step of a phrase (phrases × SH);
+        `active` is the number of phrases at each step. The native core may compute the products; compiling the rest is
+        no faster.
         """
         U, own = self.kernel.prepared(self.stacked("U")), self.own()
         outputs, ended = [x.new_empty(0, state[0].shape[1])], []
@@ -105,11 +105,11 @@ class Layer(nn.Module):
             state = self.cell.step(x_t if c is None else x_t + c[: len(x_t)], Uh, own, above)
             outputs.append(state[0])
             ended.append(take_rows(state, slice(going_on, None)))
-        return torch.cat(outputs), join_rows(ended[::-1]) if ended else state  # the phrases that end last come first
+        return torch.cat(outputs), join_rows(ended[::-1]) if ended else state  # phrases that end last come first
 
 
 class LstmLayer(Layer):
-    """A layer of A inputs and H units."""
+    """An LSTM layer of A inputs and H units."""
 
     def __init__(self, A: int, H: int, *, peepholes: bool) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class LstmLayer(Layer):
 
 
 class LstmStack(nn.Module):
-    """Layers upon an embedding of K words: the first reads e(x_t), each further one the h_t below it."""
+    """LSTM layers on an embedding of K words: the first reads e(x_t), each other one the h_t below it."""
 
     kernel: Kernel = EAGER
 
@@ -131,7 +131,7 @@ class LstmStack(nn.Module):
 
     @property
     def layers(self) -> Iterator[LstmLayer]:
-        """From the lowest to the highest."""
+        """The layers, from bottom to top."""
         for i in range(self.count):
             layer = self.get_submodule(f"layer{i + 1}")
             assert isinstance(layer, LstmLayer)
@@ -140,9 +140,9 @@ class LstmStack(nn.Module):
     def states(
         self, words: Tensor, start: Sequence[State], active: Sequence[int], drop: Drop = keep
     ) -> tuple[Tensor, tuple[State, ...]]:
-        """All h_t of the highest layer, packed (nodes × H), and the last state of each phrase in each layer.
+        """Return all h_t of the top layer, packed (nodes × H), and each layer's last state of each phrase.
 
-        `words` are packed, `start` is each layer's state before them; `drop` leaves units out of what each layer reads.
+        `words` are packed, `start` is each layer's initial state; `drop` applies to each layer's inputs.
         """
         a, last = embedding(words, self.embedding), []
         for layer, before in zip(self.layers, start, strict=True):
@@ -151,20 +151,20 @@ class LstmStack(nn.Module):
         return a, tuple(last)
 
     def nothing(self, rows: int) -> tuple[State, ...]:
-        """h_0 = m_0 = 0 of each layer."""
+        """Return h_0 = m_0 = 0 of each layer."""
         zeros = self.embedding.new_zeros(rows, self.hidden_size)
         return ((zeros, zeros),) * self.count
 
 
 class SteppedLayer:
-    """A layer arranged to be stepped over rows of a trie's level or of a beam: one product a step."""
+    """A layer prepared to step over rows of a trie's level or a beam, with one product per step."""
 
     def __init__(self, layer: Layer) -> None:
         self._cell, self._own = layer.cell, layer.own()
         self._WU = layer.kernel.rounded(torch.cat([layer.stacked("W"), layer.stacked("U")], 1))  # SH × (A + H)
 
     def step(self, a: Tensor, state: State, more: Tensor) -> State:
-        """The next state of each row; `more` is what c and b add inside the sums (rows × SH, or SH)."""
+        """Return the next state of each row; `more` is the part of c and b in the sums (rows × SH, or SH)."""
         h = state[0]
         ah = torch.cat([a.to(self._WU.dtype), h.to(self._WU.dtype)], 1)
         return self._cell.step(more, linear(ah, self._WU).to(h.dtype), self._own, state)

@@ -1,4 +1,4 @@
-"""What the held-out costs of a training show: whether it has converged, or should have ended earlier."""
+"""Judge the held-out costs of a training: whether it has converged or overfits."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 FEWEST = 4  # evaluations that can be judged
-LATE = 2 / 3  # of the time: what comes after is compared with what came before
-FALLING = 0.03  # share of the cost that is gained late, from which on more time should help
-RISING = 0.02  # share by which the last cost is above the best one
-LAST_BUT = 2  # evaluations at the end, among which the best one may have been followed by an accident
+LATE = 2 / 3  # of the time: costs after it are compared with costs before it
+FALLING = 0.03  # relative gain in the late part above which more time should help
+RISING = 0.02  # relative rise of the last cost over the best that counts as overfitting
+LAST_BUT = 2  # final evaluations in which a rise after the best one may be chance
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a network costs by held-out examples, for whoever judges it: less is better."""
+    """A measure of a network's cost on held-out examples: less is better."""
 
-    key: str  # among the figures of an evaluation
+    key: str  # in the record of an evaluation
     unit: str
-    counted: str  # what a training's tokens are
-    of_step: str  # the unit of what a minibatch costs
-    columns: tuple[str, str]  # above the cost and a figure beside it, in a log
-    beside: str  # that figure's key; empty: the perplexity
-    least: float  # that makes a difference at all
-    rival: str  # whose cost is an upper bound for a network that has learned anything
+    counted: str  # what training counts as tokens
+    of_step: str  # unit of the cost per minibatch
+    columns: tuple[str, str]  # headings in a log: the cost and the figure beside it
+    beside: str  # key of that figure; empty: the perplexity
+    least: float  # smallest difference that counts
+    rival: str  # a baseline: a network that has learned anything costs less
     baseline_cost: float | None = None  # None: it depends on the corpus
 
 
@@ -52,18 +52,18 @@ RANKED_WRONG = Measure(
 
 
 class Verdict(NamedTuple):
-    """A word, and the figures behind it."""
+    """A verdict and the figures behind it."""
 
     name: str
     text: str
 
     def __str__(self) -> str:
-        """The word and its figures."""
+        """Format the verdict with its figures."""
         return f"{self.name}: {self.text}"
 
 
 def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, measure: Measure = NATS) -> Verdict:
-    """Judge a training by its evaluations, in order, and by what the measure's rival costs, where that is known."""
+    """Judge a training by its evaluations, in order, and by the cost of the measure's rival, if known."""
     steps = [(h.get("seconds"), h.get(measure.key)) for h in history]
     curve = [(s, cost) for s, cost in steps if isinstance(s, int | float) and isinstance(cost, int | float)]
     best = min((cost for _, cost in curve), default=float("nan"))

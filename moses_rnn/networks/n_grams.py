@@ -1,4 +1,4 @@
-"""What feed-forward language models have in common: the words before in, one summary and one softmax out."""
+"""Shared code of feed-forward language models: preceding words in, one summary and one softmax out."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class NGramNetwork(LanguageNetwork):
 
     @abstractmethod
     def summary(self, contexts: Tensor, drop: Drop = keep) -> Tensor:
-        """What the words before come to, oldest first (n × (order - 1)); n × R."""
+        """Return the summary (n × R) of the preceding words, oldest first (n × (order - 1))."""
 
     def log_probs(self, contexts: Tensor, words: Tensor, drop: Drop = keep) -> tuple[Tensor, Tensor]:
-        """log p(w | context) and log Z of some n-grams; n each."""
+        """Return log p(w | context) and log Z of n-grams; n each."""
         G, b_G = self.output
         rounded, summary = self.kernel.rounded, self.summary(contexts, drop)
         log_p = chosen_log_probs(summary, G, b_G, words, self.kernel)
@@ -42,13 +42,13 @@ class NGramNetwork(LanguageNetwork):
         return log_p, chosen - log_p
 
 
-# -- scoring: each distinct n-gram once, each distinct context normalised once
+# -- scoring: scores each distinct n-gram and normalises each distinct context once
 
-ROWS = 512  # n-grams computed together; always so many, so that a value does not depend on its company
+ROWS = 512  # contexts computed together; always this many, so that a value does not depend on its batch
 
 
 class NGramScores:
-    """Scores n-grams, each distinct one once, whatever company it comes in; `dtype` is that of matrix products."""
+    """Scores each distinct n-gram once, independently of its batch; `dtype` is that of matrix products."""
 
     def __init__(
         self, model: NGramNetwork, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
@@ -63,7 +63,7 @@ class NGramScores:
         return self.n_gram_log_probs(self.n_grams(ids, lengths))
 
     def n_grams(self, ids: Ids, lengths: Lengths) -> Ids:
-        """One n-gram for each word and end of sentences, given as of `log_probs`; n × order."""
+        """Return an n-gram for each word and end of sentences, given as in `log_probs`; n × order."""
         order, begin = self.model.config.order, self.model.vocabulary_size
         padded = lengths + order  # (order - 1) × <s>, the words, </s>
         firsts = np.cumsum(padded) - padded
@@ -75,7 +75,7 @@ class NGramScores:
 
     @torch.inference_mode()
     def n_gram_log_probs(self, n_grams: Ids) -> Values:
-        """log p of the last word of each n-gram (n × order, oldest word first), natural; n."""
+        """Return natural log p of the last word of each n-gram (n × order, oldest word first); n."""
         if not len(n_grams):
             return np.empty(0)
         distinct, place = distinct_rows(n_grams)
@@ -91,7 +91,7 @@ class NGramScores:
 
     @torch.inference_mode()
     def log_normalisers(self, n_grams: Ids) -> Values:
-        """log Z of each n-gram's context; n."""
+        """Return log Z of each n-gram's context; n."""
         parts = [np.zeros(0)]
         for rows in row_slices(len(n_grams), ROWS):
             contexts = torch.from_numpy(n_grams[rows, :-1]).to(self._device)
@@ -110,7 +110,7 @@ class NGramScores:
 
 
 def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -> Ids:
-    """The n-grams that end at some places of sentences, each behind order - 1 times ``<s>``; n × order."""
+    """Return the n-grams that end at `positions`; each sentence follows order - 1 times ``<s>``; n × order."""
     n_grams: Ids = flat[positions[:, None] + np.arange(1 - order, 1)].astype(np.int64)
     return n_grams
 
@@ -119,7 +119,7 @@ def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -
 
 
 class NGramStepper(WordStepper):
-    """A feed-forward language model, stepped word by word; a state is the n - 1 words before, oldest first."""
+    """Steps a feed-forward language model word by word; a state is the last n - 1 words, oldest first."""
 
     _model: NGramNetwork
 

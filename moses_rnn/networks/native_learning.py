@@ -1,8 +1,8 @@
-"""Learning on CPUs by the native core: products, the recurrence and the normalisation, each with its gradient.
+"""Train on CPUs with the native core: products, recurrences and normalisations, each with its gradient.
 
-The same numbers as torch's operations give, up to the last digits of float32 sums, in fewer passes over memory. Each
-call works in its own thread, outside Python's lock. Tensors are float32 on the CPU, row by row; products are computed
-in float32 or with operands rounded to bfloat16, and summed in float32 either way.
+The results equal those of torch's operations, up to the last digits of float32 sums, in fewer passes over memory. Each
+call runs in its own thread, without the GIL. Tensors are row-major float32 on the CPU; products are computed in float32
+or with operands rounded to bfloat16, and always summed in float32.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from moses_rnn.networks.hardware import Kernel
 
 @dataclass(frozen=True, kw_only=True)
 class NativeKernel(Kernel):
-    """Has the native core do products, recurrences and normalisations; torch does the rest as it comes."""
+    """Computes products, recurrences and normalisations in the native core, and the rest in torch."""
 
     core: NativeCore
 
     def run(self, function: str, *arguments: object) -> None:
-        """Call a function of the library that works in a precision."""
+        """Call a library function in the kernel's precision."""
         precision = PRECISIONS.index("bf16" if self.product_dtype == torch.bfloat16 else "fp32")
         call = getattr(self.core.functions, f"moses_rnn_train_{function}")
         if call(*map(_argument, (self.core.instructions, precision, *arguments))):
             raise MemoryError("cannot allocate memory for a step of training")
 
     def prepared(self, x: Tensor) -> Tensor:
-        """As it is: the core rounds by itself."""
+        """Return x unchanged: the core rounds it."""
         return x
 
     def times(self, x: Tensor, W: Tensor) -> Tensor:
@@ -44,15 +44,15 @@ class NativeKernel(Kernel):
 
 
 def instructions_to_learn(device: str, precision: str) -> str:
-    """The instruction set that the native core learns with in a precision, fp32 or bf16; "" where torch learns."""
+    """Return the native core's instruction set for training in a precision, fp32 or bf16; "" if torch trains."""
     core = native_core() if device == "cpu" else None
-    if core is None or not hasattr(core.functions, "moses_rnn_train_product"):  # or built before there was this
+    if core is None or not hasattr(core.functions, "moses_rnn_train_product"):  # missing in an older build
         return ""
     return INSTRUCTION_SETS[core.instructions] if core.multiplies(precision) else ""
 
 
 def core_named(instructions: str) -> NativeCore:
-    """The native core, held to an instruction set by its name, so that a training is continued with the same sums."""
+    """Return the native core limited to a named instruction set, so that a resumed training computes the same sums."""
     core = native_core()
     place = INSTRUCTION_SETS.index(instructions)
     if core is None or core.instructions < place:
@@ -67,17 +67,17 @@ def _argument(value: object) -> object:
 
 
 def addresses(tensors: Sequence[Tensor | None]) -> ctypes.Array[ctypes.c_void_p]:
-    """Where tensors are, of which some may not be there, as C reads it."""
+    """Return the tensors' addresses as a C array; null for None."""
     return (ctypes.c_void_p * len(tensors))(*(None if tensor is None else tensor.data_ptr() for tensor in tensors))
 
 
 def numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
-    """Whole numbers as C reads them."""
+    """Return integers as a C array."""
     return (ctypes.c_int64 * len(values))(*values)
 
 
 class Linear(torch.autograd.Function):
-    """Rows times a matrix: ``linear(x, W)``."""
+    """Multiply rows by a matrix: ``linear(x, W)``."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, W: Tensor, kernel: NativeKernel) -> Tensor:
@@ -89,7 +89,7 @@ class Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Those of x and W."""
+        """Return the gradients of x and W."""
         x, W = ctx.saved_tensors
         grad = gradients[0].contiguous()
         grad_x = _product(ctx.kernel, (grad, False), (W, False)) if ctx.needs_input_grad[0] else None
@@ -98,7 +98,7 @@ class Linear(torch.autograd.Function):
 
 
 def _product(kernel: NativeKernel, A: tuple[Tensor, bool], B: tuple[Tensor, bool]) -> Tensor:
-    """A B, of which each may be given transposed."""
+    """Return the product A B; each may be given transposed."""
     (a, a_transposed), (b, b_transposed) = A, B
     rows, inner = reversed(a.shape) if a_transposed else a.shape
     out = a.new_empty(rows, b.shape[0] if b_transposed else b.shape[1])
@@ -135,7 +135,7 @@ class States(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Those of x, c, h_0 and the matrices."""
+        """Return the gradients of x, c, h_0 and the matrices."""
         saved = ctx.saved_tensors
         x, c, h_0, *matrices = saved[:6]
         made = [torch.empty_like(x), torch.zeros_like(c), torch.zeros_like(h_0), *map(torch.empty_like, matrices)]
@@ -145,7 +145,7 @@ class States(torch.autograd.Function):
 
 
 class ChosenLogProbs(torch.autograd.Function):
-    """log softmax at one word of each row; see `chosen_log_probs`. Logits are not kept, but computed again."""
+    """Log softmax at one word per row; see `chosen_log_probs`. Logits are recomputed instead of kept."""
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: NativeKernel) -> Tensor:
@@ -160,7 +160,7 @@ class ChosenLogProbs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Those of `projected`, G_l and b_G."""
+        """Return the gradients of `projected`, G_l and b_G."""
         saved = ctx.saved_tensors
         projected, G_l, b_G, *_ = saved
         made = [torch.zeros_like(projected), torch.empty_like(G_l), torch.empty_like(b_G)]

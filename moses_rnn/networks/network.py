@@ -1,4 +1,4 @@
-"""What networks have in common: their weights, dropout (Srivastava et al. 2014), what learns, and what is stepped."""
+"""Shared code of networks: weights, dropout (Srivastava et al. 2014), training modules and steppers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Drop = Callable[[Tensor], Tensor]
 
 
 def keep(x: Tensor) -> Tensor:
-    """Leave nothing out."""
+    """Return x unchanged: no dropout."""
     return x
 
 
 def drop_units(share: float, seed: int, device: torch.device) -> Drop:
-    """A function that sets a share of the units (0 to below 1) to zero and scales the others up.
+    """Return a function that zeroes a share of the units (0 to below 1) and scales the others up.
 
-    The seed decides which, so that a resumed training leaves out the same units.
+    The seed decides which units, so that a resumed training drops the same ones.
     """
     if not share:
         return keep
@@ -46,15 +46,15 @@ def drop_units(share: float, seed: int, device: torch.device) -> Drop:
 
 
 class Network(nn.Module):
-    """A network, whatever its equations; `state_dict` has the tensor names of the checkpoint format.
+    """Base class of networks; `state_dict` has the tensor names of the checkpoint format.
 
-    Its `config` is a dataclass of what config.json has of it, with a `width` in hidden units and a `description`. The
-    seed is that of the initial weights: equal seeds give equal weights, None leaves them unset.
+    Its `config` is a dataclass of its entries in config.json, with a `width` in hidden units and a `description`. Equal
+    seeds give equal initial weights; None leaves them uninitialised.
     """
 
     config: Any
     kernel: Kernel = EAGER
-    deviation: float  # of the initial weights, as the paper has it
+    deviation: float  # of the initial weights, as in the paper
 
     def __init__(self, config: Any, *, seed: int | None) -> None:
         super().__init__()
@@ -65,26 +65,26 @@ class Network(nn.Module):
 
     @abstractmethod
     def _build(self, config: Any) -> None:
-        """Make the weights, unset."""
+        """Create the weights, uninitialised."""
 
     @torch.no_grad()
     def initialise(self, seed: int, deviation: float | None = None) -> None:
-        """Draw the weights, with the paper's deviation or another one."""
+        """Draw the initial weights, with the paper's deviation by default."""
         random = torch.Generator().manual_seed(seed)
         for name, tensor in self.named_parameters():
             tensor.copy_(self._draw(name, tensor, self.deviation if deviation is None else deviation, random))
 
     def _draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
-        """Initial weights for a tensor; here all are uniform in ±`deviation`."""
+        """Return initial weights for a tensor; by default, uniform in ±`deviation`."""
         return deviation * (2 * torch.rand(tensor.shape, generator=random) - 1)
 
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
-        """Of the sides that have them: "source", which is read, and "target"; a row for each id at least."""
+        """Embeddings by side ("source", which is read, and "target"), if any; at least one row per id."""
         return {side: self.get_parameter(f"{part}.embedding") for side, part in PARTS.items()}
 
     def use_kernel(self, kernel: Kernel) -> None:
-        """Choose how all parts compute."""
+        """Set the kernel of all parts."""
         for part in self.modules():
             vars(part)["kernel"] = kernel
 
@@ -93,7 +93,7 @@ PARTS = {"source": "encoder", "target": "decoder"}
 
 
 def orthogonal_or_gaussian(name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
-    """As gated networks begin: biases 0, recurrent matrices orthogonal, the others N(0, `deviation`²)."""
+    """Return a gated network's initial weights: biases 0, recurrent matrices orthogonal, others N(0, `deviation`²)."""
     if tensor.dim() == 1:
         return torch.zeros_like(tensor)
     gaussian = torch.randn(tensor.shape, generator=random)
@@ -101,15 +101,15 @@ def orthogonal_or_gaussian(name: str, tensor: Tensor, deviation: float, random: 
 
 
 def unset(*shape: int) -> nn.Parameter:
-    """A tensor to be learned, of whatever numbers the memory holds."""
+    """Return an uninitialised parameter."""
     return nn.Parameter(torch.empty(*shape))
 
 
 class GatedStep(nn.Module):
-    """The weights of a gated step of H units that reads E numbers, but for those of a context."""
+    """The weights of a gated step of H units with E inputs, without those of a context."""
 
     kernel: Kernel = EAGER
-    resets_after = False  # whether r acts on U h_{t-1}, not on h_{t-1}
+    resets_after = False  # whether r acts on U h_{t-1} instead of h_{t-1}
 
     def _add_cell(self, H: int, E: int) -> None:
         self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
@@ -117,16 +117,16 @@ class GatedStep(nn.Module):
         self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
 
     def inputs(self, e: Tensor) -> Tensor:
-        """What a word adds inside z, r and h~, in this order, with their biases; nodes × 3H."""
+        """Return a word's part of the sums in z, r and h~, in this order, with biases; nodes × 3H."""
         We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
         return We + torch.cat([self.b_z, self.b_r, self.b])
 
     def recurrence(self) -> Recurrence:
-        """The step by its weights."""
+        """Return the recurrence with these weights."""
         return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, self.kernel)
 
     def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
-        """All states h_t, packed; see `Recurrence.states`."""
+        """Return all states h_t, packed; see `Recurrence.states`."""
         return self.recurrence().states(x, c, h_0, active)
 
 
@@ -136,52 +136,52 @@ class TranslationNetwork(Network):
     @property
     @abstractmethod
     def output(self) -> Output:
-        """G and b_G, which give the words' logits; K × R and K."""
+        """G and b_G of the softmax; K × R and K."""
 
     @abstractmethod
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
-        """r, from which each of ``targets.packed()`` is predicted; nodes × R. Arguments as of `word_log_probs`."""
+        """Return r, which predicts each of ``targets.packed()``; nodes × R. Arguments are as in `word_log_probs`."""
 
     def word_log_probs(
         self,
         sources: Batch,
         targets: Batch,
-        source_of: Tensor,  # for each target its source's row
-        sample: Estimate | None = None,  # normalises by words drawn or by a partition, to learn large shortlists
+        source_of: Tensor,  # row of each target's source
+        sample: Estimate | None = None,  # estimates the normalisation, to train large shortlists
         drop: Drop = keep,
     ) -> Tensor:
-        """log p of every target word and its ``</s>``, given the words before and the source; ``targets.packed()``."""
+        """Return log p of all target words and ``</s>``, given the source and earlier words; ``targets.packed()``."""
         r = self.predict(sources, targets, source_of, drop)
         return learned_log_probs(r, self.output, targets.packed(), self.kernel, sample)
 
 
 def previous_words(targets: Batch, first: int = END_ID) -> Tensor:
-    """y_{t-1} of each of ``targets.packed()``, where y_0 is `first`; nodes."""
+    """Return y_{t-1} of each of ``targets.packed()``, where y_0 is `first`; nodes."""
     begins = torch.full_like(targets.ids[:, 0], first)
     return torch.cat([begins, *(targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:]))])
 
 
 def previous_embeddings(embeddings: Tensor, targets: Batch) -> Tensor:
-    """e(y_{t-1}) of each of ``targets.packed()``, where e(y_0) = 0; nodes × E."""
+    """Return e(y_{t-1}) of each of ``targets.packed()``, where e(y_0) = 0; nodes × E."""
     first = targets.active[0]
     nothing = embeddings.new_zeros(first, embeddings.shape[1])
     return torch.cat([nothing, embedding(previous_words(targets)[first:], embeddings)])
 
 
 class LanguageNetwork(Network):
-    """A network of targets alone.
+    """A language model: a network that reads only targets.
 
-    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted.
+    Ids are the vocabulary's; ``<s>``, which precedes a sentence, has the id K and is never predicted.
     """
 
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
-        """See `Network`; the last row is that of ``<s>``."""
+        """See `Network`; the last row is ``<s>``."""
         return {"target": self.get_parameter("embedding")}
 
     @property
     def vocabulary_size(self) -> int:
-        """K, how many words can be predicted, ``<unk>`` and ``</s>`` among them."""
+        """K, the number of words that can be predicted, including ``<unk>`` and ``</s>``."""
         return len(self.get_parameter("embedding")) - 1
 
     @property
@@ -198,9 +198,9 @@ SomeNetwork = TypeVar("SomeNetwork", bound=Network)
 def for_scoring(
     model: SomeNetwork, device: torch.device | str, product_dtype: torch.dtype
 ) -> tuple[SomeNetwork, torch.dtype]:
-    """A copy of a trained network that learns nothing, and the type of all its numbers but those of products.
+    """Copy a trained network without gradients; return it and the type of its values, except products.
 
-    That is float32, or float64 as the products are; products alone may be rounded further.
+    The type is float64 if products are, otherwise float32; products may be rounded further.
     """
     dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
     model = copy.deepcopy(model).requires_grad_(False).to(device, dtype)
@@ -209,13 +209,13 @@ def for_scoring(
 
 
 class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
-    """A network that predicts words by one softmax, stepped over packed rows.
+    """Steps a network with one softmax over packed rows.
 
     Matrix products are float32, bfloat16, or float64 to measure the others' error. States, gates and normalisation are
-    float32, or float64 as products are.
+    float64 if products are, otherwise float32.
     """
 
-    _model: Any  # a copy, where it computes
+    _model: Any  # a copy on the device
 
     def __init__(self, model: Any, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.device = torch.device(device)
@@ -227,48 +227,48 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Arrange the weights."""
+        """Prepare the weights."""
 
     @abstractmethod
     def _read_out(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
-        """r, from which the word after each prefix is predicted; prefixes × R."""
+        """Return r, which predicts the next word of each prefix; prefixes × R."""
 
     @torch.inference_mode()
     def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
-        """See `Stepper`; as exact as the products are: bfloat16 ones show in its second decimal."""
+        """See `Stepper`; only as exact as the products: bfloat16 affects the second decimal."""
         return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, candidates)
 
     @torch.inference_mode()
     def word_log_probs(
         self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
-        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
+        """See `Stepper`; normalises each prefix once, whatever the number of words after it."""
         return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
 
     def _weight(self, *matrices: Tensor) -> Tensor:
-        """Matrices above each other, in the type of products."""
+        """Stack matrices vertically, in the type of products."""
         return torch.cat(matrices).to(self._product_dtype).contiguous()
 
     def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
-        """A product, given back in the type of states."""
+        """Multiply rows by a matrix; return the product in the type of states."""
         return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
 
 
 class Unread(NamedTuple):
-    """What a network that reads no sources knows of them; a row each."""
+    """Empty terms for a network that reads no sources; one row per source."""
 
     rows: Tensor  # sources × 0
 
 
 class WordPrefixes(NamedTuple):
-    """Beginnings of sentences; a row each."""
+    """Prefixes of sentences; one row each."""
 
-    sources: Tensor  # row of each one's source, of which nothing is read
-    state: Tensor  # that predicts the word after each; numbers of the network's own choice
+    sources: Tensor  # row of each prefix's source, which is not read
+    state: Tensor  # predicts the next word; its size depends on the network
 
 
 class WordStepper(NetworkStepper[Unread, WordPrefixes]):
-    """A language model, which writes targets whatever the source."""
+    """Steps a language model, which ignores the source."""
 
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
         """See `Stepper`."""
@@ -288,8 +288,8 @@ class WordStepper(NetworkStepper[Unread, WordPrefixes]):
 
     @abstractmethod
     def _begin(self) -> Tensor:
-        """The state that predicts the first word; 1 × numbers."""
+        """Return the state that predicts the first word; 1 × size."""
 
     @abstractmethod
     def _next(self, states: Tensor, words: Tensor) -> Tensor:
-        """The states after one word more each."""
+        """Return the states after one more word each."""

@@ -1,7 +1,7 @@
-"""A network that ranks phrase pairs: the right target of a source above the same target with one word replaced.
+"""A network that ranks phrase pairs: it scores the right target above the same target with one word replaced.
 
-After Collobert and Weston's (2008) ranking of word windows, as lectures give it, applied to pairs. Its score is no
-log-probability. S slots a side, E embedding dimensions, A hidden units.
+It applies Collobert and Weston's (2008) ranking of word windows, as taught in lectures, to pairs. Its score is not a
+log-probability. S slots per side, E embedding dimensions, A hidden units.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from moses_rnn.networks.trie_scoring import IdPhrases, Values
 
 @dataclass(frozen=True)
 class RankerConfig(Config):
-    """Sizes, which are a choice of ours, and which word of a target is replaced to learn from."""
+    """Sizes, which we chose, and which target word is replaced in training."""
 
     source_vocabulary_size: Size  # with <unk> and </s>
     target_vocabulary_size: Size
-    slots: Slots = 7  # words of a source, and of a target
+    slots: Slots = 7  # words of a source or a target
     embedding_size: Size = 64
     hidden_size: Size = 256
-    corrupt: Literal["last", "any"] = "last"  # any: a word drawn from all of them
-    unit: Unit = "phrases"  # that it learned from
+    corrupt: Literal["last", "any"] = "last"  # any: a random word
+    unit: Unit = "phrases"  # of its training data
     rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         sizes = 2 * self.slots * self.embedding_size, self.hidden_size, 1
         return f"ranker, {self.slots} slots a side, {' → '.join(map(str, sizes))}, {self.corrupt} word replaced"
 
 
 class Ranker(Network):
-    """The network; all weights are uniform in ±0.1 at first.
+    """The network; all weights are initially uniform in ±0.1.
 
-    u    = [e(x_1); …; e(x_S); e'(y_1); …; e'(y_S)]         those of <null> where there is no word; no </s> is read
+    u    = [e(x_1); …; e(x_S); e'(y_1); …; e'(y_S)]         <null> in empty slots; no </s> is read
     s    = w · tanh(W_1 u + b_1) + b_2
     loss = max(0, 1 - s(x, y) + s(x, y'))                   y': the target y with one word replaced
     """
@@ -65,33 +65,33 @@ class Ranker(Network):
         return {"source": self.source.embedding, "target": self.target.embedding}
 
     def scores(self, sources: Tensor, targets: Tensor, drop: Drop = keep) -> Tensor:
-        """s of pairs whose words are in their slots, ``<null>`` among them (pairs × S); `drop` is for hidden units."""
+        """Return s of pairs given as words in slots, with ``<null>`` (pairs × S); `drop` applies to hidden units."""
         u = torch.cat([self.source(sources), self.target(targets)], 1)
         return self.read_out(self.kernel.times(u, self.W_1), drop)
 
     def read_out(self, projected: Tensor, drop: Drop = keep) -> Tensor:
-        """s of each pair, of W_1 u; pairs × A to pairs."""
+        """Return s of each pair from W_1 u; pairs × A to pairs."""
         return drop(torch.tanh(projected + self.b_1)) @ self.w + self.b_2
 
 
 class Side(nn.Module):
-    """The words of a side."""
+    """The embeddings of a side."""
 
     def __init__(self, K: int, E: int) -> None:
         super().__init__()
-        self.embedding = unset(K + 1, E)  # the last one is that of <null>
+        self.embedding = unset(K + 1, E)  # the last row is <null>
 
     def forward(self, words: Tensor) -> Tensor:
-        """The embeddings of words in their slots, end to end; phrases × S to phrases × SE."""
+        """Concatenate the embeddings of words in slots; phrases × S to phrases × SE."""
         return embedding(words, self.embedding).flatten(1)
 
 
 def hinge(right: Tensor, wrong: Tensor) -> Tensor:
-    """What a right pair costs that should score 1 above a wrong one."""
+    """Return the hinge loss: a right pair should score 1 above a wrong one."""
     return (1 - right + wrong).clamp(min=0)
 
 
-# -- scoring: each distinct phrase of a side is multiplied once
+# -- scoring: multiplies each distinct phrase of a side once
 
 
 class RankerPairs(SlottedPairs):
@@ -110,7 +110,7 @@ class RankerPairs(SlottedPairs):
         return values
 
     def _half(self, phrases: IdPhrases, side: Side, W: Tensor) -> Tensor:
-        """What a side's words add to W_1 u; pairs × A."""
+        """Return a side's part of W_1 u; pairs × A."""
         distinct, row_of = distinct_rows(in_slots(*phrases, self._slots, len(side.embedding) - 1))
         e = side(torch.from_numpy(distinct).to(self.device))
         product = linear(e.to(W.dtype), W).to(self._dtype)

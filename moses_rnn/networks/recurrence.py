@@ -1,8 +1,8 @@
 """The gated recurrence over packed phrases, with its gradient written out.
 
-Autograd would add up each matrix's gradient step after step, and so write it to memory as often as the phrases are
-long; here the steps' factors are kept and multiplied once. Packed rows come step by step: those of step 1 for all
-phrases, of step 2 for the phrases that have one, …; phrases are sorted, longest first. H hidden units.
+Autograd would add to each matrix's gradient at every step, writing it to memory each time. This code keeps the factors
+of all steps and multiplies them once. Packed rows are ordered by step: step 1 of all phrases, then step 2 of the
+phrases that have one, …; phrases are sorted, longest first. H hidden units.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moses_rnn.networks.native_learning import NativeKernel, States
 
 
 def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One step where r acts on U h + c: h_t, the gates, h~, and U h + c."""
+    """Take a step in which r acts on U h + c; return h_t, the gates, h~, and U h + c."""
     H = h.shape[1]
     Uh_c = Uh + c
     gates = torch.sigmoid(x[:, : 2 * H] + Uh_c[:, : 2 * H])
@@ -30,21 +30,21 @@ def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Ten
 
 
 def gates_before(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """The gates where r acts on h, and r h."""
+    """Return the gates of a step in which r acts on h, and r h."""
     H = h.shape[1]
     gates = torch.sigmoid(x[:, : 2 * H] + Uh + c[:, : 2 * H])
     return gates, gates[:, H:] * h
 
 
 def state_before(x: Tensor, Urh: Tensor, c: Tensor, gates: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """h_t and h~ from U (r h)."""
+    """Return h_t and h~ from U (r h)."""
     H = h.shape[1]
     h_tilde = torch.tanh(x[:, 2 * H :] + Urh + c[:, 2 * H :])
     return torch.lerp(h_tilde, h, gates[:, :H]), h_tilde
 
 
 def back_after(grad_h: Tensor, gates: Tensor, h_tilde: Tensor, q: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """From the gradient of h_t to those of the sums inside z, r and h~; of U h + c; of h, but for products."""
+    """Return the gradients of the sums in z, r and h~; of U h + c; and of h, except through products."""
     z, r = gates.chunk(2, 1)
     grad_tilde = grad_h * (1 - z) * (1 - h_tilde * h_tilde)
     grad_gates = torch.cat([grad_h * (h - h_tilde) * z * (1 - z), grad_tilde * q * r * (1 - r)], 1)
@@ -52,25 +52,25 @@ def back_after(grad_h: Tensor, gates: Tensor, h_tilde: Tensor, q: Tensor, h: Ten
 
 
 def back_tilde(grad_h: Tensor, gates: Tensor, h_tilde: Tensor) -> Tensor:
-    """From the gradient of h_t to that of the sum inside h~."""
+    """Return the gradient of the sum in h~, given that of h_t."""
     return grad_h * (1 - gates[:, : h_tilde.shape[1]]) * (1 - h_tilde * h_tilde)
 
 
 def back_before(grad_h: Tensor, grad_rh: Tensor, gates: Tensor, h_tilde: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """From the gradients of h_t and of r h to those of the sums inside z and r; of h, but for products."""
+    """Return the gradients of the sums in z and r, and of h except through products, given those of h_t and r h."""
     z, r = gates.chunk(2, 1)
     grad_gates = torch.cat([grad_h * (h - h_tilde) * z * (1 - z), grad_rh * h * r * (1 - r)], 1)
     return grad_gates, grad_h * z + grad_rh * r
 
 
 class Step(NamedTuple):
-    """What a step leaves behind for its gradient; a row for each phrase that has the step."""
+    """The values of a step that its gradient needs; one row for each phrase with this step."""
 
     h: Tensor  # h_t; H
     above: Tensor  # h_{t-1}; H
     gates: Tensor  # z and r; 2H
     h_tilde: Tensor  # H
-    inside: Tensor  # U h + c where the reset gate acts after the product, else r h; H
+    inside: Tensor  # U h + c if the reset gate acts after the product, otherwise r h; H
 
 
 class Recurrence(NamedTuple):
@@ -86,7 +86,7 @@ class Recurrence(NamedTuple):
     kernel: Kernel = EAGER
 
     def states(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> Tensor:
-        """All states h_t, packed (nodes × H), of phrases of which `active` have a step, fewer and fewer.
+        """Return all states h_t, packed (nodes × H); `active` is the number of phrases at each step, descending.
 
         `x` is added inside z, r and h~, in this order (nodes × 3H), and so is `c` at every step of a phrase (phrases ×
         3H); h_0 is phrases × H. Without c and h_0 they are 0.
@@ -101,7 +101,7 @@ class Recurrence(NamedTuple):
 
     @torch.no_grad()
     def gates(self, x: Tensor, c: Tensor | None, h_0: Tensor | None, active: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """z and r of every step, packed; nodes × H each. Arguments as of `states`."""
+        """Return z and r of every step, packed; nodes × H each. Arguments are as in `states`."""
         steps = [step.gates for step in self.steps(*self._whole(x, c, h_0, active), active, *self.matrices())]
         z, r = torch.cat([x.new_empty(0, 2 * len(self.U)), *steps]).chunk(2, 1)
         return z, r
@@ -117,14 +117,14 @@ class Recurrence(NamedTuple):
         )
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """What h is multiplied by in one product, and U, in the type of products."""
+        """Return the stacked matrices that multiply h, and U, in the type of products."""
         U_zr, U = (self.kernel.rounded(matrix) for matrix in (torch.cat([self.U_z, self.U_r]), self.U))
         return (torch.cat([U_zr, U]) if self.reset_after else U_zr), U
 
     def steps(
         self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int], U_all: Tensor, U: Tensor
     ) -> Iterator[Step]:
-        """Step after step; `U_all` and `U` are `matrices`."""
+        """Yield the steps; `U_all` and `U` are from `matrices`."""
         h = h_0
         for x_t in torch.split(x, list(active)):
             rows = len(x_t)
@@ -139,10 +139,10 @@ class Recurrence(NamedTuple):
             yield Step(h, above, gates, h_tilde, inside)
 
     def back(self, grad_h: Tensor, step: Step, U: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """From the gradient of a step's h_t back through the step, but for the product with `U_all`.
+        """Propagate the gradient of h_t back through a step, except through the product with `U_all`.
 
-        Gives the gradients of the sums inside z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H);
-        of what `U_all` gave; of h_{t-1} where it does not go through a product (rows × H).
+        Return the gradients of the sums in z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H); of
+        the product with `U_all`; and of h_{t-1}, except through products (rows × H).
         """
         _, above, gates, h_tilde, inside = step
         if self.reset_after:
@@ -201,7 +201,7 @@ class _Function(torch.autograd.Function):
 
 
 def _grad_matrices(recurrence: Recurrence, steps: Sequence[Step], grad_Uh: Tensor) -> Iterator[Tensor]:
-    """The gradients of U_z, U_r and U, from those of their products with each step's operands."""
+    """Return the gradients of U_z, U_r and U, given those of their products."""
     H, rounded = recurrence.U.shape[0], recurrence.kernel.rounded
     above, inside = (rounded(torch.cat([step[i] for step in steps])) for i in (1, 4))
     grad_products = rounded(grad_Uh)
@@ -211,5 +211,5 @@ def _grad_matrices(recurrence: Recurrence, steps: Sequence[Step], grad_Uh: Tenso
 
 
 def _first(h: Tensor, rows: int) -> Tensor:
-    """The first rows; no view, for which torch.compile would make a pass of its own."""
+    """Return the first rows, not as a view, which torch.compile would handle in a separate pass."""
     return h if len(h) == rows else h[:rows].clone()

@@ -1,6 +1,6 @@
 """The recurrent language model of Mikolov, Karafiát, Burget, Černocký and Khudanpur (Interspeech 2010), section 2.
 
-A state of H units has read the sentence so far; e(w) is a row of the embedding, w_0 = ``<s>``, σ the logistic function:
+A state of H units represents the sentence so far; e(w) is an embedding, w_0 = ``<s>``, σ the logistic function:
 
     s_t = σ(e(w_{t-1}) + U s_{t-1})                         s_0 = 0.1 in every unit
     p(w_t | w_<t) = softmax(G s_t)
@@ -44,7 +44,7 @@ FIRST_STATE = 0.1  # of every unit
 
 @dataclass(frozen=True)
 class RnnlmConfig(Config):
-    """Sizes; the default is the paper's 250/5, but for its vocabulary."""
+    """Sizes; the default is the paper's 250/5, except its vocabulary."""
 
     target_vocabulary_size: Size  # with <unk> and </s>
     hidden_size: Size = 250
@@ -53,18 +53,18 @@ class RnnlmConfig(Config):
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         return f"RNNLM, H {self.hidden_size}"
 
 
 class Rnnlm(LanguageNetwork):
-    """The network; all weights are N(0, 0.1²) at first."""
+    """The network; all weights are initially N(0, 0.1²)."""
 
     deviation = 0.1
 
     def _build(self, config: RnnlmConfig) -> None:
         K, H = config.target_vocabulary_size, config.hidden_size
-        self.embedding = unset(K + 1, H)  # the last one is that of <s>
+        self.embedding = unset(K + 1, H)  # the last row is <s>
         self.U, self.G = unset(H, H), unset(K, H)
 
     def _draw(self, name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
@@ -76,25 +76,25 @@ class Rnnlm(LanguageNetwork):
         return self.G, self.G.new_zeros(len(self.G))
 
     def first_states(self) -> Tensor:
-        """s_0, in which nothing is read; 1 × H."""
+        """Return s_0, the state before the first word; 1 × H."""
         return self.U.new_full((1, len(self.U)), FIRST_STATE)
 
     def word_log_probs(
         self,
         sentences: Batch,
-        drop: Drop = keep,  # of e(w) and of the states, but not on their way to the next state
-        reach: int = 0,  # how many steps back the error of a word is followed: 1 is the paper, 0 the whole sentence
+        drop: Drop = keep,  # applies to e(w) and to states, except where a state feeds the next one
+        reach: int = 0,  # steps back that a word's error is propagated: 1 as in the paper, 0 the whole sentence
     ) -> Tensor:
-        """log p of every word, the closing ``</s>`` included; one for each of ``sentences.packed()``."""
+        """Return log p of every word, ``</s>`` included; one for each of ``sentences.packed()``."""
         e = drop(embedding(previous_words(sentences, self.vocabulary_size), self.embedding))  # nodes × H
         s: Tensor = _States.apply(e, self.U, sentences.active, self.kernel, reach)  # type: ignore[no-untyped-call]
         return chosen_log_probs(drop(s), *self.output, sentences.packed(), self.kernel)
 
 
 class _States(torch.autograd.Function):
-    """All states of packed sentences, with a gradient that goes back as many steps as are wanted.
+    """All states of packed sentences, with a gradient that goes back a given number of steps.
 
-    Autograd could only cut every path at the same words; here each word's error goes back equally far.
+    Autograd could only cut all paths at the same words; here, each word's error goes back equally far.
     """
 
     @staticmethod
@@ -120,11 +120,11 @@ class _States(torch.autograd.Function):
 
 
 def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[int], reach: int) -> Tensor:
-    """From the gradients of packed states, each by its own word's error, to those of the sums inside σ; nodes × H.
+    """Return the gradients of the sums in σ, given those of packed states by their own words' errors; nodes × H.
 
-    U is in the type of products; an error is followed `reach` steps back, 0: to the sentence's first.
+    U is in the type of products; an error goes back `reach` steps, or to the first word if 0.
     """
-    kept = max(reach - 1, 0) if reach else 1  # errors by their age; without a limit, all of them together
+    kept = max(reach - 1, 0) if reach else 1  # errors by age; without a limit, all together
     carried = grad_states.new_zeros(kept, active[0], grad_states.shape[1])
     sums: list[Tensor] = []  # last step first
     last = len(states)
@@ -140,26 +140,26 @@ def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[i
     return torch.cat(sums[::-1])
 
 
-# -- scoring: each distinct prefix of sentences once
+# -- scoring: computes each distinct prefix of sentences once
 
-# Products always have as many rows, and so has the work between them. What is summed up is filled with zeros to whole
-# vectors, for else libraries treat the last rows in another way. So a value does not depend on its company, to the last
-# bit, and a model that learns while it reads gives what one that does not gives, as long as its rate is 0.
+# All products and the operations between them have the same number of rows. Summands are padded with zeros to whole
+# vectors, because libraries treat the last rows differently. So a value does not depend on its batch, to the last bit,
+# and a model that learns while it reads gives the same values as one that does not if its rate is 0.
 
-ROWS = 32  # prefixes computed together; a multiple of what the processor's vectors hold
-DEPTH = 8  # of the numbers of units in products, a divisor
-WORDS = 1 << 17  # of sentences that are scored together, about
+ROWS = 32  # prefixes computed together; a multiple of the processor's vector width
+DEPTH = 8  # units in products are padded to a multiple of this
+WORDS = 1 << 17  # approximate number of words scored together
 
 Values = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 
 class SentenceScores:
-    """Scores sentences of ids, by the weights that its copy of a network has at the time."""
+    """Scores sentences of ids, with the current weights of its copy of a network."""
 
     def __init__(self, model: Rnnlm, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.model, _ = for_scoring(model, device, dtype)
-        self.model.use_kernel(EAGER)  # what learns while it reads rounds nothing
+        self.model.use_kernel(EAGER)  # learning while reading does not round
         self._precision = dtype
         self._device = self.model.G.device
 
@@ -171,7 +171,7 @@ class SentenceScores:
 
     @torch.no_grad()
     def next_states(self, words: Tensor, states: Tensor) -> Tensor:
-        """What states become that read a word each; n × H."""
+        """Return the states after one more word each; n × H."""
         e, U = self.model.embedding[words], self._operand(self.model.U)
         following = torch.empty_like(states)
         for rows in row_slices(len(states), ROWS):
@@ -182,23 +182,23 @@ class SentenceScores:
 
     @torch.no_grad()
     def next_log_probs(self, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """log p of every word after some states, ROWS of them at once; the rows, and rows × K."""
+        """Yield log p of every word after each state, for ROWS states at a time: the rows, and rows × K."""
         G = self._operand(self.model.G)
         for rows in row_slices(len(states), ROWS):
             logits = linear(self._operand(_filled(states[rows])), G).to(states.dtype)
             yield rows, torch.log_softmax(logits, 1)[: rows.stop - rows.start]
 
     def _operand(self, matrix: Tensor) -> Tensor:
-        """A factor of products over units, in their precision; units that are not there are zeros."""
+        """Return an operand in the precision of products, padded with zero units to a multiple of DEPTH."""
         return pad(matrix.to(self._precision), (0, -matrix.shape[1] % DEPTH))
 
     def _score_group(self, ids: Ids, lengths: Lengths) -> Values:
-        """Each distinct prefix has one state, and each state is normalised once."""
+        """Score sentences: compute one state per distinct prefix, and normalise each state once."""
         K = self.model.vocabulary_size
         words = np.insert(ids.astype(np.int64), np.cumsum(lengths), END_ID)
-        begins = np.cumsum(lengths + 1) - lengths - 1  # of sentences among the words
+        begins = np.cumsum(lengths + 1) - lengths - 1  # position of each sentence in `words`
         states = [self.next_states(torch.tensor([K], device=self._device), self.model.first_states())]  # after <s>
-        prefixes = np.zeros(len(lengths), np.int64)  # of sentences that have so many words, among the last states
+        prefixes = np.zeros(len(lengths), np.int64)  # index in the last states, for sentences long enough
         rows, first = np.arange(len(lengths)), 0
         state_of = np.empty_like(words)
         for t in range(int(lengths.max()) + 1):
@@ -212,7 +212,7 @@ class SentenceScores:
         return self._chosen(torch.cat(states), state_of, words)
 
     def _chosen(self, states: Tensor, state_of: Places, words: Places) -> Values:
-        """log p of words, each after one of the states; as many as words."""
+        """Return log p of words, each after one of the states; words."""
         order = np.argsort(state_of, kind="stable")
         ordered, values = state_of[order], np.empty(len(words))
         for rows, log_p in self.next_log_probs(states):
@@ -223,7 +223,7 @@ class SentenceScores:
 
 
 def _filled(rows: Tensor) -> Tensor:
-    """ROWS rows, of which the last may be zeros."""
+    """Pad rows with zeros to ROWS."""
     if len(rows) == ROWS:
         return rows
     whole = rows.new_zeros(ROWS, rows.shape[1])
@@ -235,7 +235,7 @@ def _filled(rows: Tensor) -> Tensor:
 
 
 class RnnlmStepper(WordStepper):
-    """The network, stepped word by word; a state is s_t."""
+    """Steps the network word by word; a state is s_t."""
 
     _model: Rnnlm
 

@@ -1,6 +1,6 @@
 """RNNsearch (Bahdanau, Cho and Bengio 2015; arXiv 1409.0473, section 3, appendices A and B).
 
-x_1 … x_N is the source with its ``</s>``, y_1 … y_{T+1} the target with its. e(·) and e'(·) are embeddings of source
+x_1 … x_N is the source with ``</s>``, y_1 … y_{T+1} the target with ``</s>``. e(·) and e'(·) are embeddings of source
 and target words, e'(y_0) = 0. H hidden units, E embedding dimensions, A units of alignment, M maxout units,
 R output rank, K words. A matrix W maps a column vector; on rows of states that is ``linear(x, W)``.
 """
@@ -34,11 +34,11 @@ from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
-# -- the encoder: words in their context, by a gated layer in each direction over a source (section 3.2)
+# -- the encoder: annotates words with a gated layer in each direction over the source (section 3.2)
 
 
 class Gru(GatedStep):
-    """A gated recurrent layer, as of an RNN Encoder-Decoder."""
+    """A gated recurrent layer, as in an RNN Encoder-Decoder."""
 
     def __init__(self, H: int, E: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Gru(GatedStep):
 
 
 class Annotator(nn.Module):
-    """Source words to annotations, by one layer in each direction over the same embeddings (section 3.2).
+    """Annotates source words with one layer in each direction over the same embeddings (section 3.2).
 
     →h_j = GRU→(e(x_j), →h_{j-1})      →h_0 = 0          z_j, r_j, h~_j as of an RNN Encoder-Decoder's encoder
     ←h_j = GRU←(e(x_j), ←h_{j+1})      ←h_{N+1} = 0
@@ -56,14 +56,14 @@ class Annotator(nn.Module):
     def __init__(self, K: int, E: int, H: int) -> None:
         super().__init__()
         self.embedding = unset(K, E)
-        # "forward" is the name in checkpoints, and a method of every module: there is no attribute of that name.
+        # Checkpoints use the name "forward", but it is a method of modules, so it cannot be an attribute.
         self._modules |= {"forward": Gru(H, E), "backward": Gru(H, E)}
 
     def annotations(self, sources: Batch, drop: Drop = keep) -> Tensor:
-        """h_j of every word of each source; S × longest N × 2H, where a source is shorter its last words' again."""
+        """Return h_j of every word of each source, repeating the last one in shorter sources; S × longest N × 2H."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
         mirrored, places = sources.mirrored(), sources.places()
-        to_right, to_left = (  # each packed in the order in which it reads; nodes × H
+        to_right, to_left = (  # each packed in its reading order; nodes × H
             layer.states(layer.inputs(read), None, None, sources.active)
             for layer, read in zip(self.layers(), (e, e[mirrored]), strict=True)
         )
@@ -72,7 +72,7 @@ class Annotator(nn.Module):
         return annotations
 
     def layers(self) -> tuple[Gru, Gru]:
-        """Forward and backward."""
+        """Return the forward and the backward layer."""
         forward, backward = self._modules["forward"], self._modules["backward"]
         assert isinstance(forward, Gru)
         assert isinstance(backward, Gru)
@@ -83,7 +83,7 @@ class Annotator(nn.Module):
 
 
 class Alignment(nn.Module):
-    """The weights of the alignment, which has no biases; U_a h_j is the same for every target word and computed once.
+    """The weights of the alignment, without biases; U_a h_j is computed once for all target words.
 
     e_ij = v · tanh(W_a s_{i-1} + U_a h_j)                  j = 1 … N
     α_ij = exp(e_ij) / Σ_k exp(e_ik)                        (6); over this source's positions only
@@ -96,22 +96,22 @@ class Alignment(nn.Module):
 
 
 class Annotations(NamedTuple):
-    """What is read of some sources, padded to the longest; a row each.
+    """The annotations of sources, padded to the longest; one row each.
 
-    Padding is touched in one place, `look`, where it gets no weight; its numbers are finite and otherwise arbitrary.
+    Only `look` touches padding, and gives it no weight; its values are finite but arbitrary.
     """
 
     h: Tensor  # h_j = [→h_j ; ←h_j]; sources × N × 2H
     Uh: Tensor  # U_a h_j; sources × N × A
-    present: Tensor  # whether a source has a word there; sources × N
+    present: Tensor  # whether a source has a word at a position; sources × N
 
     def first(self, rows: int) -> Annotations:
-        """Those of the first rows."""
+        """Return the first rows."""
         return self if rows == len(self.h) else Annotations(*(tensor[:rows] for tensor in self))
 
 
 def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> tuple[Tensor, Tensor]:
-    """c_i and α of W_a s_{i-1} and as many annotations; rows × 2H and rows × N, 0 where there is no word."""
+    """Return c_i (rows × 2H) and α (rows × N, 0 at padding) for W_a s_{i-1} and one row of annotations each."""
     e = torch.tanh(Ws[:, None, :] + annotations.Uh).to(v.dtype) @ v  # e_ij; rows × N
     alpha = torch.softmax(e.masked_fill(~annotations.present, -torch.inf), 1)
     return torch.bmm(alpha[:, None, :].to(annotations.h.dtype), annotations.h).squeeze(1), alpha
@@ -119,12 +119,12 @@ def look(Ws: Tensor, v: Tensor, annotations: Annotations) -> tuple[Tensor, Tenso
 
 # -- the network
 
-ALIGNMENT_SHARE = 0.1  # of the other matrices' deviation that W_a and U_a have
+ALIGNMENT_SHARE = 0.1  # deviation of W_a and U_a, relative to the other matrices
 
 
 @dataclass(frozen=True)
 class RnnSearchConfig(Config):
-    """Sizes and switches; the defaults are the paper's, but for its vocabulary."""
+    """Sizes and switches; the defaults are the paper's, except its vocabulary."""
 
     source_vocabulary_size: Size  # with <unk> and </s>
     target_vocabulary_size: Size
@@ -133,20 +133,20 @@ class RnnSearchConfig(Config):
     alignment_size: Size = 1000
     maxout_size: Size = 500
     output_rank: SizeOrNone = 0  # R; 0: one matrix G from the maxout units to the words
-    phases: Literal["paper", "groundhog"] = "paper"  # or as the released code, see Decoder
-    unit: Unit = "sentences"  # that it learned from
+    phases: Literal["paper", "groundhog"] = "paper"  # groundhog: as the released code, see Decoder
+    unit: Unit = "sentences"  # of its training data
     rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         return f"RNNsearch, phases of {self.phases}, H {self.hidden_size}"
 
 
 class RnnSearch(TranslationNetwork):
-    """Encoder, alignment and decoder; the first weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (B.1).
+    """Encoder, alignment and decoder; initial weights are N(0, 0.01²), recurrent ones orthogonal, biases 0 (B.1).
 
-    W_a and U_a are N(0, 0.001²), and v is 0 too: every alignment is uniform at first, and the gradient reaches v before
+    W_a and U_a are N(0, 0.001²), and v is 0 too: alignments are initially uniform, and the gradient reaches v before
     W_a and U_a.
     """
 
@@ -168,12 +168,12 @@ class RnnSearch(TranslationNetwork):
         return self.decoder.G_l if self.config.output_rank else self.decoder.G, self.decoder.b_G
 
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
-        """t_i, or G_r t_i; `drop` is for embeddings and maxout."""
+        """Return t_i, or G_r t_i; `drop` applies to embeddings and maxout."""
         terms = take_rows(self.read(sources, drop), source_of)
         return self.decoder.read_out(self.decoder.nodes(terms, targets, self.align, drop), drop)
 
     def read(self, sources: Batch, drop: Drop = keep) -> SearchTerms:
-        """What depends on the sources alone."""
+        """Return the terms that depend only on the sources."""
         h = self.encoder.annotations(sources, drop)  # S × N × 2H
         Uh = self.kernel.times(h.flatten(0, 1), self.align.U_a).view(*h.shape[:2], -1)
         present = torch.arange(h.shape[1])[None, :] < sources.lengths()[:, None]
@@ -182,22 +182,22 @@ class RnnSearch(TranslationNetwork):
 
 
 class SearchTerms(NamedTuple):
-    """What the decoder needs of a source, and what depends on it alone; a row each."""
+    """Decoder terms that depend only on the source; one row per source."""
 
     annotations: Annotations
     s_0: Tensor  # H
 
 
 class SearchNodes(NamedTuple):
-    """What the read-out needs to predict each target word; a row each."""
+    """The read-out's inputs for each target word; one row each."""
 
-    s: Tensor  # s_i, or s_{i-1} by the switch `phases`; H
+    s: Tensor  # s_i, or s_{i-1}, depending on `phases`; H
     e: Tensor  # e'(y_{i-1}); E
     c: Tensor  # c_i; 2H
 
 
 class Decoder(Gru):
-    """Annotations and target words y_1 … y_T to log-probabilities (section 3.1, appendix A.2).
+    """Predicts target words y_1 … y_T from annotations (section 3.1, appendix A.2).
 
     s_0  = tanh(V ←h_1 + b_V)
     z    = σ(W_z e + U_z s + C_z c + b_z)                   z keeps the old state; the paper writes 1 - z
@@ -208,7 +208,7 @@ class Decoder(Gru):
     t_k  = max(t~_{2k-1}, t~_{2k})                          maxout
     p    = softmax(G t + b_G), or softmax(G_l G_r t + b_G)
 
-    By the switch `phases`, with c_i looked up by s_{i-1} in both:
+    The switch `phases` decides the order; c_i is looked up with s_{i-1} in both:
     "paper"      s_i = GRU'(e'(y_{i-1}), s_{i-1}, c_i), and y_i is predicted from s_i, e'(y_{i-1}) and c_i
     "groundhog"  y_i is predicted from s_{i-1}, e'(y_{i-1}) and c_i, and s_i = GRU'(e'(y_i), s_{i-1}, c_i)
     """
@@ -229,11 +229,11 @@ class Decoder(Gru):
         self.updates_first = config.phases == "paper"
 
     def first_state(self, h_1: Tensor) -> Tensor:
-        """s_0 from ←h_1; rows × H."""
+        """Return s_0 from ←h_1; rows × H."""
         return torch.tanh(self.kernel.times(h_1, self.V) + self.b_V)
 
     def nodes(self, terms: SearchTerms, targets: Batch, align: Alignment, drop: Drop = keep) -> SearchNodes:
-        """What the read-out needs to predict each of ``targets.packed()``; `terms` are of each target's source."""
+        """Return the read-out's inputs for ``targets.packed()``; `terms` has the source of each target."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         inputs = torch.split(self.inputs(e), targets.active)
         s, c = (torch.cat(tensors) for tensors in zip(*self._steps(terms, inputs, align), strict=True))
@@ -242,12 +242,12 @@ class Decoder(Gru):
     def _steps(
         self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The state and the context that predict y_1, y_2, …; rows × H and rows × 2H.
+        """Yield the state and the context that predict y_1, y_2, …; rows × H and rows × 2H.
 
-        `inputs` are those of e'(y_0), e'(y_1), …, of the targets that have a word to predict after it.
+        `inputs` are for e'(y_0), e'(y_1), …, each of the targets with a word to predict after it.
         """
         rounded = self.kernel.rounded
-        W_s = rounded(torch.cat([align.W_a, self.U_z, self.U_r]))  # that s_{i-1} is multiplied by
+        W_s = rounded(torch.cat([align.W_a, self.U_z, self.U_r]))  # multiplies s_{i-1}
         C, U = rounded(torch.cat([self.C_z, self.C_r, self.C])), rounded(self.U)
         s = terms.s_0
         for i, x in enumerate(inputs):
@@ -264,7 +264,7 @@ class Decoder(Gru):
                     s = update(inputs[i + 1], U_s[:rows], s[:rows], c[:rows], C, U)
 
     def read_out(self, nodes: SearchNodes, drop: Drop = keep) -> Tensor:
-        """t_i, or G_r t_i: what each node predicts, before the words; nodes × M or nodes × R."""
+        """Return t_i, or G_r t_i, the input of the softmax; nodes × M or nodes × R."""
         times = self.kernel.times
         t = times(nodes.s, self.O_h) + times(nodes.e, self.O_y) + times(nodes.c, self.O_c) + self.b_O  # nodes × 2M
         t = drop(torch.maximum(*t.view(len(t), -1, 2).unbind(2)))  # nodes × M
@@ -272,34 +272,34 @@ class Decoder(Gru):
 
 
 def update(x: Tensor, U_s: Tensor, s: Tensor, c: Tensor, C: Tensor, U: Tensor) -> Tensor:
-    """GRU'(e, s, c); rows × H. `x` is what e and the biases add, `U_s` what U_z and U_r give, C is C_z, C_r and C."""
+    """Return GRU'(e, s, c); rows × H. `x` is the part of e and biases, `U_s` of U_z and U_r; C stacks C_z, C_r, C."""
     Cc = product(c, C)
     gates, rs = gates_before(x, U_s, Cc, s)
     return state_before(x, product(rs, U), Cc, gates, s)[0]
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:
-    """A product with a matrix that has the type of products already, given back in the type of x."""
+    """Multiply x by a matrix in the type of products; return the product in the type of x."""
     return linear(x.to(matrix.dtype), matrix).to(x.dtype)
 
 
 # -- scoring and search: the same equations, stepped over packed rows
 
-ENERGIES_AT_ONCE = 1 << 22  # prefixes × positions × A: what is looked at in one piece
+ENERGIES_AT_ONCE = 1 << 22  # prefixes × positions × A in one piece
 
 
 class SearchPrefixes(NamedTuple):
-    """Beginnings of targets, with what the decoder needs to predict the word after each; a row each."""
+    """Prefixes of targets with the decoder's inputs for the next word; one row each."""
 
-    sources: Tensor  # row of each one's source among the terms
+    sources: Tensor  # row of each prefix's source in the terms
     e: Tensor  # e'(y_{i-1}), zeros before the first word; E
-    s: Tensor  # s_i, or s_{i-1} where the state is updated after the word; H
+    s: Tensor  # s_i, or s_{i-1} if the state is updated after the word; H
     c: Tensor  # c_i; 2H
-    alpha: Tensor  # that c_i is made by; longest N
+    alpha: Tensor  # the weights of c_i; longest N
 
 
 class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
-    """RNNsearch, stepped over packed rows."""
+    """Steps RNNsearch over packed rows."""
 
     _model: RnnSearch
 
@@ -325,7 +325,7 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
 
     @torch.inference_mode()
     def start(self, terms: SearchTerms) -> SearchPrefixes:
-        """The empty prefix of each source, with its first look; in the paper's phases also updated once."""
+        """Return the empty prefix of each source after its first look and, in the paper's phases, one update."""
         sources = torch.arange(len(terms.s_0), device=self.device)
         e = terms.s_0.new_zeros(len(sources), self._model.config.embedding_size)
         c, alpha = self._look(terms, sources, terms.s_0)
@@ -344,19 +344,19 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         return SearchPrefixes(sources, e, s, *self._look(terms, sources, s))
 
     def alignment(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
-        """α of the word that follows each prefix; prefixes × longest N, zeros where a source has no word."""
+        """Return α of each prefix's next word; prefixes × longest N, zeros at padding."""
         return prefixes.alpha
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
-        """s_0 of each source: tanh(V ←h_1 + b_V), all that the decoder knows before it looks; sources × H."""
+        """Return s_0 = tanh(V ←h_1 + b_V) of each source, the decoder's state before it looks; sources × H."""
         terms, row_of = self.encode(ids, lengths)
         return terms.s_0[row_of]
 
     def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        """c and α of some states of some sources; rows × 2H and rows × longest N.
+        """Return c and α for states and their sources; rows × 2H and rows × longest N.
 
-        The only work that grows with the padding is done here, in pieces that do not, each as wide as its longest
-        source where that is known without waiting for the device.
+        Only this work grows with the padding. It is done in pieces of bounded size, each as wide as its longest source
+        if that is known without waiting for the device.
         """
         Ws, at_once = self._times(s, self._W_a), max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
         pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in row_slices(len(s), at_once)]
@@ -373,12 +373,12 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         return c, pad(alpha, (0, N - width))
 
     def _update(self, e: Tensor, s: Tensor, c: Tensor) -> Tensor:
-        """GRU'(e, s, c); rows × H."""
+        """Return GRU'(e, s, c); rows × H."""
         x = self._times(e, self._W_e) + self._b
         return update(x, self._times(s, self._U_gates), s, c, self._C, self._U)
 
     def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
-        """t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
+        """Return t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
         return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c))
 
 

@@ -1,7 +1,7 @@
 """Sequence to sequence learning with deep LSTMs (Sutskever, Vinyals and Le 2014, arXiv 1409.3215, section 2).
 
-An encoder of L layers reads the source, its words in reverse; a decoder of L layers begins each where the encoder's
-same layer has ended, and writes the target. x_t and y_t are the t-th source and target word, e and e' the embeddings,
+An encoder of L layers reads the source words in reverse. A decoder of L layers, each starting from the final state of
+the encoder's same layer, writes the target. x_t and y_t are the t-th source and target word, e and e' the embeddings,
 h^l and m^l hidden states and memories of layer l; a prime marks the decoder's. H hidden units, E embedding dimensions,
 K words.
 """
@@ -37,17 +37,17 @@ class Seq2SeqConfig(Config):
     layers: Annotated[int, Limits(1, 64)] = 4
     source_order: Literal["reversed", "forward"] = "reversed"  # </s> comes last either way
     peepholes: bool = True
-    unit: Unit = "sentences"  # that it learned from
+    unit: Unit = "sentences"  # of its training data
     rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
-        """For a log."""
+        """Description for logs."""
         return f"deep LSTM, {self.layers} layers, source {self.source_order}, H {self.hidden_size}"
 
 
 class Seq2Seq(TranslationNetwork):
-    """Encoder and decoder; all weights are uniform in ±0.08 at first (section 3.4)."""
+    """Encoder and decoder; all weights are initially uniform in ±0.08 (section 3.4)."""
 
     deviation = 0.08
 
@@ -61,16 +61,16 @@ class Seq2Seq(TranslationNetwork):
         return self.decoder.G, self.decoder.b_G
 
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
-        """h'^L_i; `drop` is for what each layer reads, and for h'^L_i."""
+        """Return h'^L_i; `drop` applies to each layer's inputs and to h'^L_i."""
         start = take_rows(self.encoder(sources, drop), source_of)
         return drop(self.decoder(start, targets, drop))
 
 
 class Encoder(LstmStack):
-    """Source words x_1 … x_N, the last of them ``</s>``, to the last state of each layer.
+    """Reads source words x_1 … x_N, the last of them ``</s>``, into the last state of each layer.
 
-    They are read in the order x_{N-1} … x_1 ``</s>``, by the switch `source_order` in that of x_1 … x_{N-1} ``</s>``;
-    layer 1 reads e(x), layer l the h^{l-1} below it; h^l_0 = m^l_0 = 0.
+    The order is x_{N-1} … x_1 ``</s>``, or x_1 … x_{N-1} ``</s>`` with `source_order` "forward"; layer 1 reads e(x),
+    layer l the h^{l-1} below it; h^l_0 = m^l_0 = 0.
     """
 
     def __init__(self, config: Seq2SeqConfig) -> None:
@@ -79,14 +79,14 @@ class Encoder(LstmStack):
         self.reverses = config.source_order == "reversed"
 
     def forward(self, sources: Batch, drop: Drop = keep) -> tuple[State, ...]:
-        """h^l_N and m^l_N of each layer l, a row for each source."""
+        """Return h^l_N and m^l_N of each layer l; one row per source."""
         sources = reverse_words(sources) if self.reverses else sources
         start = self.nothing(sources.active[0])
         return self.states(sources.packed(), start, sources.active, drop)[1]
 
 
 class Decoder(LstmStack):
-    """From the encoder's last states and target words y_1 … y_T to log-probabilities.
+    """Predicts target words y_1 … y_T from the encoder's last states.
 
     h'^l_0 = h^l_N, m'^l_0 = m^l_N                          of each layer l
     a'^1_i = e'(y_{i-1})                                    y_0 is ``</s>``
@@ -100,12 +100,12 @@ class Decoder(LstmStack):
         self.G, self.b_G = unset(words, config.hidden_size), unset(words)
 
     def forward(self, start: Sequence[State], targets: Batch, drop: Drop = keep) -> Tensor:
-        """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H."""
+        """Return h'^L_i, which predicts each of ``targets.packed()``; nodes × H."""
         return self.states(previous_words(targets), start, targets.active, drop)[0]
 
 
 def reverse_words(batch: Batch) -> Batch:
-    """The same phrases, the words of each in reverse; ``</s>`` stays last."""
+    """Reverse the words of each phrase; ``</s>`` stays last."""
     steps = torch.arange(len(batch.active), device=batch.ids.device)[None, :]
     every = torch.arange(batch.active[0], device=batch.ids.device)[:, None]
     words = (torch.tensor(batch.active[1:], dtype=torch.int64).to(batch.ids.device) > every).sum(1, keepdim=True)
@@ -114,25 +114,25 @@ def reverse_words(batch: Batch) -> Batch:
 
 # -- scoring and search: the same equations over tries of sentences
 
-# Sources that begin alike in the order of reading share what is read; an equal source is read once. Products that share
-# an operand are one product; they may be bfloat16, states, gates and normalisation are float32.
+# Sources with a common prefix, in reading order, share its states. Products with a common operand are merged; they may
+# be bfloat16, while states, gates and normalisation are float32.
 
 
 class Seq2SeqTerms(NamedTuple):
-    """What the decoder begins with; a row for each source."""
+    """The decoder's initial states; one row per source."""
 
     layers: tuple[State, ...]
 
 
 class Seq2SeqPrefixes(NamedTuple):
-    """Beginnings of targets, with the decoder's states that predict the word after each; a row each."""
+    """Prefixes of targets with the decoder's states that predict the next word; one row each."""
 
-    sources: Tensor  # row of each one's source among the terms
+    sources: Tensor  # row of each prefix's source in the terms
     layers: tuple[State, ...]
 
 
 class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
-    """The deep LSTM, stepped over packed rows."""
+    """Steps the deep LSTM over packed rows."""
 
     _model: Seq2Seq
 
@@ -142,14 +142,14 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
 
     @torch.inference_mode()
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
-        """See `Stepper`; each distinct beginning of the sources, in the order of reading, is stepped once."""
+        """See `Stepper`; steps each distinct prefix of the sources, in reading order, once."""
         sources = build_trie(reverse_each(ids, lengths) if self._model.encoder.reverses else ids, lengths)
         start = self._model.encoder.nothing(sources.roots)
         return Seq2SeqTerms(last_states(sources, self.device, start, self._encoder.step)), sources.leaf_of
 
     @torch.inference_mode()
     def start(self, terms: Seq2SeqTerms) -> Seq2SeqPrefixes:
-        """The empty prefix of each source, after a step with ``</s>``."""
+        """Return the empty prefix of each source, after a step with ``</s>``."""
         sources = torch.arange(len(terms.layers[0][0]), device=self.device)
         words = torch.full_like(sources, END_ID)
         return Seq2SeqPrefixes(sources, self._decoder.step(words, terms.layers, sources))
@@ -160,27 +160,27 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
 
     def _read_out(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes) -> Tensor:
-        """h'^L of each prefix; prefixes × H."""
+        """Return h'^L of each prefix; prefixes × H."""
         return prefixes.layers[-1][0]
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
-        """h of all layers after each source's last word, the lowest layer's first; sources × LH.
+        """Return h of all layers after each source's last word, lowest layer first; sources × LH.
 
-        The memory m is left out: it has no bounds, and would outweigh h.
+        The memory m is omitted: it is unbounded and would outweigh h.
         """
         terms, row_of = self.encode(ids, lengths)
         return torch.cat([h for h, _ in terms.layers], 1)[row_of]
 
 
 class SteppedStack:
-    """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam."""
+    """Steps the layers of an encoder or decoder; states are rows of a trie's level or a beam."""
 
     def __init__(self, stack: LstmStack) -> None:
         self._embedding = stack.kernel.rounded(stack.embedding)
         self._layers = [(SteppedLayer(layer), layer.stacked("b")) for layer in stack.layers]
 
     def step(self, words: Tensor, states: tuple[State, ...], rows: Tensor) -> tuple[State, ...]:
-        """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
+        """Return the next states of `rows`, each after one of `words`; both have the same length."""
         a, stepped = self._embedding.index_select(0, words), []
         for (layer, b), state in zip(self._layers, states, strict=True):
             stepped.append(layer.step(a, take_rows(state, rows), b))
@@ -189,7 +189,7 @@ class SteppedStack:
 
 
 def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
-    """Phrases laid end to end, the words of each in reverse."""
+    """Reverse the words of each of the concatenated phrases."""
     ends = np.cumsum(lengths)
     return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
 

@@ -22,29 +22,29 @@ Slotted = npt.NDArray[np.int64]
 
 
 def check_length(longest: int, slots: int) -> None:
-    """Refuse phrases of which the longest has more words than there are slots."""
+    """Raise PairError if the longest phrase has more words than there are slots."""
     if longest > slots:
         expected = f"phrases of at most {slots} words, the network's slots"
         raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
 
 
 def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted:
-    """Phrases laid end to end as rows of slots, `otherwise` where there is no word; phrases × slots."""
+    """Arrange concatenated phrases in rows of slots, with `otherwise` in empty slots; phrases × slots."""
     table = np.full((len(lengths), slots), otherwise, np.int64)
     table[np.arange(slots)[None, :] < lengths[:, None]] = flat
     return table
 
 
-# -- scoring: longer phrases are refused, or score a floor
+# -- scoring: longer phrases are an error or score a floor
 
 
 class SlottedPairs(ABC):
-    """A network of slots, arranged to score phrase pairs; see `PairNetwork` and `NetworkStepper`.
+    """A network of slots, prepared to score phrase pairs; see `PairNetwork` and `NetworkStepper`.
 
-    `floor` is what a pair scores that has a phrase longer than there are slots; None: it is refused.
+    `floor` is the score of a pair with a phrase longer than the slots; None: such a pair is an error.
     """
 
-    _model: Any  # a copy, where it computes
+    _model: Any  # a copy on the device
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class SlottedPairs(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Arrange the weights."""
+        """Prepare the weights."""
 
     @torch.inference_mode()
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
@@ -77,4 +77,4 @@ class SlottedPairs(ABC):
 
     @abstractmethod
     def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
-        """Scores of pairs whose phrases have their slots."""
+        """Score pairs of phrases that fit the slots."""

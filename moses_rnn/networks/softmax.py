@@ -1,7 +1,7 @@
-"""log p of words, normalised over all K of them; the matrix of logits is read as few times as possible.
+"""Log p of words, normalised over all K words, with as few passes over the logits as possible.
 
-`learned_log_probs` is for learning, `OutputLayer` for scoring and search. Products may be rounded to bfloat16; sums are
-float32. R numbers predict a word.
+`learned_log_probs` is for training, `OutputLayer` for scoring and search. Products may be rounded to bfloat16; sums are
+float32. R is the size of the softmax's input.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from moses_rnn.networks.steps import Candidates, NodeBlock
 
 
 def log_normaliser(logits: Tensor, b: Tensor) -> Tensor:
-    """log Σ exp(logit + b) of each row; rows × 1."""
+    """Return log Σ exp(logit + b) of each row; rows × 1."""
     return torch.logsumexp(logits.to(b.dtype) + b, 1, keepdim=True)
 
 
 def grad_logits(logits: Tensor, b: Tensor, log_total: Tensor, grad_log_p: Tensor) -> Tensor:
-    """From the gradient of a row's log p to that of all its logits, but for the chosen one's further 1."""
+    """Return the gradient of all logits, given that of each row's log p, without the extra 1 of the chosen word."""
     return (-(logits.to(b.dtype) + b - log_total).exp() * grad_log_p).to(logits.dtype)
 
 
 class WordSample(NamedTuple):
-    """Words drawn, with replacement, to estimate a sum over all words by; n each."""
+    """Words drawn with replacement to estimate a sum over all words; n each."""
 
     words: Tensor
-    log_expected: Tensor  # how often each was to be expected among them
+    log_expected: Tensor  # log of each word's expected count in the sample
 
 
 class WordPartition(NamedTuple):
-    """Words that stand for all of them, while minibatches are learned that have no others."""
+    """Words that replace the full vocabulary while training on minibatches with only these words."""
 
     words: Tensor  # ids, ascending
 
 
-Estimate = WordSample | WordPartition  # how a normalisation over all words is estimated
+Estimate = WordSample | WordPartition  # estimate of the normalisation over all words
 Output = tuple[Tensor, Tensor]  # G_l, K × R, and b_G, K
 
 
 def sampled_log_probs(
     projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel, sample: WordSample
 ) -> Tensor:
-    """As `chosen_log_probs`, with an estimate of the sum over all words: nodes.
+    """Like `chosen_log_probs`, with an estimate of the sum over all words; nodes.
 
-    Importance sampling (Jean et al. 2015, section 3.2; Bengio and Sénécal 2008): the word itself counts as it is, every
-    drawn word other than it by exp(logit) over how often it was to be expected. The estimate of the sum is unbiased.
+    Importance sampling (Jean et al. 2015, section 3.2; Bengio and Sénécal 2008): the word itself counts fully, every
+    other drawn word by exp(logit) over its expected count. The estimate of the sum is unbiased.
     """
     rows = G_l.index_select(0, sample.words)
     drawn = linear(kernel.rounded(projected), kernel.rounded(rows)).to(b_G.dtype)
@@ -64,7 +64,7 @@ def sampled_log_probs(
 def learned_log_probs(
     projected: Tensor, output: Output, words: Tensor, kernel: Kernel, estimate: Estimate | None
 ) -> Tensor:
-    """log p of one word of each row (nodes × R), over all words or by an estimate of that; nodes."""
+    """Return log p of one word per row (nodes × R), normalised over all words or by an estimate; nodes."""
     if isinstance(estimate, WordPartition):
         output, words = _within(estimate.words, output, words)
     elif estimate is not None:
@@ -73,10 +73,10 @@ def learned_log_probs(
 
 
 def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, Tensor]:
-    """The rows of a partition, and the places among them of words that it holds.
+    """Return the output rows of a partition, and the positions of words in it.
 
-    A proposal that is uniform on the partition and 0 elsewhere gives importance weights exp(E(y) - log Q(y)) of which
-    the constant is lost: what is learned is the exact softmax over the partition (Jean et al. 2015, section 3.2). The
+    With a proposal that is uniform on the partition and 0 elsewhere, the constant in the importance weights
+    exp(E(y) - log Q(y)) cancels, which leaves the exact softmax over the partition (Jean et al. 2015, section 3.2). The
     rows of other words have no gradient.
     """
     G_l, b_G = output
@@ -85,7 +85,7 @@ def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, T
 
 
 def chosen_log_probs(projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel) -> Tensor:
-    """log softmax(G_l projected + b_G) at one word of each row; nodes. The sum over words has the type of b_G."""
+    """Return log softmax(G_l projected + b_G) at one word per row; nodes. The sum over words has the type of b_G."""
     function = ChosenLogProbs if isinstance(kernel, NativeKernel) else _Function
     log_probs: Tensor = function.apply(projected, G_l, b_G, words, kernel)  # type: ignore[no-untyped-call]
     return log_probs
@@ -113,7 +113,7 @@ class _Function(torch.autograd.Function):
 
 
 class OutputLayer:
-    """softmax(G r + b_G), for scoring and for search; `dtype` is that of all but matrix products."""
+    """The layer softmax(G r + b_G) for scoring and search; `dtype` is that of everything except matrix products."""
 
     def __init__(self, G: Tensor, b_G: Tensor, product_dtype: torch.dtype, dtype: torch.dtype) -> None:
         self._G = G.detach().to(product_dtype).contiguous()
@@ -123,7 +123,7 @@ class OutputLayer:
         self._product_dtype, self._dtype = product_dtype, dtype
 
     def log_probs(self, projected: Tensor, sources: Tensor, candidates: Candidates | None = None) -> Tensor:
-        """See `Stepper.next_log_probs`; of each prefix's r (prefixes × R) and its source's row among the terms."""
+        """See `Stepper.next_log_probs`; takes each prefix's r (prefixes × R) and its source's row in the terms."""
         G, b_G = self._G, self._b_G
         if candidates is not None:
             G, b_G = G.index_select(0, candidates.words), b_G.index_select(0, candidates.words)
@@ -133,17 +133,16 @@ class OutputLayer:
         return torch.log_softmax(logits, 1, dtype=torch.float64)
 
     def chosen(self, projected: Tensor, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]) -> Tensor:
-        """See `Stepper.word_log_probs`; each prefix is normalised once, whatever the number of words after it."""
+        """See `Stepper.word_log_probs`; normalises each prefix once, whatever the number of words after it."""
         parts = [self._normalised(projected[block], rows[nodes] - block.start, words[nodes]) for block, nodes in blocks]
         return torch.cat(parts) if parts else projected.new_zeros(0)
 
     def _normalised(self, projected: Tensor, above: Tensor, words: Tensor) -> Tensor:
-        """log p of words, each after one of a few prefixes; nodes.
+        """Return log p of words, each after one of a few prefixes; nodes.
 
         Near p = 1, log p is the small difference of two large numbers. With the largest logit taken out of the sum of
-        exp(logit - largest), log p = (logit - largest) - log1p(rest) keeps its precision. Rounded products would show
-        in the logits of the word and of the likeliest one, which are therefore computed again; over all others their
-        errors cancel.
+        exp(logit - largest), log p = (logit - largest) - log1p(rest) keeps its precision. Rounded products would affect
+        the logits of the word and of the likeliest word, so these are recomputed; over all others, the errors cancel.
         """
         logits = linear(projected.to(self._product_dtype), self._G)  # prefixes × K
         chosen = logits[above, words] + self._b_G[words]
@@ -159,5 +158,5 @@ class OutputLayer:
         return chosen - largest[above] - torch.log1p(rest)[above]
 
     def _logit(self, projected: Tensor, words: Tensor) -> Tensor:
-        """The logit of one word for each prefix."""
+        """Return the logit of one word for each prefix."""
         return (projected * self._exact_G.index_select(0, words)).sum(1) + self._b_G[words]

@@ -1,4 +1,4 @@
-"""What scoring, sampling and search stand on: a network that reads sources and writes targets word by word."""
+"""The interface for scoring, sampling and search: a network that reads sources and writes targets word by word."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from moses_rnn.networks.batches import Lengths, row_slices, take_rows
 from moses_rnn.networks.vocabulary import Ids
 
 CPU = torch.device("cpu")
-LOGITS_AT_ONCE = 1 << 20  # of several states: they stay near the processor
+LOGITS_AT_ONCE = 1 << 20  # of several states: these fit the processor's cache
 LOGITS_AT_ONCE_ELSEWHERE = 1 << 24  # on other devices: fewer operations, each longer than its launch
 
 
-Terms = tuple[Any, ...]  # what depends on the sources alone: tensors with a row each, or tuples of them
+Terms = tuple[Any, ...]  # tensors, or tuples of them, that depend only on the sources; one row per source
 
 
 class Prefixes(Protocol):
-    """Beginnings of targets, with all that predicts the word after each; a row each."""
+    """Prefixes of targets with everything that predicts the next word; one row each."""
 
     @property
     def sources(self) -> Tensor:
-        """The row of each one's source among the terms."""
+        """Row of each prefix's source in the terms."""
 
 
 class NodeBlock(NamedTuple):
-    """Prefixes whose distributions over words are in memory at once, and the nodes below them, which are together."""
+    """Prefixes with their distributions over words in memory at once, and the contiguous nodes below them."""
 
     prefixes: slice
     nodes: slice
 
 
 class Candidates(NamedTuple):
-    """Words of which alone one follows, by source: what is normalised over in place of all words (candidate lists)."""
+    """Candidate lists: the only words that may follow, by source; normalisation is over these."""
 
-    words: Tensor  # ids that any source may be followed by, ascending, <unk> and </s> among them; C
-    allowed: Tensor  # which of them each source may; sources × C
+    words: Tensor  # ids of all candidates, ascending, with <unk> and </s>; C
+    allowed: Tensor  # mask of each source's candidates; sources × C
 
 
 SomeTerms = TypeVar("SomeTerms", bound=Terms)
@@ -50,10 +50,10 @@ SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 
 
 class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
-    """A network arranged for scoring and search: ids in, natural log-probabilities out. K words can be written.
+    """A network prepared for scoring and search: ids in, natural log-probabilities over K words out.
 
-    A network has its own `encode`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may
-    be done better by one that knows how.
+    A network implements `encode`, `start`, `step` and `next_log_probs`. The other methods have defaults based on these,
+    which it may override.
     """
 
     device: torch.device
@@ -61,45 +61,45 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
 
     @abstractmethod
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
-        """Read sources: the terms of the distinct ones, and each one's row among them.
+        """Read sources; return the terms of the distinct ones, and each source's row in them.
 
-        `ids` are those of all sources end to end, without end symbols; `lengths` the words of each.
+        `ids` are those of all sources, concatenated without end symbols; `lengths` are the words of each.
         """
 
     @abstractmethod
     def start(self, terms: SomeTerms) -> SomePrefixes:
-        """The empty prefix of each source."""
+        """Return the empty prefix of each source."""
 
     @abstractmethod
     def step(self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor) -> SomePrefixes:
-        """Chosen rows of the prefixes, each with one word more: as many rows as words."""
+        """Extend the prefixes in `rows`, each by one of `words`; both have the same length."""
 
     @abstractmethod
     def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
-        """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64.
+        """Return natural log p(y_t | y_<t, e) of every word after each prefix; prefixes × K, float64.
 
-        With `candidates` of those words alone, normalised over what a prefix's source allows; prefixes × C, minus
-        infinity for what it does not.
+        With `candidates`, return only those words (prefixes × C), normalised over the words that a prefix's source
+        allows, and minus infinity for others.
         """
 
     def alignment(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor | None:
-        """Where in its source the word after each prefix comes from: shares that sum to 1; prefixes × longest source.
+        """Return the alignment of each prefix's next word: shares that sum to 1; prefixes × longest source.
 
-        Zero where a source has no word; its ``</s>`` is one. None of a network that does not look at single words.
+        It is zero at padding; ``</s>`` counts as a word. Return None if the network has no alignment.
         """
         return None
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor | None:
-        """Each source as the one vector that the decoder begins with; sources × numbers of the network's own choice.
+        """Return the decoder's initial vector for each source; sources × a size that depends on the network.
 
-        None of a network that has no such vector.
+        Return None if the network has no such vector.
         """
         return None
 
     def word_log_probs(
         self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
-        """log p of words, each after the prefix of a row, which ascend; as many. `blocks` are as of `node_blocks`."""
+        """Return log p of words, each after the prefix in its row; `rows` ascend, `blocks` are from `node_blocks`."""
         parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
         for block, nodes in blocks:
             log_probs = self.next_log_probs(terms, take_rows(prefixes, block))
@@ -108,7 +108,7 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
 
 
 def row_blocks(prefixes: int, words: int, device: torch.device = CPU) -> Iterator[slice]:
-    """Rows of prefixes whose distributions over words are in the device's memory at once, at least one."""
+    """Yield slices of at least one prefix, such that the distributions over words fit in memory."""
     logits = LOGITS_AT_ONCE if device.type == "cpu" else LOGITS_AT_ONCE_ELSEWHERE
     return row_slices(prefixes, max(logits // words, 1))
 
@@ -116,9 +116,9 @@ def row_blocks(prefixes: int, words: int, device: torch.device = CPU) -> Iterato
 def node_blocks(
     parents: npt.NDArray[np.int64], prefixes: int, words: int, device: torch.device = CPU
 ) -> list[NodeBlock]:
-    """Rows of prefixes as of `row_blocks`, each with the nodes below, whose `parents` ascend.
+    """Return the slices of `row_blocks`, each with the nodes below; `parents` ascend.
 
-    The processor decides that, without the device.
+    This runs on the CPU and does not wait for the device.
     """
     blocks = list(row_blocks(prefixes, words, device))
     bounds = np.searchsorted(parents, [*(block.start for block in blocks), prefixes]).tolist()

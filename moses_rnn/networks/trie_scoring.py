@@ -1,4 +1,4 @@
-"""Phrase pairs scored as tries: each distinct prefix is stepped once, and the words after it normalised once."""
+"""Score phrase pairs as tries: each distinct prefix is stepped and normalised once."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from moses_rnn.networks.tries import Trie, build_trie, copy_levels, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
 Values = npt.NDArray[np.float64]
-IdPhrases = tuple[Ids, Lengths]  # ids of all phrases end to end, without end symbols; words of each phrase
-TRIE_CELLS = 1 << 24  # pairs × longest phrase from which a trie is built
+IdPhrases = tuple[Ids, Lengths]  # ids of all phrases, concatenated without end symbols; words of each phrase
+TRIE_CELLS = 1 << 24  # maximum of pairs × longest phrase in one trie
 
 
 class PairNetwork(Protocol):
-    """A network arranged to score phrase pairs, ids in."""
+    """A network prepared to score phrase pairs given as ids."""
 
     device: torch.device
 
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
-        """log p(target | source) of at least one pair, natural, both ``</s>`` included; pairs."""
+        """Return natural log p(target | source) of at least one pair, both ``</s>`` included; pairs."""
 
 
 class SteppedPairs:
-    """A network that steps word by word, level by level of its tries."""
+    """Scores pairs with a stepper, level by level of a trie."""
 
     def __init__(self, stepper: Stepper[Any, Any]) -> None:
         self.stepper = stepper
         self.device = stepper.device
 
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
-        """See `PairNetwork`; each distinct source is read once."""
+        """See `PairNetwork`; reads each distinct source once."""
         lengths = sources[1] + targets[1]
         if len(lengths) > 1 and len(lengths) * int(max(sources[1].max(), targets[1].max())) > TRIE_CELLS:
             return self._short_and_long_apart(sources, targets, lengths)
@@ -46,7 +46,7 @@ class SteppedPairs:
         return score_trie(self.stepper, terms, trie)[trie.leaf_of]
 
     def _short_and_long_apart(self, sources: IdPhrases, targets: IdPhrases, lengths: Lengths) -> Values:
-        """A few long phrases among many would make a wide trie of all."""
+        """Score short and long pairs separately: a few long phrases would make the whole trie wide."""
         order = np.argsort(lengths, kind="stable")
         values = np.empty(len(lengths))
         for part in np.array_split(order, 2):
@@ -55,8 +55,8 @@ class SteppedPairs:
 
 
 def without_repeats(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, npt.NDArray[np.int64]]:
-    """Phrases without those that equal the one before, and the row of each phrase among them."""
-    before = np.repeat(np.append(0, lengths[:-1]), lengths)  # a word's place less its counterpart's, of equal lengths
+    """Drop phrases equal to the previous one; return the rest, and the row of each phrase in it."""
+    before = np.repeat(np.append(0, lengths[:-1]), lengths)  # distance to the same word of the previous phrase
     equal = ids == ids[np.maximum(np.arange(len(ids)) - before, 0)]
     different = np.append(0, np.cumsum(~equal))
     ends = np.cumsum(lengths)
@@ -66,10 +66,9 @@ def without_repeats(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, npt.NDArray[
 
 @torch.inference_mode()
 def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie) -> npt.NDArray[np.float64]:
-    """log p of every distinct target given the source that is its root, in the order of leaves; natural.
+    """Return natural log p of every distinct target given its root, the source, in the order of leaves.
 
-    What the device has to do is decided without a look at its results, so that the processor waits for it only once, at
-    the end.
+    The device's work does not depend on its results, so the CPU waits for it only once, at the end.
     """
     leaves: list[Tensor] = []
     prefixes = stepper.start(terms)

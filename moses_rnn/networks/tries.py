@@ -1,7 +1,7 @@
-"""Phrases as a trie: every distinct prefix once, level by level; shared work is done once and nothing is padded.
+"""Phrases as a trie: each distinct prefix once, level by level, so shared work is done once and nothing is padded.
 
-Levels are built from sorted rows with numpy alone; there is no Python work for each phrase. A network has their arrays
-copied to its device in one piece.
+Levels are built from sorted rows in numpy, without Python work per phrase. Their arrays are copied to a device in one
+piece.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NOTHING = -1
 
 
 class Level(NamedTuple):
-    """All distinct prefixes of one length, in the order of their parents.
+    """All distinct prefixes of one length, ordered by parent.
 
-    `words` is the last word of each; nodes. Nothing follows ``</s>``: `leaves` are the nodes that end with it, `alive`
-    the others, and `parents` counts the live ones of the level above; nodes.
+    `words` is the last word of each node. `leaves` are the nodes that end with ``</s>``, `alive` the others. `parents`
+    is the index of each node's parent among the live nodes of the level above.
     """
 
     words: Ints
@@ -38,9 +38,9 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class Trie:
-    """Levels of prefixes of 1, 2, … words below `roots` roots, the last word of every phrase being ``</s>``.
+    """Levels of prefixes of 1, 2, … words below `roots` roots; every phrase ends with ``</s>``.
 
-    Leaves, the distinct phrases, are numbered level by level; `leaf_of` is that of each phrase given.
+    Leaves, the distinct phrases, are numbered level by level; `leaf_of` is the leaf of each input phrase.
     """
 
     roots: int
@@ -49,35 +49,35 @@ class Trie:
 
     @property
     def leaves(self) -> int:
-        """Distinct phrases below their roots."""
+        """Number of distinct phrases, by root."""
         return sum(len(level.leaves) for level in self.levels)
 
     @property
     def nodes(self) -> int:
-        """All nodes but the roots."""
+        """Number of nodes without the roots."""
         return sum(len(level.words) for level in self.levels)
 
 
 def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
-    """The trie of phrases, laid end to end without end symbols, each below its root; None: one root for all."""
+    """Build the trie of phrases, concatenated without end symbols, each below its root; None: one root for all."""
     ids = _padded(flat, lengths)  # rows × (longest + 1)
     roots = np.zeros(len(lengths), np.int64) if roots is None else roots
     order = _sorted_order(ids, roots)
     ids = ids[order]
-    # A prefix is new where it differs from that of the row above in its root or in any word so far.
+    # A prefix is new if its root or any of its words differs from the row above.
     new = np.ones(ids.shape, dtype=np.bool_)
     new[1:] = ids[1:] != ids[:-1]
     new[1:, 0] |= roots[order[1:]] != roots[order[:-1]]
     np.logical_or.accumulate(new, axis=1, out=new)
     new &= ids != NOTHING
-    number = np.cumsum(new, axis=0) - 1  # of the node that a row goes through at each depth
+    number = np.cumsum(new, axis=0) - 1  # node of each row at each depth
     number_alive = np.cumsum(new & (ids != END_ID), axis=0) - 1
     levels = []
     leaf_of = np.empty(len(lengths), np.int64)
     leaves_before = 0
     above = roots[order]
     for depth in range(ids.shape[1]):
-        first = np.flatnonzero(new[:, depth])  # the row that brings each node
+        first = np.flatnonzero(new[:, depth])  # first row of each node
         words = ids[first, depth]
         is_leaf = words == END_ID
         ending = np.flatnonzero(ids[:, depth] == END_ID)
@@ -89,7 +89,7 @@ def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
 
 
 def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
-    """Some of the phrases that are laid end to end, in the order of `rows`; ids, and words of each."""
+    """Take the phrases in `rows`, in that order, from concatenated ones; return their ids and lengths."""
     begins = np.cumsum(lengths) - lengths
     taken = lengths[rows]
     within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
@@ -97,9 +97,9 @@ def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
 
 
 def copy_levels(levels: Sequence[Level], device: torch.device) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """The arrays of levels on a device; on the processor, the very arrays.
+    """Copy the arrays of levels to a device; on the CPU, return views.
 
-    To another device all of them are one copy, from pinned memory: the processor does not wait until it is made.
+    Another device gets all of them in one copy from pinned memory, for which the CPU does not wait.
     """
     arrays = list(chain.from_iterable(levels))
     if device.type == "cpu":
@@ -115,9 +115,9 @@ def copy_levels(levels: Sequence[Level], device: torch.device) -> list[tuple[Ten
 def last_states(
     sources: Trie, device: torch.device, state: Parts, step: Callable[[Tensor, Parts, Tensor], Parts]
 ) -> Parts:
-    """The states after the last word of each distinct phrase, in the order of leaves; each distinct prefix steps once.
+    """Return the states after the last word of each distinct phrase, in the order of leaves.
 
-    `state` has a row for each root; a step takes the nodes' words, the states above, and each node's row among these.
+    `state` has one row per root; `step` takes the nodes' words, the states above, and each node's row in these.
     """
     last = []
     for words, parents, alive, leaves in copy_levels(sources.levels, device):
@@ -128,7 +128,7 @@ def last_states(
 
 
 def _padded(flat: Ids, lengths: Lengths) -> Ints:
-    """Phrases with their ``</s>`` as rows, followed by NOTHING."""
+    """Return phrases with ``</s>`` as rows, padded with NOTHING."""
     width = int(lengths.max(initial=0)) + 1
     ids = np.full((len(lengths), width), NOTHING, dtype=np.int64)
     ids[np.arange(len(lengths)), lengths] = END_ID
@@ -137,7 +137,7 @@ def _padded(flat: Ids, lengths: Lengths) -> Ints:
 
 
 def _sorted_order(ids: Ints, roots: Ints) -> Ints:
-    """Rows by root, then word by word. Two words make one key, which halves the sorting."""
+    """Sort rows by root, then word by word. Two words make one key, which halves the work."""
     shifted = ids + 1
     if shifted.shape[1] % 2:
         shifted = np.pad(shifted, ((0, 0), (0, 1)))

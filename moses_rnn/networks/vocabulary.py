@@ -12,21 +12,21 @@ import numpy.typing as npt
 
 from moses_rnn.errors import CheckpointError
 
-Ids = npt.NDArray[np.integer[Any]]  # of words: of a phrase, of phrases end to end, of n-grams
+Ids = npt.NDArray[np.integer[Any]]  # word ids of a phrase, of concatenated phrases, or of n-grams
 Phrase = Sequence[int]  # ids of a few words, without an end symbol
 
 UNKNOWN_ID = 0
 END_ID = 1
 UNKNOWN = b"<unk>"
 END = b"</s>"
-PARTS = re.compile(rb"[\x00-\x20\x7f]|\|\|\|")  # words, fields or lines of a table or list; U+00A0 and the like do not
+PARTS = re.compile(rb"[\x00-\x20\x7f]|\|\|\|")  # separates words, fields or lines; U+00A0 and the like do not
 
 
 class Vocabulary:
     """Words by id: 0 is ``<unk>``, 1 is ``</s>``, then the shortlist by frequency.
 
-    Words are bytes, as in the table. A word of the text that is spelled ``</s>`` is unknown, never the end of a phrase.
-    CheckpointError names lines and repeats none: the file may be anything.
+    Words are bytes, as in the table. A word of the text spelt ``</s>`` is unknown, never the end of a phrase. A
+    CheckpointError gives line numbers but quotes no lines: the file may be anything.
     """
 
     def __init__(self, words: Sequence[bytes]) -> None:
@@ -49,33 +49,33 @@ class Vocabulary:
         return len(self.words)
 
     def id_of(self) -> Mapping[bytes, int]:
-        """Ids by word; what is not in it is unknown."""
+        """Return ids by word; missing words are unknown."""
         return self._ids
 
     def ids(self, words: Iterable[bytes]) -> list[int]:
-        """Ids of words, without an end symbol."""
+        """Return the ids of words, without an end symbol."""
         get = self._ids.get
         return [get(word, UNKNOWN_ID) for word in words]
 
     def to_bytes(self) -> bytes:
-        """The vocabulary as a file: one word a line, line number = id."""
+        """Format the vocabulary as a file: one word per line, ids from 0 in line order."""
         return b"".join(word + b"\n" for word in self.words)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Vocabulary:
-        """Read what `to_bytes` wrote."""
+        """Parse the output of `to_bytes`."""
         return cls(data.removesuffix(b"\n").split(b"\n"))
 
     def sha256(self) -> str:
-        """Hash of the vocabulary file."""
+        """Return the hash of the vocabulary file."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
 def shortlist(counts: Mapping[bytes, int], size: int, min_count: int = 1, tokens: Sequence[bytes] = ()) -> Vocabulary:
-    """The `size` most frequent words; of equally frequent ones the first in byte order.
+    """Return the `size` most frequent words; ties are broken by byte order.
 
-    What is no word of a vocabulary stays out, see `is_word`, and so do the special words' spellings and words seen less
-    than `min_count` times. Before them come tokens that stand for other words, whatever their counts.
+    Skip invalid words (see `is_word`), spellings of special words, and words seen fewer than `min_count` times. The
+    `tokens`, which stand for other words, come first, whatever their counts.
     """
     special = {UNKNOWN, END, *tokens}
     eligible = [word for word in counts if word not in special and counts[word] >= min_count and is_word(word)]
@@ -84,7 +84,7 @@ def shortlist(counts: Mapping[bytes, int], size: int, min_count: int = 1, tokens
 
 
 def is_word(word: bytes) -> bool:
-    """Whether a network may write it: UTF-8 that a table or list of Moses takes for one word."""
+    """Whether a network may write a word: UTF-8 that Moses's tables and lists read as one word."""
     try:
         word.decode("utf-8")
     except UnicodeDecodeError:
@@ -93,7 +93,7 @@ def is_word(word: bytes) -> bool:
 
 
 def coverage(counts: Mapping[bytes, int], vocabulary: Vocabulary) -> float:
-    """Share of the counted running words that the vocabulary knows, 0 to 1."""
+    """Return the share of counted running words in the vocabulary, 0 to 1."""
     known = set(vocabulary.words[2:])
     total = sum(counts.values())
     return sum(n for word, n in counts.items() if word in known) / total if total else 1.0

@@ -1,1 +1,1 @@
-"""The main job: lines in, the same lines with further scores out."""
+"""Scoring: read a table or an n-best list, and write the same lines with added scores."""

@@ -1,4 +1,4 @@
-"""Whether models and a table fit each other: seen before, while and after the table is scored."""
+"""Check that models fit a table, before, during and after scoring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moses_rnn.table.signatures import (
 
 
 def check_complete(options: ScoringOptions, models: Sequence[Model], columns: int) -> None:
-    """Refuse to take a table for complete whose signature is of another run, or is missing."""
+    """Raise OutputError if the existing table has no signature, or one of a different run."""
     signature = read_signature(options.output) or {}
     # The models of an earlier run come first
     recorded = [record.get("sha256") for record in records_of(signature, "models")][-len(models) :]
@@ -38,7 +38,7 @@ def check_complete(options: ScoringOptions, models: Sequence[Model], columns: in
 
 
 def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse to add a column of a name that was added to the table already, by the signature beside it."""
+    """Raise InputError if the table's signature already lists a column of one of these names."""
     there = [] if options.again else sorted({*names} & {*added})
     if there:
         raise InputError(
@@ -51,7 +51,7 @@ def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str
 
 
 def check_form(table: InputTable, models: Sequence[Model]) -> None:
-    """Refuse models of other phrases (one of plain words may read a factor), and a table without needed links."""
+    """Reject models of another phrase form (a plain model may read a factor) and tables without needed alignments."""
     form = table.form
     for model in models:
         if model.rare is not None and not form.is_plain:
@@ -79,7 +79,7 @@ def check_form(table: InputTable, models: Sequence[Model]) -> None:
 
 
 def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str]) -> None:
-    """Refuse a column whose model does not know the table's words, or finds its pairs impossible."""
+    """Raise MisfitError if a model knows too few of the table's words or floors too many scores."""
     for name, unknown, floored in () if options.allow_misfit else shares(counts, names):
         misfits = []
         if unknown > UNKNOWN_REFUSAL:
@@ -98,14 +98,14 @@ def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str
 
 
 def shares(counts: ColumnCounts, names: Sequence[str]) -> Iterator[tuple[str, float, float]]:
-    """Of each added column: its name, the share of pairs with ``<unk>``, the share of scores at the floor."""
+    """Yield each added column's name, its share of pairs with ``<unk>`` and its share of scores at the floor."""
     lines = max(counts.lines, 1)
     for name, unknown, floored in zip(names, counts.unknown, counts.floored, strict=False):
         yield name, unknown / lines, floored / lines
 
 
 def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
-    """Warn of a network that scores sentences, or phrases, and learned from the other."""
+    """Warn if a network scores sentences but learned from phrases, or the other way round."""
     units = "phrases", "sentences"
     if model.learned_sentences != on_sentences:
         learned = units[model.learned_sentences]
@@ -113,7 +113,7 @@ def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
 
 
 def fit_warnings(counts: ColumnCounts, names: Sequence[str]) -> Iterator[str]:
-    """Warn of columns whose model knows too few of the table's words, and of those that MERT cannot use."""
+    """Warn about columns with too many unknown words, and about constant columns, which MERT cannot use."""
     for name, unknown, _ in shares(counts, names):
         if unknown > UNKNOWN_WARNING:
             yield (

@@ -1,4 +1,4 @@
-"""How long scoring a table will take here, judged by its first lines; nothing is written."""
+"""Estimate how long scoring a table will take here by scoring its first lines; write nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from moses_rnn.score.score import computed_by, manifest_of, open_models
 from moses_rnn.score.workers import map_in_order, open_workers
 from moses_rnn.table.signatures import added_names, fitting_signature
 
-SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
+SECONDS = 1.0  # minimum scoring time to measure, after the workers' first chunk
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What to expect of a scoring; `lines` are those of the table, or of a shard of it, as far as its size tells."""
+    """The expected time of a scoring run; `lines` estimates the lines of the table or shard from its size."""
 
     lines: float
     lines_per_second: float
@@ -27,7 +27,7 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Expected duration."""
         return self.lines / self.lines_per_second
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Estimate:
 
 
 def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
-    """Score the first lines of a table, for so many seconds at least, and extrapolate; no output is looked at."""
+    """Score the first lines of a table for at least `seconds` and extrapolate; ignore existing outputs."""
     if options.table == STANDARD_STREAM:
         raise InputError("--estimate: expected a table of a known size, found standard input")
     models, columns, compute = open_models(options)
@@ -52,7 +52,7 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
     with open_workers(options, models, columns, compute) as workers:
         for chunk, _ in map_in_order(table.chunks(), workers):
             lines, read = lines + len(chunk), int(chunk.numbers[-1])
-            table.rejects.until(read)  # which nothing becomes of
+            table.rejects.until(read)  # discard them
             if not first:
                 first, began = lines, time.monotonic()
             elif time.monotonic() - began >= seconds:

@@ -1,4 +1,4 @@
-"""The shards of a scored table become one table: checked against each other, laid end to end, with one signature."""
+"""Merge the shards of a scored table: check them against each other, concatenate them, write one signature."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from moses_rnn.score.options import rejects_of
 from moses_rnn.table.phrase_table import Shape
 from moses_rnn.table.signatures import ColumnCounts, as_file, read_signature, without_counts
 
-PIECE_BYTES = 1 << 24  # copied at once
-ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # in all shards
-TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # of a table's identity; copies on other machines have other times
+PIECE_BYTES = 1 << 24  # bytes copied at a time
+ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # equal in all shards
+TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # identity without times, which differ between copies
 
 
 @dataclass(frozen=True)
 class MergeResult:
-    """What a merge made, and what the user should know."""
+    """The counts, the moses.ini lines and the warnings of a merge."""
 
     lines: int
     rejected: int
@@ -35,7 +35,7 @@ class MergeResult:
 
 
 class ScoredShard:
-    """A scored shard and its signature, which may hold anything."""
+    """A scored shard and its signature, which is not trusted."""
 
     def __init__(self, path: str) -> None:
         record = read_signature(path)
@@ -67,7 +67,7 @@ class ScoredShard:
         counted = {key: [column[key] for column in columns] for key in ("unknown", "floored", "lowest", "highest")}
         self.counts = ColumnCounts(lines, **counted)
         self.computed_by = str(record.get("native") or "torch")
-        self.settings = {  # which must be equal in all shards
+        self.settings = {  # must be equal in all shards
             **{key: record.get(key) for key in ALIKE},
             "number of shards": self.shard.count,
             "table": [shard["identity"].get(key) for key in TABLE_HASHES],
@@ -79,7 +79,7 @@ class ScoredShard:
 def merge(
     paths: Sequence[str], output: str, *, force: bool, advanced: Advanced, should_stop: Callable[[], bool]
 ) -> MergeResult:
-    """Lay the shards of a scored table, named in any order, end to end; `advanced` is told bytes and their share."""
+    """Concatenate the shards of a scored table, given in any order; report bytes and their share to `advanced`."""
     shards = in_table_order([ScoredShard(path) for path in paths])
     first, counts = shards[0], ColumnCounts()
     for shard in shards:
@@ -99,7 +99,7 @@ def merge(
         files = [stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names]
         table, signature = files[:2]
         for piece in _pieces(shards):
-            table.write(piece)  # which is compressed already
+            table.write(piece)  # already compressed
             advanced(table.bytes, table.bytes / whole)
             if should_stop():
                 raise Stopped(f"stopped after {table.bytes:,} bytes; the same command starts over")
@@ -123,7 +123,7 @@ def merge(
 
 
 def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
-    """The shards in the order of the table; an InputError if they are not all of one, scored alike, each once."""
+    """Return the shards in table order; raise InputError unless each occurs once and all were scored alike."""
     first = shards[0]
     by_number: dict[int, ScoredShard] = {}
     for shard in shards:
@@ -145,7 +145,7 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
 
 
 def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:
-    """The shards' bytes; raises InputError where they are not those that a signature tells of."""
+    """Yield the shards' bytes; raise InputError if a shard's hash differs from its signature's."""
     for shard in shards:
         digest = hashlib.sha256()
         with reading(shard.path), Path(shard.path).open("rb") as file:

@@ -1,4 +1,4 @@
-"""The features that a user asks for, made of models on disk, and how each scores a hypothesis of an n-best list."""
+"""Make the requested features from models on disk, and score the hypotheses of n-best lists with them."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from moses_rnn.scorers.shares import open_backoff
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
-Knows = Callable[[bytes], bool]  # tells of a word whether a model knows it
+Knows = Callable[[bytes], bool]  # whether a model knows a word
 
 
-Part = tuple[bytes, bytes, bytes]  # of a hypothesis, scored at once: source, target, and their links where they count
-Parts = Callable[[NBestLine, bytes, str], list[Part]]  # of a line of a list of that name, given its source sentence
+Part = tuple[bytes, bytes, bytes]  # a unit of scoring: source, target, and their links if a model needs them
+Parts = Callable[[NBestLine, bytes, str], list[Part]]  # splits a line, given its source and the list's name
 
 
 def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
-    """The hypothesis: for a language model, a word penalty, a network that has read sentences."""
+    """Return the hypothesis as one part: for language models, word penalties and networks trained on sentences."""
     return [(source, line.hypothesis, b"")]
 
 
 def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
-    """The hypothesis with its alignment, by which a network's rare words are annotated; refuses a line without one."""
+    """Return the hypothesis with its alignment, for annotating rare words; raise FormatError if it has none."""
     links = alignment_of(line, name)
     try:
         check_links(links, len(words(source)), len(words(line.hypothesis)))
@@ -47,9 +47,9 @@ def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
 
 
 def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
-    """The phrase pairs that the hypothesis is made of; refuses a line without a segmentation that fits.
+    """Return the phrase pairs of the hypothesis; raise FormatError without a fitting segmentation.
 
-    Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
+    Words that no phrase has, which the decoder copied, are pairs too: their score is the same in all hypotheses.
     """
     read, written = words(source), words(line.hypothesis)
     segments = segmentation_of(line, name)
@@ -65,10 +65,10 @@ def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
 
 @dataclass(frozen=True)
 class Feature:
-    """Values of hypotheses, each the sum of a scorer's scores of its `parts`, as the decoder adds up phrases.
+    """A feature of hypotheses: the sum of a scorer's scores of their `parts`, as the decoder adds up phrases.
 
-    If it is `of_sources`, the source sentences count, all of which must then be the list's. A model that reads source
-    words, or reads or writes target words, knows some of them.
+    If `of_sources`, the score depends on the source sentences, which must all match the list's. `knows_source` and
+    `knows_target` tell whether the model knows a word; None: not checked.
     """
 
     scorer: Scorer
@@ -78,9 +78,9 @@ class Feature:
     knows_target: Knows | None = None
 
     def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Values:
-        """Natural logarithms of lines of the list `name`, each with its source sentence.
+        """Return the natural-log scores of lines of the list `name`, each with its source sentence.
 
-        Equal parts are scored once, in an order that does not depend on the list's. A ScoreError names its line's row.
+        Equal parts are scored once, in an order independent of the list's. A ScoreError names its line's row.
         """
         of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
         rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])
@@ -98,15 +98,15 @@ class Feature:
             of_parts = values[[place[part] for part in parts]]
             if self.parts is not phrases:
                 return of_parts
-            # No differences of running sums: their rounding would depend on the lines before.
+            # Not differences of running sums: their rounding would depend on earlier lines.
             np.add.at(totals, rows, of_parts)
         return totals
 
 
 def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
-    """The features of the list `name`, each with its name.
+    """Yield the features of the list `name`, each with its name.
 
-    The first line tells whether alignments or segmentations are there, where models need them.
+    Check on the first line that the list has the alignments or segmentations that models need.
     """
     if request.backoff and all(
         open_model(folder, of_pairs=False).architecture.reads_sources for folder in request.folders
@@ -137,7 +137,7 @@ def _make_feature(path: Path, first: NBestLine | None, name: str, request: ListR
 def _make_ensemble_feature(
     paths: tuple[Path, ...], first: NBestLine | None, name: str, request: ListRequest
 ) -> tuple[str, Feature]:
-    """Whether they are language models, the first one tells."""
+    """Make the feature of an ensemble; the first model tells whether they are language models."""
     if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).architecture.reads_sources:
         return Mixture.name, _make_mixture_feature(paths, request)
     if request.shares:
@@ -147,14 +147,14 @@ def _make_ensemble_feature(
 
 
 def _knows(model: Writer | KenlmScorer) -> Knows:
-    """Of the words that a model writes."""
+    """Return the test for target words that a model knows."""
     if isinstance(model, KenlmScorer):
         return model.knows
     return model.target_vocabulary.id_of().__contains__
 
 
 def _make_pair_feature(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
-    """Of the phrases of a hypothesis if the networks learned from phrases, unless sentences are wanted."""
+    """Make a feature of phrases if the networks learned from phrases and no whole sentences are asked for."""
     for member in model.models:
         if not request.allow_misfit:
             check_learned(member)
@@ -184,7 +184,7 @@ def _choose_parts(model: Writer, first: NBestLine | None, name: str, request: Li
 
 
 def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feature:
-    """Of networks, and of n-gram models if there are files among them."""
+    """Make a mixture of networks (folders) and n-gram models (files)."""
     models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
     if 0 < len(models) < len(paths) and not request.backoff:
         raise InputError(

@@ -1,4 +1,4 @@
-"""N-best lists in, the same lists with further features out."""
+"""Add features to n-best lists."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from moses_rnn.score.nbest_features import Feature, Knows
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Phrases
 
-LINES = 20_000  # hypotheses scored together; a sentence's list is never parted
-# Share of words outside a shortlist from which on the model is another list's. A table is refused by its pairs
-# (table/signatures), of which 0.8 have such a word where about a fourth of the words are unknown; shortlists of real
-# systems cover nine words of ten.
+LINES = 20_000  # minimum hypotheses scored together; a sentence's list is never split
+# Share of words outside a shortlist above which the model does not fit the list. A table is rejected by its share of
+# pairs with such a word (table/signatures): 0.8 when about a quarter of the words are unknown. Shortlists of real
+# systems cover nine words in ten.
 UNKNOWN_REFUSAL = 0.5
 
 
 def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> dict[str, Feature]:
-    """Features by label, with the next free number: CSLM0, or CSLM1 if the list has a CSLM0."""
+    """Label features with the next free number: CSLM0, or CSLM1 if the list has a CSLM0."""
     taken = {label for label, _ in first.labels()} if first else set()
     features: dict[str, Feature] = {}
     for name, feature in named:
@@ -34,10 +34,10 @@ def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]
 
 @dataclass
 class ListFeatures:
-    """Adds features to a list, and counts what the user should know of them.
+    """Adds features to a list and collects statistics about them.
 
-    `sources` are the source sentences, by the number in field 1; None where no feature is of sources. `features` are by
-    label. The list is `whole` if it has all sentences, not those of a shard.
+    `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. The
+    list is `whole` if it has all sentences, not only a shard's.
     """
 
     name: str
@@ -47,21 +47,21 @@ class ListFeatures:
     allow_misfit: bool = False
     lines: int = 0
     unknown: dict[str, float] = field(default_factory=dict)  # by label: share of the hypotheses' words
-    choosing: dict[str, bool] = field(default_factory=dict)  # by label: whether it differs within a sentence's list
+    choosing: dict[str, bool] = field(default_factory=dict)  # by label: whether values differ within a sentence
 
     def __post_init__(self) -> None:
         self.choosing = dict.fromkeys(self.features, False)
-        self._firsts: dict[int, dict[str, bytes]] = {}  # values of a sentence's first hypothesis
-        self._words: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()  # of sources, once a hypothesis each
+        self._firsts: dict[int, dict[str, bytes]] = {}  # values of each sentence's first hypothesis
+        self._words: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()  # sources (per hypothesis), targets
 
     @property
     def sentences(self) -> int:
-        """How many sentences have hypotheses."""
+        """Number of sentences with hypotheses."""
         return len(self._firsts)
 
     @property
     def constant(self) -> list[str]:
-        """The features that no tuning can use."""
+        """Labels of features that are constant within each sentence, which tuning cannot use."""
         return [label for label, chooses in self.choosing.items() if not chooses]
 
     @property
@@ -69,7 +69,7 @@ class ListFeatures:
         return any(feature.of_sources for feature in self.features.values())
 
     def add(self, lines: Iterable[NBestLine]) -> Iterator[bytes]:
-        """The lines of the list with their features, in blocks."""
+        """Yield the lines of the list with their features, in blocks."""
         for together in _sentences_together(lines):
             sources = [self._source_of(line) for line in together]
             self._check_words(together, sources)
@@ -99,7 +99,7 @@ class ListFeatures:
         return self.sources[line.sentence]
 
     def _check_words(self, lines: Sequence[NBestLine], sources: Phrases) -> None:
-        """Count the words so far, and refuse a model that does not know most of them."""
+        """Count the words, and raise MisfitError if a model does not know most of the words so far."""
         of_sources, of_targets = self._words
         for source, line in zip(sources, lines, strict=True):
             of_sources.update(words(source))
@@ -111,7 +111,7 @@ class ListFeatures:
                 self._judge(label, "source", of_sources, feature.knows_source)
 
     def _judge(self, label: str, side: str, counts: Counter[bytes], knows: Knows) -> float:
-        """The share of words that a model does not know."""
+        """Return the share of words that a model does not know."""
         share = sum(count for word, count in counts.items() if not knows(word)) / max(counts.total(), 1)
         if share > UNKNOWN_REFUSAL and not self.allow_misfit:
             raise MisfitError(
@@ -125,13 +125,13 @@ class ListFeatures:
         return share
 
     def _texts(self, label: str, lines: Sequence[NBestLine], sources: Phrases) -> list[bytes]:
-        """A feature's values of lines, as they are written."""
+        """Return a feature's values for the lines, formatted."""
         with placing(lambda row: f"{label}, line {lines[row].number:,} of the list"):
             scores = self.features[label].scores(lines, sources, self.name)
         return [b"%.6g" % value for value in scores.tolist()]
 
     def _note(self, lines: Sequence[NBestLine], texts: dict[str, list[bytes]]) -> None:
-        """Compare the values of each line with those of its sentence's first one; a sentence's lines may lie apart."""
+        """Compare each line's values with its sentence's first line; a sentence's lines need not be adjacent."""
         self.lines += len(lines)
         for i, line in enumerate(lines):
             values = {label: column[i] for label, column in texts.items()}
@@ -140,7 +140,7 @@ class ListFeatures:
 
 
 def _sentences_together(lines: Iterable[NBestLine]) -> Iterator[list[NBestLine]]:
-    """Many lines at once, parted between sentences."""
+    """Yield groups of at least `LINES` lines, split only between sentences."""
     group: list[NBestLine] = []
     for line in lines:
         if len(group) >= LINES and line.sentence != group[-1].sentence:

@@ -1,4 +1,4 @@
-"""What is asked of a list, apart from what does it: --help of the command needs no torch."""
+"""The options of `moses-rnn nbest`, in a module of their own so that --help needs no torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _parse_shares(text: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ListRequest:
-    """The features to be added to an n-best list, and how; models are folders of networks or files of n-gram models."""
+    """The features to add to an n-best list; models are network folders or n-gram model files."""
 
     nbest: str
     source: Annotated[
@@ -92,5 +92,5 @@ class ListRequest:
 
     @property
     def folders(self) -> list[Path]:
-        """Of all networks."""
+        """Folders of all networks."""
         return [path for path in self.models if path.is_dir()]

@@ -1,4 +1,4 @@
-"""What a scoring run is given: the command's options, filled in by it and by nobody else."""
+"""The options of a scoring run, as the command fills them in."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from moses_rnn.table.tab_separated import TableFormat
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """All choices of a run; those of the command line have the same names there.
+    """All options of a run; the command line uses the same names.
 
-    Without a `new_table` it goes beside the table as ``phrase-table.rnn.gz``, or to standard output if the table comes
-    from standard input. Both may be named without .gz.
+    The default of `new_table` is ``phrase-table.rnn.gz`` beside the table, or standard output if the table comes from
+    standard input. Both may be named without .gz.
     """
 
     phrase_table: str
@@ -99,15 +99,15 @@ class ScoringOptions:
     ray: Ray = None
     shard: OneShard = None
 
-    table: str = field(init=False)  # that is read, with .gz where it has that name
-    output: str = field(init=False)  # where the new table goes; with .gz where the old one was named without
-    rejects: str | None = field(init=False)  # where invalid lines go; None: the first one ends the run
-    new_ini: str | None = field(init=False)  # where the extended ini goes
+    table: str = field(init=False)  # the file that is read, including .gz
+    output: str = field(init=False)  # the new table; .gz is added if the old table was named without it
+    rejects: str | None = field(init=False)  # file for invalid lines; None: the first one ends the run
+    new_ini: str | None = field(init=False)  # the extended ini
     devices: tuple[str, ...] = field(init=False)
-    averaged: bool = field(init=False)  # whether the models of one direction give one column together
+    averaged: bool = field(init=False)  # whether the models of one direction share one column
 
     def __post_init__(self) -> None:
-        """Say where everything is."""
+        """Derive the input and output paths."""
         table = find_input(self.phrase_table)
         output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else "")
         if not output:
@@ -130,5 +130,5 @@ class ScoringOptions:
 
 
 def rejects_of(output: str) -> str:
-    """Where the lines go that are left out of a table."""
+    """Return the path of the file for a table's rejected lines."""
     return output + ".rejects"

@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster (the extra ``ray``). Each item is a task: Ray starts it again where its worker died."""
+"""Workers of a Ray cluster (the extra ``ray``). Each item is a task, which Ray retries if its worker dies."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ Result = TypeVar("Result")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 LOCAL = "local"
-MOST_RETRIES = 3  # of an item whose worker died
+MOST_RETRIES = 3  # per item, when its worker dies
 SECONDS_TO_CONNECT = 10.0
-# Of a cluster for one run alone, read by Ray when it is imported: it listens at 127.0.0.1 only; a token of its own
-# keeps other users out, and no notice or file in the home folder tells of it
+# Environment of a cluster for this run only; Ray reads it on import. The cluster listens on 127.0.0.1 only, and its
+# own token keeps other users out, without a notice or a file in the home folder.
 ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 class Job(Protocol[Item_contra, Result_co]):
-    """What workers elsewhere do with items: files and choices that can be pickled, not open models."""
+    """A remote worker's job: it holds files and options, which can be pickled, not open models."""
 
     def begin(self, device: str) -> Callable[[Item_contra], Result_co]:
         """Open the models on a device, once in each worker process."""
 
     def name_of(self, item: Item_contra) -> str:
-        """An item's name for messages."""
+        """Return an item's name for messages."""
 
 
-_begun: list[Callable[[Any], Any]] = []  # in a worker process, which works for one run alone
+_begun: list[Callable[[Any], Any]] = []  # the open job of a worker process, which serves a single run
 
 
 def _work(job: Job[Item, Result], device: str, item: Item) -> tuple[Result | None, Exception | None]:
-    """The result, or the error as the job raised it: Ray would wrap it."""
+    """Return the result, or the error as the job raised it: Ray would wrap it."""
     try:
         if not _begun:
             _begun.append(job.begin(device))
@@ -49,10 +49,10 @@ def _work(job: Job[Item, Result], device: str, item: Item) -> tuple[Result | Non
 
 
 class RayWorkers(Generic[Item, Result]):
-    """As many workers as the cluster has GPUs, or processors if the device is none.
+    """One worker for each GPU of the cluster, or for each CPU if the device is the CPU.
 
-    Their nodes see the job's files under the same paths. `address` is the cluster's; "auto": the one that runs here,
-    "local": one that is started for this run alone. `device` is "cpu" or "cuda".
+    All nodes must see the job's files under the same paths. `address` is the cluster's; "auto" finds the one running
+    here, "local" starts one for this run only. `device` is "cpu" or "cuda".
     """
 
     def __init__(self, job: Job[Item, Result], address: str, device: str = "cpu") -> None:
@@ -64,7 +64,7 @@ class RayWorkers(Generic[Item, Result]):
         self.count = int(ray.cluster_resources().get(kind, 0))
         if not self.count:
             raise MosesRnnError(f"--ray {address}: expected a cluster with {kind}s, found none")
-        # Without max_calls=0 a worker with a GPU would end after each item
+        # Without max_calls=0, a GPU worker would exit after each item
         options = {"num_cpus": 1, "num_gpus": int(kind == "GPU"), "max_calls": 0, "max_retries": MOST_RETRIES}
         self._task = ray.remote(**options)(_work)
         self._given = ray.put(job), device
@@ -85,7 +85,7 @@ class RayWorkers(Generic[Item, Result]):
         return partial(self._result, self._task.remote(*self._given, item), item)
 
     def _result(self, task: object, item: Item) -> Result:
-        """Wait for a task, and raise what its job raised, or which item the cluster could not finish."""
+        """Wait for a task; raise its job's error, or a MosesRnnError that names the item the cluster gave up."""
         try:
             result, error = self._ray.get(task)
         except self._ray.exceptions.RayError as death:
@@ -103,13 +103,13 @@ class RayWorkers(Generic[Item, Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the cluster, or end it if it was started for this run."""
+        """Disconnect from the cluster, or stop it if it was started for this run."""
         self._ray.shutdown()
         self._folder.cleanup()
 
 
 def _import_ray(address: str) -> Any:
-    """Ray, which sends no usage statistics from here, and gives up an item that memory never suffices for."""
+    """Import Ray with usage statistics off and a limit on retries after out-of-memory errors."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_task_oom_retries", str(MOST_RETRIES))
     if address == LOCAL:
@@ -123,7 +123,7 @@ def _import_ray(address: str) -> Any:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise OSError if nobody listens at host:port, where Ray would end the process."""
+    """Raise OSError if nothing listens at host:port: Ray would exit the process."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal() and "/" not in address:
         socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()

@@ -1,4 +1,4 @@
-"""The table of a run: opened once, read in chunks of lines that are scored together."""
+"""The input table of a run, read in chunks of lines that are scored together."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from moses_rnn.score.options import ScoringOptions
 from moses_rnn.table.phrase_table import LineParser, PhraseForm
 from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_with
 
-MOST_IN_A_ROW = 10_000  # bad lines; a table has not that many
-MOST_WAITING_BYTES = 1 << 26  # of bad lines, read and not yet written
+MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
+MOST_WAITING_BYTES = 1 << 26  # of bad lines that are not yet written
 MOST_MESSAGES = 3
 
 
 class Rejects:
-    """Collects lines in their order, and gives them out with the chunk of good lines that comes after them.
+    """Collects bad lines in order, and releases them with the chunk of good lines that follows them.
 
-    `last` is the number of the last line that came; lines up to number `written` are passed over. `messages` say what
-    is wrong with the first few.
+    `last` is the number of the last bad line; lines up to number `written` are skipped. `messages` say what is wrong
+    with the first few.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Rejects:
         self._waiting_bytes = self._in_a_row = 0
 
     def take(self, line: bytes, error: FormatError) -> None:
-        """Take a line; a FormatError says that there are too many for a phrase table."""
+        """Add a bad line; raise FormatError if there are too many for a phrase table."""
         if error.line is None or error.line <= self.written:
             return
         if len(self.messages) < MOST_MESSAGES:
@@ -54,7 +54,7 @@ class Rejects:
             )
 
     def until(self, number: int) -> list[bytes]:
-        """The lines up to one of that number that were not given out yet."""
+        """Release the waiting lines up to line `number`."""
         lines, self.written = [], number
         while self._waiting and self._waiting[0][0] <= number:
             lines.append(self._waiting.popleft()[1])
@@ -63,11 +63,11 @@ class Rejects:
 
 
 class InputTable:
-    """The table of a run: its first line is read at once, the rest in chunks.
+    """The input table of a run: the constructor reads the first block, `chunks` the rest.
 
-    `identity` tells it from another. `lines` are all that it has and `part` those of a shard, from 0; without a shard
-    nobody has counted them. `first` is a sound line, of a `shape` without the columns that are added. `rejects` are the
-    invalid lines. `waiting` is called again and again while a pipe has nothing to give; it may raise.
+    `identity` distinguishes it from other tables. `lines` counts all its lines and `part` is the shard's range, from 0;
+    without a shard, lines are not counted. `first` is its first valid line; `shape` excludes the added columns.
+    `rejects` holds the invalid lines. `waiting` is called repeatedly while a pipe has no data; it may raise.
     """
 
     def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
@@ -89,18 +89,18 @@ class InputTable:
         self.first, self.form, self.shape = parser.first, parser.form, parser.shape
 
     def chunks(self, after: int = 0) -> Iterator[TableLines]:
-        """The lines of higher numbers, cut where the source changes; see `chunks_between_sources`."""
+        """Return the lines after number `after`, cut where the source changes; see `chunks_between_sources`."""
         blocks = itertools.chain(self._first_block, self._blocks)
         rest = filter(None, (block.after(after) for block in blocks))
         return of_bounded_length(chunks_between_sources(rest), self.path)
 
     def share(self, read: int) -> float | None:
-        """How much of the table is done once so many lines are, less what was read ahead; None of a pipe."""
+        """Return the share of the table done after `read` lines, without what was read ahead; None for a pipe."""
         if self.part is not None:
             return (read - self.part.start) / len(self.part)
         return self._meter.share and self._meter.share * read / self._meter.lines_read
 
     def check_unchanged(self) -> None:
-        """Raise InputError if the table was written to meanwhile."""
+        """Raise InputError if the table has changed since it was opened."""
         if "pipe" not in self.identity and fingerprint(self.path) != self.identity:
             raise InputError(f"{self.path}: was changed while it was read; nothing was written")

@@ -1,4 +1,4 @@
-"""A phrase table in, the same table with further scores out: the main road, from top to bottom."""
+"""Score a phrase table: the main path of the package, from top to bottom."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from moses_rnn.table.signatures import (
 )
 from moses_rnn.table.table_blocks import CHUNK_BYTES, CHUNK_LINES
 
-FIRST_CHECK = 100_000  # lines, after which and after each doubling a table's fit is checked before its end
+FIRST_CHECK = 100_000  # lines before the first check of the table's fit; the next ones come at each doubling
 
 
 @dataclass
 class Counts(ColumnCounts):
-    """What went through, for the state of an unfinished run, the signature and the user.
+    """Counts of processed lines, for the state of an unfinished run, the signature and the user.
 
-    `lines` were written and `rejected` ones left out, up to number `read` of the table. `oom_splits` is how often work
-    was split because the device's memory ran out. `odd_lines` are the counts of `LineWarnings`.
+    Up to line number `read` of the table, `lines` were written and `rejected` left out. `oom_splits` counts how often
+    work was split because the device ran out of memory. `odd_lines` are the counts of `LineWarnings`.
     """
 
     read: int = 0
@@ -55,7 +55,7 @@ class Counts(ColumnCounts):
 
 @dataclass(frozen=True)
 class ScoringResult:
-    """What a run made: its counts, the lines that a moses.ini needs, and what the user should know."""
+    """The result of a run: its counts, the lines for a moses.ini, and warnings."""
 
     counts: Counts
     column_names: tuple[str, ...]
@@ -66,10 +66,10 @@ class ScoringResult:
 
 
 def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[], bool]) -> ScoringResult:
-    """Score a phrase table; after an error or a stop, what was finished can be resumed.
+    """Score a phrase table; after an error or a stop, the run can be resumed.
 
-    `should_stop` is asked after every chunk, and several times a second while a pipe has nothing to give. Where the
-    table, a model or the ini is rejected as a whole, and where a pipe is read or written, nothing stays.
+    `should_stop` is called after every chunk, and several times a second while a pipe has no data. Nothing is kept if
+    the table, a model or the ini is rejected as a whole, or if a pipe is read or written.
     """
     counts = Counts()
 
@@ -85,12 +85,12 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         check_new(options, added_names(before), names)
         check_form(table, models)
         edited = options.moses_ini, options.new_ini
-        ini = ini_of(options.output, options.table, table.shape, len(columns), edited)  # refused now, not after hours
+        ini = ini_of(options.output, options.table, table.shape, len(columns), edited)  # fails now, not after hours
         with open_workers(options, models, columns, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = Counts(**(files.begin(manifest) or {}))
             odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
-            table.rejects.until(counts.read)  # which an interrupted run has written
+            table.rejects.until(counts.read)  # skip those that an interrupted run has written
             next_check = max(FIRST_CHECK, 2 * counts.lines)
             for chunk, scored in map_in_order(table.chunks(after=counts.read), workers):
                 counts.add(scored.counts)
@@ -103,7 +103,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                     check_fit(options, counts, names)
                     next_check = 2 * counts.lines
         _save(files, options, table, counts, max(counts.read, table.rejects.last))
-        if options.shard is None:  # a small part may have other words than the whole
+        if options.shard is None:  # a small shard may have other words than the whole table
             check_fit(options, counts, names)
         misfits = [*fit_warnings(counts, names)]
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
@@ -118,7 +118,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
 
 
 def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Compute]:
-    """The models that score, the columns that they add, and how all of them compute: as suits the least able one."""
+    """Open the models; return them, their columns, and how to compute: as the least capable model allows."""
     models = [open_model(folder, direction=SOURCE_TO_TARGET) for folder in options.models]
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
     for model in () if options.allow_misfit else models:
@@ -130,7 +130,7 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Com
 
 
 def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -> ResumableOutputs:
-    """The files of a run: table, signature and ini, and the lines that are left out."""
+    """Open the outputs of a run: table, signature, ini and rejected lines."""
     ini = [find_input(options.moses_ini)] if options.moses_ini else []
     try:
         return ResumableOutputs(
@@ -148,7 +148,7 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
 
 
 def _small_files(options: ScoringOptions, signature: bytes = b"", ini: bytes = b"") -> list[tuple[str, bytes]]:
-    """Signature and ini with their names, as far as they are wanted."""
+    """Return the names and contents of the signature and the ini, if the run writes them."""
     files = [] if options.output == STANDARD_STREAM else [(f"{options.output}.json", signature)]
     return [*files, (options.new_ini, ini)] if options.new_ini else files
 
@@ -156,7 +156,7 @@ def _small_files(options: ScoringOptions, signature: bytes = b"", ini: bytes = b
 def _save(
     files: ResumableOutputs, options: ScoringOptions, table: InputTable, counts: Counts, read: int, block: bytes = b""
 ) -> None:
-    """Have all lines up to number `read` count, with the last block of the new table."""
+    """Record all lines up to `read`, and append the last block of the new table."""
     files.append(options.output, block)
     rejected = table.rejects.until(read)
     if rejected and options.rejects:
@@ -168,7 +168,7 @@ def _save(
 def manifest_of(
     options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str], compute: Compute
 ) -> dict[str, Any]:
-    """Everything that decides the bytes of the scored table, as JSON; workers share the threads by now."""
+    """Return everything that determines the bytes of the scored table, as JSON; call it after `open_workers`."""
     core = native_core() if compute.native else None
     return {
         "program": PROGRAM,
@@ -191,7 +191,7 @@ def manifest_of(
 
 
 def computed_by(manifest: Mapping[str, Any]) -> str:
-    """The native core or torch, and in which precision."""
+    """Name the native core or torch, and its precision."""
     return f"{manifest['native'] or 'torch'}, {manifest['precision']}"
 
 
@@ -204,7 +204,7 @@ def _signature(
     before: Mapping[str, Any],
     digest: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What stays known of the new table; `before` is the signature of the one that was scored, if it has one."""
+    """Return the signature of the new table; `before` is the input table's signature, or empty."""
     old_columns = table.shape.columns
     earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
     shard = options.shard and {
@@ -254,7 +254,7 @@ def _after_stop(options: ScoringOptions) -> str:
 
 
 def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
-    """What to do after an error, where something is saved."""
+    """Return advice after an error when some work is saved."""
     kept = f"{counts['lines']:,} lines are already scored and saved."
     if isinstance(error, MisfitError):
         return f"{kept} Continue with --resume --allow-misfit, or start over with --force and another --model."
@@ -264,7 +264,7 @@ def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
 
 
 def _warnings(options: ScoringOptions, counts: Counts, examples: Sequence[str]) -> Iterator[str]:
-    """What became of lines that were not scored as they should be."""
+    """Warn about rejected lines and about work that was split for lack of memory."""
     if counts.rejected:
         more = ", for example" if counts.rejected > len(examples) else ""
         yield f"{counts.rejected:,} lines were left out and written to {options.rejects}{more}: " + "; ".join(examples)

@@ -1,4 +1,4 @@
-"""Who scores the chunks of a table, and how: threads of this process, or workers of a Ray cluster."""
+"""Score the chunks of a table in threads of this process or on the workers of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
-Column = Model | WordPenaltyScorer  # what gives a table a column; of several models an ensemble
-ITEMS_AHEAD = 2  # for each worker
+Column = Model | WordPenaltyScorer  # adds one column to a table; several models form an ensemble
+ITEMS_AHEAD = 2  # per worker
 MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
 WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
-CEILING = -DEFAULT_FLOOR  # of a logarithm whose exponential is written: Moses holds it as float32
+CEILING = -DEFAULT_FLOOR  # highest log score whose exponential is written: Moses reads it as float32
 
 
 @dataclass(frozen=True)
 class ScoredChunk:
-    """A packed block of the new table, and what was counted in it; `oom_splits` see `Tally`."""
+    """A packed block of the new table and its counts; for `oom_splits` see `Tally`."""
 
     block: bytes
     counts: ColumnCounts
@@ -48,10 +48,10 @@ class ScoredChunk:
 
 
 class ChunkScorer:
-    """Makes blocks of the new table out of chunks of the old one: scores, checks, writes and packs.
+    """Turns chunks of the old table into blocks of the new one: scores, checks, writes and packs.
 
-    Threads may share the `scorers`. `floor` is the lowest log p that is written; None: natural logarithms are written
-    as they are. `name` is the table's, for messages.
+    Threads may share the `scorers`. `floor` is the lowest log p written; if None, natural logarithms are written as
+    they are. `name` is the table's, for messages.
     """
 
     def __init__(self, scorers: Sequence[Scorer], name: str, floor: float | None, pack: Packing) -> None:
@@ -61,7 +61,7 @@ class ChunkScorer:
         self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
-        """Score a chunk; a MosesRnnError names the line that has no score."""
+        """Score a chunk; a MosesRnnError names the line that cannot be scored."""
         try:
             scores, tallies = self._score(chunk)
         except ScoreError as error:
@@ -85,13 +85,13 @@ class ChunkScorer:
         return ScoredChunk(self._pack(chunk.append_scores(column)), counts, oom_splits)
 
     def _score(self, chunk: TableLines) -> tuple[Floats, list[Tally]]:
-        """Scores, lines × columns, and what each column's scorer met."""
+        """Return the scores, lines × columns, and each scorer's tally."""
         pairs, tallies = chunk.pairs(), [Tally() for _ in self.scorers]
         columns = [scorer.log_probs(pairs, tally) for scorer, tally in zip(self.scorers, tallies, strict=True)]
         return np.stack(columns, axis=1), tallies
 
     def _failure(self, chunk: TableLines, error: Exception) -> MosesRnnError:
-        """What could not be scored: the lines, and by halving them again and again the one at fault."""
+        """Return an error that names the chunk's lines and the line at fault, found by bisection."""
         where = lines_of(chunk)
         first = chunk.numbers[0]
         while len(chunk) > 1:
@@ -116,13 +116,13 @@ class ChunkScorer:
 
 
 def lines_of(chunk: TableLines) -> str:
-    """A chunk's lines, for messages."""
+    """Return a chunk's line numbers, for messages."""
     return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
 
 
 @dataclass(frozen=True)
 class ScoringJob:
-    """What workers elsewhere are told: choices, and of each open model its folder, direction and hashes."""
+    """The job of remote workers: options, and the folder, direction and hashes of each open model."""
 
     options: ScoringOptions
     models: tuple[tuple[Path, str, dict[str, str]], ...]
@@ -130,7 +130,7 @@ class ScoringJob:
     pack: Packing
 
     def begin(self, device: str) -> ChunkScorer:
-        """Open the models on a device; a CheckpointError refuses others than were checked."""
+        """Open the models on a device; raise CheckpointError if they have changed since the run began."""
         torch.set_num_threads(1)
         models = [open_model(folder, direction=direction) for folder, direction, _ in self.models]
         for model, (folder, _, hashes) in zip(models, self.models, strict=True):
@@ -140,17 +140,17 @@ class ScoringJob:
         return make_chunk_scorer(self.options, columns, replace(self.compute, device=device), self.pack)
 
     def name_of(self, chunk: TableLines) -> str:
-        """A chunk's name for messages."""
+        """Return a chunk's name for messages."""
         return f"{self.options.table}: {lines_of(chunk)}"
 
 
 def open_workers(
     options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:
-    """The workers that a run asks for, as a context; the threads of torch are set from here on."""
+    """Return the workers of a run as a context manager; sets torch's number of threads."""
     pack = Packing(is_gzip(options.output))
     if options.ray is not None:
-        torch.set_num_threads(1)  # as each worker has: the manifest names it; nothing is computed in this process
+        torch.set_num_threads(1)  # as in each worker, for the manifest; this process computes nothing
         opened = ((model.folder.resolve(), model.direction, dict(model.hashes)) for model in models)
         job = ScoringJob(options, tuple(opened), compute, pack)
         return RayWorkers(job, options.ray, torch.device(compute.device).type)
@@ -164,13 +164,13 @@ def open_workers(
 def make_chunk_scorer(
     options: ScoringOptions, columns: Sequence[Column], compute: Compute, pack: Packing
 ) -> ChunkScorer:
-    """What a worker does with chunks; threads of one device share it and its networks."""
+    """Make a worker's scorer of chunks; threads of one device share it and its networks."""
     scorers = [column.make_scorer(compute) for column in columns]
     return ChunkScorer(scorers, options.table, None if options.logarithms else options.floor, pack)
 
 
 def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Column]:
-    """The columns that are added: of models, or of all of a direction together, and the word penalty."""
+    """Make the added columns: one for each model or for each direction, and the word penalty."""
     columns: list[Column] = [*models]
     if options.averaged:
         directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
@@ -181,10 +181,10 @@ def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Colum
 
 
 def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:
-    """Share the processor's threads, without a number all cores, among workers; how many workers each device gets.
+    """Share the threads (default: all cores) among workers, and return the number of workers per device.
 
-    The native core computes a chunk in one thread. With torch, too, two workers of one thread score up to a sixth
-    faster than one of two, which wait for each other in every product.
+    The native core computes a chunk in one thread. With torch too, two workers of one thread score up to a sixth
+    faster than one worker of two threads, which wait for each other in every product.
     """
     threads = threads or torch.get_num_threads()
     if any(device.startswith("cuda") for device in devices):
@@ -200,12 +200,12 @@ def share_threads(devices: Sequence[str], threads: int | None, compute: Compute)
 
 
 class Workers(Protocol[Item_contra, Result_co]):
-    """Those who work; a context, at whose end they stop. `count` is how many there are."""
+    """A pool of `count` workers; as a context manager, it stops them on exit."""
 
     count: int
 
     def submit(self, item: Item_contra) -> Callable[[], Result_co]:
-        """Hand an item to a worker; the call that is returned waits for the result, or raises what the work raised."""
+        """Submit an item; the returned function waits for the result, or raises the worker's error."""
 
     def __enter__(self) -> Self: ...
 
@@ -213,9 +213,9 @@ class Workers(Protocol[Item_contra, Result_co]):
 
 
 def map_in_order(items: Iterable[Item], workers: Workers[Item, Result]) -> Iterator[tuple[Item, Result]]:
-    """Items with their results, in the items' order.
+    """Yield the items with their results, in order.
 
-    If the items end with an error, the results before it come first. They do not if it is `Stopped`.
+    If the items end with an error, yield the results before it first, unless it is `Stopped`.
     """
     waiting: deque[tuple[Item, Callable[[], Result]]] = deque()
     failures: list[Exception] = []
@@ -240,7 +240,7 @@ def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator
 
 
 class Threads(Generic[Item, Result]):
-    """Threads of this process, one for each function; enough where torch or the core works outside Python's lock."""
+    """One thread for each function; torch and the native core release Python's lock, so threads suffice."""
 
     def __init__(self, functions: Sequence[Callable[[Item], Result]]) -> None:
         self.count = len(functions)
@@ -250,7 +250,7 @@ class Threads(Generic[Item, Result]):
         self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="worker")
 
     def submit(self, item: Item) -> Callable[[], Result]:
-        """Hand an item to the next idle thread."""
+        """Submit an item to the next idle thread."""
         return self._executor.submit(self._work, item).result
 
     def _work(self, item: Item) -> Result:
@@ -264,5 +264,5 @@ class Threads(Generic[Item, Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for what the threads are doing; nothing more is begun."""
+        """Cancel waiting items, and wait for the running ones."""
         self._executor.shutdown(cancel_futures=True)

@@ -1,1 +1,1 @@
-"""Scores of pairs and of hypotheses: words in, natural log-probabilities out."""
+"""Scorers of phrase pairs and hypotheses: words in, natural log-probabilities out."""

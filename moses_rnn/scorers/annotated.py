@@ -1,4 +1,4 @@
-"""Networks that learned rare words by annotation: what they are to score is annotated first."""
+"""Score with networks trained on annotated rare words: annotate the pairs first."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
-    """The words that a network does not know by tokens."""
+    """Return the words of a network's vocabularies without its rare-word tokens."""
     sides = (model.source_vocabulary, rare.read_tokens), (model.target_vocabulary, rare.written_tokens)
     return Shortlists(*(frozenset(vocabulary.words[2:]) - {*tokens} for vocabulary, tokens in sides))
 
 
 class AnnotatedScorer:
-    """A scorer of pairs whose rare words are annotated by the pairs' alignments; `scorer` scores what is annotated."""
+    """Annotates rare words by the pairs' alignments, and scores the annotated pairs with `scorer`."""
 
     def __init__(self, scorer: Scorer, model: Writer, rare: RareWords) -> None:
         self.name = scorer.name
@@ -34,7 +34,7 @@ class AnnotatedScorer:
         self._shortlists = shortlists_of(model, rare)
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each pair; a PairError says that an alignment is none, or of other words."""
+        """Return one natural log score per pair; raise PairError if an alignment is invalid or out of range."""
         tally = tally or Tally()
         inner = Tally()
         annotated, unknown = self._annotated(pairs)
@@ -44,7 +44,7 @@ class AnnotatedScorer:
         return scores
 
     def _annotated(self, pairs: Pairs) -> tuple[Pairs, int]:
-        """The pairs with their rare words annotated, and how many have a word outside the shortlists."""
+        """Annotate the pairs' rare words; return them and the number of pairs with a word outside the shortlists."""
         annotated = []
         unknown = 0
         for source, target, text in zip(pairs.sources, pairs.targets, self._alignments(pairs), strict=True):

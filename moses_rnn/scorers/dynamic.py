@@ -1,8 +1,8 @@
-"""A recurrent language model that keeps learning from what it scores (Mikolov et al. 2010, section 2, "dynamic").
+"""A recurrent language model that keeps learning from the text it scores (Mikolov et al. 2010, section 2, "dynamic").
 
-A word is scored before it is learned from, at a rate that stays as it is. Embedding, U and G take a step along the
-gradient, neither clipped nor decayed; s_0 does not. Learning by sentences, the step is along the sum of the gradients
-of its words; learning by words, the states that a sentence has gone through stay what they were.
+The model scores a word before it learns from it, at a constant rate. Embedding, U and G take a gradient step, neither
+clipped nor decayed; s_0 does not. When learning by sentences, the step uses the sum of the gradients of the sentence's
+words; when learning by words, the earlier states of the sentence are not recomputed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.table_blocks import Phrases
 
-RATE = 0.003  # the paper's 0.1 does harm: docs/architecture.md
+RATE = 0.003  # the paper's 0.1 is harmful: docs/architecture.md
 
 
 class Learner:
-    """A copy of a model that learns, at that rate; scores are by what it has learned so far."""
+    """A copy of a model that learns at a constant rate; scores use what it has learned so far."""
 
     def __init__(self, model: Rnnlm, compute: Compute = HERE, rate: float = RATE) -> None:
         self.scores = SentenceScores(model, compute.device, compute.dtype)
@@ -34,7 +34,7 @@ class Learner:
         self._rate = rate
 
     def learn(self, ids: Sequence[int]) -> None:
-        """One step from a sentence, given without its end symbol."""
+        """Take one step on a sentence, given without its end symbol."""
         weights = list(self.model.parameters())
         sentence = Batch.from_lists([ids], self.model.G.device)
         nats = -self.model.word_log_probs(sentence).sum()
@@ -44,8 +44,8 @@ class Learner:
                 tensor.sub_(gradient, alpha=self._rate)
 
     def read(self, ids: Sequence[int]) -> Values:
-        """log p of a sentence's words and its end, with a step after each of them; words + 1."""
-        states, words = [self.model.first_states()], [self.model.vocabulary_size]  # before each state a word was read
+        """Return log p of a sentence's words and its end, taking a step after each; words + 1."""
+        states, words = [self.model.first_states()], [self.model.vocabulary_size]  # words[i] leads to states[i + 1]
         values = []
         for word in [*ids, END_ID]:
             states.append(self.scores.next_states(torch.tensor(words[-1:], device=self.model.G.device), states[-1]))
@@ -57,13 +57,13 @@ class Learner:
 
     @torch.no_grad()
     def _learn_word(self, log_p: Tensor, word: int, states: Sequence[Tensor], words: Sequence[int]) -> None:
-        """One step from a word.
+        """Take one step on a word.
 
-        `log_p` is of all words, K. `states` go from s_0 to the one that predicted the word, 1 × H each; `words` were
+        `log_p` is over all words, K. `states` go from s_0 to the one that predicted the word, 1 × H each; `words` were
         read between them.
         """
         model = self.model
-        error = log_p.exp()  # to become the gradient of the logits
+        error = log_p.exp()  # becomes the gradient of the logits
         error[word] -= 1
         after = torch.cat(list(states[1:]))
         grad_states = torch.zeros_like(after)
@@ -76,12 +76,12 @@ class Learner:
         model.embedding.index_add_(0, read, sums, alpha=-self._rate)
 
 
-LOWEST = -1000.0  # log p of a word, which no network gives that has not diverged
-WORD, SENTENCE = MODES = "word", "sentence"  # after which is learned
+LOWEST = -1000.0  # log p of a word; below it, the network has diverged
+WORD, SENTENCE = MODES = "word", "sentence"  # unit after which the model learns
 
 
 class DynamicRnnlm(NetworkLanguageModel):
-    """An RNNLM that learns from each sentence it has scored, so that their order counts; `mode` is one of MODES."""
+    """An RNNLM that learns from each sentence it scores, so their order matters; `mode` is one of MODES."""
 
     def __init__(
         self,
@@ -96,10 +96,10 @@ class DynamicRnnlm(NetworkLanguageModel):
         title = f"{model.architecture.title} that learns from the text"
         super().__init__(self._learner.scores, model.target_vocabulary, model.name, title, shares)
         self._mode, self._rate = mode, rate
-        self._sentences = 0  # that were read, or begun
+        self._sentences = 0  # sentences begun so far
 
     def word_log_probs(self, sentences: Phrases) -> Values:
-        """See `LanguageModel`; the model learns from the sentences. If it diverges, that is a MosesRnnError."""
+        """See `LanguageModel`; the model learns from the sentences. Raise MosesRnnError if it diverges."""
         return np.concatenate([np.zeros(0), *(self._read(row, sentence) for row, sentence in enumerate(sentences))])
 
     def _read(self, row: int, sentence: bytes) -> Values:
@@ -113,7 +113,7 @@ class DynamicRnnlm(NetworkLanguageModel):
             raise
 
     def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
-        """Of a single sentence, with a step after each word or behind it."""
+        """Score a single sentence, taking a step after each word or after the sentence."""
         by_words = self._mode == WORD
         values = self._learner.read(ids.tolist()) if by_words else self._learner.scores.log_probs(ids, lengths)
         lowest = float(values.min(initial=0))

@@ -1,9 +1,9 @@
-"""Several models as one: networks that write the same words, and language models of one vocabulary.
+"""Combine models: networks that write the same words, or language models of one vocabulary.
 
 M members with distributions p_m over the same K words, combined word by word:
 
     geometric   log p = log softmax_y( (1/M) Σ_m log p_m(y) )     normalised; equals the mean of logits
-    mean-log    log p = (1/M) Σ_m log p_m(y)                      of Jean et al.'s released code; no distribution
+    mean-log    log p = (1/M) Σ_m log p_m(y)                      as in Jean et al.'s code; not a distribution
     arithmetic  log p = log Σ_m λ_m p_m(y)                        λ_m = 1/M, or given to language models
 """
 
@@ -34,29 +34,29 @@ from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
-Member = tuple[Stepper[Any, Any], npt.NDArray[np.int64]]  # and what the ensemble's ids of source words are to it
+Member = tuple[Stepper[Any, Any], npt.NDArray[np.int64]]  # with its id of each source word of the ensemble
 
 
 class EnsembleTerms(NamedTuple):
-    """What depends on the sources alone; a row each, for every member."""
+    """Terms that depend only on the sources, for each member; one row per source."""
 
     members: tuple[Any, ...]
 
 
 class EnsemblePrefixes(NamedTuple):
-    """Beginnings of targets, as every member has them."""
+    """Prefixes of targets, for each member."""
 
     members: tuple[Any, ...]
 
     @property
     def sources(self) -> Tensor:
-        """The row of each one's source among the terms."""
+        """Row of each prefix's source in the terms."""
         sources: Tensor = self.members[0].sources
         return sources
 
 
 class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
-    """Members, of the same target words on the same device, that step together, by one of COMBINATIONS."""
+    """Steps members together, which share target words and device, and combines them by one of COMBINATIONS."""
 
     def __init__(self, members: Sequence[Member], combination: str) -> None:
         self._members = members
@@ -64,7 +64,7 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         self.device, self.vocabulary_size = members[0][0].device, members[0][0].vocabulary_size
 
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[EnsembleTerms, npt.NDArray[np.int64]]:
-        """See `Stepper`; equal sources are read once by each member."""
+        """See `Stepper`; each member reads equal sources once."""
         leaf_of = build_trie(ids, lengths).leaf_of
         first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source
         distinct, of_distinct = take_phrases(ids, lengths, first)
@@ -75,11 +75,11 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         return EnsembleTerms(tuple(terms)), leaf_of
 
     def start(self, terms: EnsembleTerms) -> EnsemblePrefixes:
-        """The empty prefix of each source."""
+        """Return the empty prefix of each source."""
         return EnsemblePrefixes(tuple(self._of_each(lambda stepper, own: stepper.start(own), terms)))
 
     def step(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, rows: Tensor, words: Tensor) -> EnsemblePrefixes:
-        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        """Extend the prefixes in `rows`, each by one of `words`; both have the same length."""
         longer = self._of_each(lambda stepper, own, before: stepper.step(own, before, rows, words), terms, prefixes)
         return EnsemblePrefixes(tuple(longer))
 
@@ -95,7 +95,7 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
     def word_log_probs(
         self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
-        """See `Stepper`; only the geometric combination needs the probabilities of all words."""
+        """See `Stepper`; only the geometric combination needs probabilities of all words."""
         if self._combination == GEOMETRIC:
             return super().word_log_probs(terms, prefixes, rows, words, blocks)
         asked = rows, words, blocks
@@ -106,18 +106,18 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         )
 
     def alignment(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Tensor | None:
-        """The mean alignment of the members that have one, of the word that follows each prefix."""
+        """Return the alignment of each prefix's next word, averaged over the members that have one."""
         alphas = self._of_each(lambda stepper, own, before: stepper.alignment(own, before), terms, prefixes)
         there = [alpha for alpha in alphas if alpha is not None]
         return torch.stack(there).mean(0) if there else None
 
     def _of_each(self, do: Callable[..., Any], *parts: EnsembleTerms | EnsemblePrefixes) -> list[Any]:
-        """What something gives for each member's stepper and own parts."""
+        """Call `do` with each member's stepper and own parts; return the results."""
         steppers = [stepper for stepper, _ in self._members]
         return [do(*of_member) for of_member in zip(steppers, *(part.members for part in parts), strict=True)]
 
     def _combined(self, members: Sequence[Tensor]) -> Tensor:
-        """The log-probabilities of all members as one; those of the geometric combination not yet normalised."""
+        """Combine the members' log-probabilities; the geometric combination is not yet normalised."""
         log_probs = torch.stack(list(members))
         if self._combination == ARITHMETIC:
             return torch.logsumexp(log_probs, 0) - math.log(len(log_probs))
@@ -125,10 +125,10 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
 
 
 class MeanScorer:
-    """The mean of several scorers' log-probabilities: of a pair, (1/M) Σ_m log p_m.
+    """The mean of several scorers' log-probabilities, (1/M) Σ_m log p_m for each pair.
 
-    It is what the combination "mean-log" gives word by word, summed, and needs nothing but the members' own scores, so
-    that each is computed as it would be alone.
+    It equals the sum of the combination "mean-log" over words, and needs only the members' own scores, so each member
+    scores as it would alone.
     """
 
     def __init__(self, members: Sequence[Scorer], ensemble: Ensemble) -> None:
@@ -136,7 +136,7 @@ class MeanScorer:
         self._members = members
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each pair; `unknown` counts for the member that knows the fewest pairs."""
+        """Return one natural log score per pair; `unknown` is that of the member that knows the fewest pairs."""
         tallies = [Tally() for _ in self._members]
         scores = [member.log_probs(pairs, own) for member, own in zip(self._members, tallies, strict=True)]
         if tally is not None:
@@ -148,9 +148,9 @@ class MeanScorer:
 
 @dataclass(frozen=True)
 class Ensemble(Model):
-    """Models of one direction that write the same words; what they read may differ.
+    """Models of one direction that write the same words; the words they read may differ.
 
-    It is like its first member, but for the words of the source: those that any member knows.
+    It has the properties of its first member, except for the source words: those that any member knows.
     """
 
     members: Sequence[Model] = ()
@@ -164,36 +164,36 @@ class Ensemble(Model):
 
     @property
     def models(self) -> Sequence[Model]:
-        """Its members."""
+        """The members."""
         return self.members
 
     def choose_compute(
         self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
     ) -> Compute:
-        """How its members compute together, which is by torch; see `Model`."""
+        """Choose how the members compute together, always in torch; see `Model`."""
         width = max(model.config.width for model in self.models)
         return Compute(device, choose_precision(precision or "fp32", device, width), floors_long=floors_long)
 
     def make_stepper(self, compute: Compute) -> EnsembleStepper:
-        """The members, arranged to step together."""
+        """Make a stepper for all members together."""
         words = self.source_vocabulary.words
         members: list[Member] = []
         for model in self.models:
             ids = np.array(model.source_vocabulary.ids(words), dtype=np.int64)
-            ids[END_ID] = END_ID  # a vocabulary knows no word that is spelled as the end symbol
+            ids[END_ID] = END_ID  # a vocabulary does not map the spelling of the end symbol
             members.append((model.make_stepper(compute), ids))
         return EnsembleStepper(members, self.combination)
 
     @property
     def meaning(self) -> str:
-        """What its score is."""
+        """Description of the score."""
         if self.combination != MEAN_LOG:
             return super().meaning
         meanings = dict.fromkeys(model.meaning for model in self.models)
         return f"mean of {len(self.models)} models' {' and '.join(meanings)}"
 
     def make_scorer(self, compute: Compute = HERE) -> Scorer:
-        """The scorer of its score."""
+        """Make the scorer of the ensemble."""
         if self.combination != MEAN_LOG:
             return super().make_scorer(compute)
         return MeanScorer([model.make_scorer(compute) for model in self.models], self)
@@ -203,16 +203,16 @@ class Ensemble(Model):
 
 
 WRITTEN = "words in target.vocab"
-Writer = Model  # what writes translations, and scores them: of one network, or of several
+Writer = Model  # one network or several that write and score translations
 
 
 def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ensemble:
-    """Read and check the folders of several models, alike in direction, unit and the words that they write."""
+    """Open several models; raise CheckpointError unless they agree in direction, unit and target words."""
     return make_ensemble([open_model(folder) for folder in folders], combination)
 
 
 def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ensemble:
-    """The same of models that are open; raises as `open_ensemble`."""
+    """Make an ensemble of open models; raises as `open_ensemble` does."""
     _check_alike(models, "direction", lambda model: model.direction)
     _check_alike(models, "unit", lambda model: model.unit)
     _check_alike(models, WRITTEN, _written)
@@ -227,7 +227,7 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
 
 
 def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str]) -> None:
-    """Refuse models that differ from the first one."""
+    """Raise CheckpointError if a model differs from the first one."""
     for model in models[1:]:
         expected, found = of(models[0]), of(model)
         if found != expected:
@@ -238,31 +238,31 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
 
 
 def _written(model: Model) -> str:
-    """Which words it writes."""
+    """Return the hash of the model's target vocabulary."""
     return model.target_vocabulary.sha256()
 
 
 def _rare_words(model: Model) -> str:
-    """How they are annotated, and by which words: what decides what members read."""
+    """Describe how rare words are annotated, which must be equal in all members."""
     if model.rare is None:
         return "<unk>"
     return f"{model.rare.kind}, window {model.rare.window}, source.vocab {model.source_vocabulary.sha256()}"
 
 
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer:
-    """A model of a single folder, or the ensemble of several; raises as `open_ensemble`."""
+    """Open the model of one folder, or the ensemble of several; raises as `open_ensemble` does."""
     return open_model(folders[0]) if len(folders) == 1 else open_ensemble(folders, combination)
 
 
-# -- language models: only the probabilities of the words that came are combined, so nothing is normalised afterwards
+# -- language models: only the probabilities of the given words are combined, so nothing is normalised afterwards
 
-MIXTURES = ARITHMETIC, MEAN_LOG  # combinations of them
+MIXTURES = ARITHMETIC, MEAN_LOG  # combinations of language models
 
 
 class Mixture:
-    """Language models together: networks of the same vocabulary or n-gram models.
+    """A mixture of language models: networks of the same vocabulary or n-gram models.
 
-    `combination` is one of MIXTURES. `shares` are λ_m of the arithmetic one and sum to 1; None: equal ones.
+    `combination` is one of MIXTURES. `shares` are the λ_m of the arithmetic mixture and sum to 1; None: equal shares.
     """
 
     name = "ENS"
@@ -294,12 +294,12 @@ class Mixture:
         return together
 
     def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each target."""
+        """Return one natural log score per target."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
 
 def check_mixture(models: Sequence[Model], combination: str) -> None:
-    """Refuse networks that cannot be one mixture, alone or beside n-gram models."""
+    """Raise an error if networks cannot form a mixture, alone or beside n-gram models."""
     for model in models:
         if model.architecture.reads_sources:
             first = models[0].folder

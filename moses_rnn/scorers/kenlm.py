@@ -14,16 +14,16 @@ from moses_rnn.scorers.base import Tally
 from moses_rnn.scorers.language_models import END, LN_10, Marks, Values, check_words, sums, text, words_of
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
-# KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
+# KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. reason)
 THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
 
-OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # of which nothing is repeated
+OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # messages must not repeat that line
 
 
 class KenlmScorer:
-    """An n-gram model by KenLM, an ARPA file or a binary one.
+    """An n-gram model in KenLM, from an ARPA file or a binary file.
 
-    It gives log p of a target sentence, natural, whatever the file says in log10.
+    It gives the natural log p of a target sentence, although the file has log10.
     """
 
     name = "KENLM"
@@ -32,7 +32,7 @@ class KenlmScorer:
 
     def __init__(self, path: Path | str) -> None:
         try:
-            import kenlm  # noqa: PLC0415, an extra
+            import kenlm  # noqa: PLC0415, optional dependency
         except ImportError as error:
             needs = "installation compiles it, which needs a C++ compiler"
             raise MosesRnnError(f"kenlm is not installed: pip install 'moses-rnn[lm]' ({needs})") from error
@@ -40,7 +40,7 @@ class KenlmScorer:
         try:
             config = kenlm.Config()
             config.show_progress = False
-            config.arpa_complain = kenlm.ARPALoadComplain.NONE  # a binary file would not say which words it knows
+            config.arpa_complain = kenlm.ARPALoadComplain.NONE  # it suggests binary files
             self._model: Any = kenlm.Model(str(path), config)
         except (OSError, RuntimeError) as error:
             raise InputError(f"{path}: expected a language model that KenLM reads, found: {_reason(error)}") from error
@@ -54,11 +54,11 @@ class KenlmScorer:
         return natural
 
     def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each target."""
+        """Return one natural log score per target."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def knows(self, word: bytes) -> bool:
-        """Whether a word is the model's own."""
+        """Whether the model knows a word."""
         return text(word) in self._model
 
     def unknown(self, sentences: Phrases) -> Marks:
@@ -67,24 +67,24 @@ class KenlmScorer:
         return np.array(unknown, np.bool_)
 
     def step(self, state: Any, word: bytes) -> tuple[float, Any]:
-        """log10 p of a word after a state, and the state after the word."""
+        """Return log10 p of a word after a state, and the next state."""
         after = self._kenlm.State()
         return self._model.BaseScore(state, text(word), after), after
 
     def begin(self) -> Any:
-        """The state at the begin of a sentence."""
+        """Return the state at the beginning of a sentence."""
         state = self._kenlm.State()
         self._model.BeginSentenceWrite(state)
         return state
 
     def nothing(self) -> Any:
-        """The state in which nothing is known of the words before."""
+        """Return the state of an empty context."""
         state = self._kenlm.State()
         self._model.NullContextWrite(state)
         return state
 
     def _score_sentence(self, sentence: Sequence[bytes]) -> Iterator[float]:
-        """log10 p of every word and of the end."""
+        """Yield log10 p of each word and of the end."""
         state = self.begin()
         for word in [*sentence, END]:
             log10_p, state = self.step(state, word)
@@ -92,7 +92,7 @@ class KenlmScorer:
 
 
 def _reason(error: Exception) -> str:
-    """What KenLM says of a file, in a line, without the places in its own source."""
+    """Return KenLM's error message in one line, without positions in its source code."""
     message = str(error)
     thrown = THROWN.fullmatch(message)
     reason = (thrown[1] if thrown else message).split("\n")[0].strip()

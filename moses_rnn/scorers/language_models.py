@@ -1,7 +1,7 @@
-"""Language models of the target side: log p of every word of a sentence and of its end, natural logarithms.
+"""Language models of the target side: natural log p of every word of a sentence and of its end.
 
-``<s>`` stands before a sentence and is never predicted; ``</s>`` is. A word that is spelled as one of them is unknown.
-All of the models are score scorers too: the score of a sentence is the sum.
+``<s>`` precedes a sentence and is never predicted; ``</s>`` is. A word spelt like either is unknown. All are scorers
+too: the score of a sentence is the sum.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
 
 
 class LanguageModel(Protocol):
-    """What gives every word of a sentence a probability."""
+    """A model that gives every word of a sentence a probability."""
 
     def word_log_probs(self, sentences: Phrases) -> Values:
-        """log p of all words and end symbols, sentences end to end: (words + 1 each); ScoreError: a word has none."""
+        """Return log p of all words and end symbols, concatenated (words + 1 each); ScoreError if a word has none."""
 
     def unknown(self, sentences: Phrases) -> Marks:
-        """Which words the model does not know; as `word_log_probs`."""
+        """Return a mask of unknown words, in the layout of `word_log_probs`."""
 
 
 class WordNetwork(Protocol):
-    """A network of targets alone, arranged for scoring."""
+    """A network that reads only targets, prepared for scoring."""
 
     def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
-        """log p of all words and end symbols, natural, sentences end to end: (words + 1 each).
+        """Return natural log p of all words and end symbols, sentences concatenated (words + 1 each).
 
-        `ids` are those of all sentences end to end, without end symbols; sum of `lengths`; one at least.
+        `ids` has the words of at least one sentence, concatenated without end symbols; sum of `lengths`.
         """
 
 
 class Shares(Protocol):
-    """What a word outside the shortlist gets of the probability of ``<unk>``."""
+    """The shares of words outside the shortlist in the probability of ``<unk>``."""
 
-    description: str  # of words outside, for the meaning of a score
+    description: str  # of the shares, for a score's meaning
 
     def log_shares(self, sentences: Phrases, unknown: Marks) -> Values:
-        """The logarithms of the shares of the words that are marked, as `LanguageModel.unknown` marks them; n."""
+        """Return the log shares of the words marked in `unknown`, a mask by `LanguageModel.unknown`; n."""
 
 
 class NetworkLanguageModel:
-    """A network as a language model: words outside its shortlist count as ``<unk>``, or `shares` share that out."""
+    """A network as a language model: words outside its shortlist count as ``<unk>`` or divide it by `shares`."""
 
     unbounded = False
 
@@ -81,11 +81,11 @@ class NetworkLanguageModel:
         return values
 
     def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each target."""
+        """Return one natural log score per target."""
         return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def unknown(self, sentences: Phrases) -> Marks:
-        """Which words are outside the shortlist; as `word_log_probs`."""
+        """Return a mask of words outside the shortlist, in the layout of `word_log_probs`."""
         return _unknown(*self._ids_of(sentences)) if sentences else np.zeros(0, np.bool_)
 
     def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
@@ -93,19 +93,19 @@ class NetworkLanguageModel:
 
 
 def meaning_of_targets(title: str, shares: Shares | None = None) -> str:
-    """What the score of a network of targets alone is."""
+    """Describe the score of a network that reads only targets."""
     rest = shares.description if shares else "counted as <unk>"
     return f"log p(target) of the {title}, natural, </s> included; words outside the shortlist {rest}"
 
 
 def _unknown(ids: Ids, lengths: Lengths) -> Marks:
-    """Which words and end symbols of sentences are outside the shortlist."""
+    """Return a mask of the sentences' words and end symbols that are outside the shortlist."""
     unknown: Marks = np.insert(ids, np.cumsum(lengths), END_ID) == UNKNOWN_ID
     return unknown
 
 
 def check_words(model: str, values: Values, sentences: Phrases) -> None:
-    """Refuse values of words that are no log-probabilities; the ScoreError names the word and its sentence."""
+    """Raise ScoreError, naming the word and its sentence, if a value is not a log-probability."""
     good = (values > -LARGEST) & (values < ROUNDING)
     if not good.all():
         place = int(np.argmin(good))
@@ -117,21 +117,21 @@ def check_words(model: str, values: Values, sentences: Phrases) -> None:
 
 
 def sums(values: Values, sentences: Phrases) -> Values:
-    """The sum of each sentence's values."""
+    """Return the sum of each sentence's values."""
     tokens = np.array([len(words(sentence)) + 1 for sentence in sentences], np.int64)
     totals = np.zeros(len(tokens))
-    # No differences of running sums: their rounding would depend on the sentences before.
+    # Not differences of running sums: their rounding would depend on earlier sentences.
     np.add.at(totals, np.repeat(np.arange(len(tokens)), tokens), values)
     return totals
 
 
 def words_of(sentence: bytes) -> list[bytes]:
-    """Words of a sentence; those that are spelled as a boundary are unknown ones, as they are to a CSLM."""
+    """Split a sentence into words; one spelt like a boundary becomes ``<unk>``, as in a CSLM."""
     return [UNKNOWN if word in (BEGIN, END) else word for word in words(sentence)]
 
 
 def text(word: bytes) -> str:
-    """A word as kenlm takes it; one that it cannot be asked for (no UTF-8, or a NUL, where it stops) is unknown."""
+    """Decode a word for kenlm; one that kenlm cannot take (no UTF-8, or with a NUL) becomes ``<unk>``."""
     try:
         decoded = word.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A model: the folder that holds a trained network, and what it gives scores with.
+"""Models: folders that hold a trained network, and the scorers made of them.
 
-No pickle is read or written. Everything is checked before it is believed: hashes, sizes, finiteness. A further network
-is a file in `networks` that ends with its `Architecture`, and a place in NETWORKS.
+No pickle is read or written. Hashes, sizes and finiteness are checked before anything is used. To add a network, add a
+file to `networks` that ends with its `Architecture`, and an entry in NETWORKS.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
 
 @dataclass(frozen=True)
 class Model:
-    """A network of any kind with its vocabularies, as a folder holds them.
+    """A network of any kind with its vocabularies, as stored in a folder.
 
-    `vocabularies` are by side: "source" is what the network reads, "target" what it writes. `direction` says which of
-    them is a table's source: "source-to-target" gives p(target | source), "target-to-source" p(source | target).
-    `provenance` is what training wished to remember.
+    `vocabularies` are by side: the network reads "source" and writes "target". `direction` relates them to a table's
+    sides: "source-to-target" gives p(target | source), "target-to-source" p(source | target). `provenance` is the
+    record of training.
     """
 
     architecture: Architecture
@@ -82,25 +82,25 @@ class Model:
     vocabularies: Mapping[str, Vocabulary]
     direction: str = SOURCE_TO_TARGET
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was read from
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of its files
     folder: Path = Path()
 
     files: tuple[str, ...] = field(init=False)  # of its folder
-    config: Any = field(init=False)  # sizes and switches of its network
-    source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; of a language model none
+    config: Any = field(init=False)  # sizes and options of its network
+    source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; empty for a language model
     target_vocabulary: Vocabulary = field(init=False)  # words that it writes
     inverse: bool = field(init=False)  # whether it reads target phrases and writes source phrases
-    unit: str = field(init=False)  # what it learned from: SENTENCES or PHRASES
+    unit: str = field(init=False)  # its training data: SENTENCES or PHRASES
     learned_sentences: bool = field(init=False)
     form: PhraseForm = field(init=False)  # of the phrases that it learned from
-    rare: RareWords | None = field(init=False)  # how it learned rare words; None: they are <unk>
+    rare: RareWords | None = field(init=False)  # annotation of rare words; None: they are <unk>
     name: str = field(init=False)  # of its score
-    network_title: str = field(init=False)  # with its cells if they are not those of its paper
-    title: str = field(init=False)  # the network's, for the meaning of its score
-    unbounded: bool = field(init=False)  # whether its score is no log-probability, and so may be above 0
+    network_title: str = field(init=False)  # names the cells if they differ from its paper's
+    title: str = field(init=False)  # of the network, for the meaning of its score
+    unbounded: bool = field(init=False)  # whether its score is not a log-probability and may be above 0
 
     def __post_init__(self) -> None:
-        """Say once what follows from these."""
+        """Derive the other fields."""
         config, inverse = self.network.config, self.direction == TARGET_TO_SOURCE
         unit = getattr(config, "unit", self.provenance.get("unit", PHRASES))  # format 1 has it in its provenance
         rare, cell = getattr(config, "rare", None), getattr(config, "cell", None)
@@ -123,17 +123,17 @@ class Model:
 
     @property
     def models(self) -> Sequence[Model]:
-        """Itself alone, where an ensemble has several."""
+        """The model itself; an ensemble has several."""
         return (self,)
 
     @property
     def held_out_nats(self) -> float | None:
-        """The best held-out cost in nats per target token that training recorded."""
+        """Best held-out cost recorded in training, in nats per target token."""
         return self.held_out_cost if self.architecture.measure is NATS else None
 
     @property
     def held_out_cost(self) -> float | None:
-        """The best held-out cost that training recorded, by the measure of the network's kind."""
+        """Best held-out cost recorded in training, in the measure of the architecture."""
         key, history = self.architecture.measure.key, self.provenance.get("history")
         steps = [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
         costs = [step[key] for step in steps if isinstance(step.get(key), int | float)]
@@ -141,7 +141,7 @@ class Model:
 
     @property
     def meaning(self) -> str:
-        """What its score is."""
+        """Description of the score."""
         if not self.architecture.reads_sources:
             return meaning_of_targets(self.architecture.title)
         read, written = ("target", "source") if self.inverse else ("source", "target")
@@ -153,22 +153,22 @@ class Model:
 
     @property
     def baseline_cost(self) -> float | None:
-        """What a network costs likewise that has learned nothing."""
+        """Cost, in the same measure, of a network that has learned nothing."""
         known = self.architecture.measure.baseline_cost
         return self.unigram_nats if known is None else known
 
     @property
     def unigram_nats(self) -> float | None:
-        """What a unigram model of the training targets costs likewise, as training recorded it."""
+        """Cost of a unigram model of the training targets, in nats per token, as recorded in training."""
         cost = self.provenance.get("unigram_nats_per_token")
         return cost if isinstance(cost, int | float) else None
 
     def choose_compute(
         self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
     ) -> Compute:
-        """How to compute on a device, for this network: by the native core where it can; the rest as `Compute` says.
+        """Choose how to compute this network on a device: in the native core where possible; see `Compute`.
 
-        With the precision "auto" products are in bf16 where it is faster and the network large; None: in fp32.
+        The precision "auto" uses bf16 products for large networks where they are faster; None means fp32.
         """
         precision = choose_precision(precision, device, self.config.width) if precision else "fp32"
         core = native_core() if device == "cpu" and self.architecture.native is not None else None
@@ -176,17 +176,17 @@ class Model:
         return Compute(device, precision, native, floors_long and not native)
 
     def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
-        """The network, arranged for scoring and search; CheckpointError: it does not write word by word."""
+        """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word."""
         if self.architecture.stepper is None:
             raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
         stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
 
     def summaries(self, phrases: Sequence[Phrase], compute: Compute = HERE) -> Floats:
-        """Each phrase or sentence, in ids, as the one vector that the decoder begins with; phrases × numbers.
+        """Return the decoder's initial vector for each phrase or sentence, given as ids; phrases × size.
 
-        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
-        RNNsearch; other networks have none, which is a CheckpointError.
+        That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), or s_0 of
+        an RNNsearch; raise CheckpointError for other networks.
         """
         vectors = summaries(self.make_stepper(compute), phrases or [[]])
         if vectors is None:
@@ -195,14 +195,14 @@ class Model:
         return vectors[: len(phrases)]
 
     def make_scorer(self, compute: Compute = HERE) -> Scorer:
-        """The scorer of its score."""
+        """Make the scorer of this model."""
         if not self.architecture.reads_sources:
             return self.make_language_model(compute)
         scorer = PhraseScorer(self, self._pair_network(compute))
         return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
-        """The scorer of a network of targets alone; `shares`: of words outside the shortlist in that of ``<unk>``."""
+        """Make the scorer of a network that reads only targets; `shares` divide ``<unk>`` among unknown words."""
         if self.architecture.words is None:
             raise CheckpointError(f"{self.folder}: expected a language model, found: {self.network_title}")
         network = self.architecture.words(self.network, compute.device, compute.dtype)
@@ -226,8 +226,8 @@ class Model:
 def save_model(folder: Path, model: Model) -> None:
     """Write a model folder, replacing the one there.
 
-    config.json names the hashes of the other files. It is prepared under another name first, so that a death between
-    the two renames is mended by `finish_saving`.
+    config.json has the hashes of the other files. It is first written under another name, so that `finish_saving` can
+    repair a save that was killed between the renames.
     """
     kind, record = model.architecture, asdict(model.config)
     if (kind.key, kind.format) != (FIRST_NETWORK, FORMAT):
@@ -248,7 +248,7 @@ def save_model(folder: Path, model: Model) -> None:
 
 
 def finish_saving(folder: Path, architecture: Architecture) -> None:
-    """Complete a save that was killed after its last file but before its config; a no-op otherwise."""
+    """Complete a save that was killed after its last file but before its config; otherwise, do nothing."""
     pending = folder / PENDING_CONFIG
     if pending.exists():
         try:
@@ -260,21 +260,21 @@ def finish_saving(folder: Path, architecture: Architecture) -> None:
 
 
 def model_files(folder: Path) -> list[str]:
-    """The files that a model folder may have, of any kind."""
+    """Return all files that a model folder of any kind may have."""
     return sorted({str(folder / name) for row in NETWORKS for name in row.files})
 
 
 def needs_alignments(folder: Path) -> bool:
-    """Whether a model annotates what it scores by word alignments; its weights are not read."""
+    """Whether a model needs word alignments to annotate rare words; does not read its weights."""
     record = read_record(folder).get("rare")
     return isinstance(record, dict) and record.get("kind") != NOALIGN
 
 
 def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> Model:
-    """Read and check a model folder, of a network of pairs unless told otherwise, of a direction if one is named.
+    """Read and check a model folder; `of_pairs` demands a network of pairs, `direction` that direction.
 
-    A training run may be replacing the files, or have died between its last two renames: then the config that fits is
-    the one waiting beside, and a second look finds it or the finished change.
+    A training run may be replacing the files, or may have died between its last two renames. Then the pending config is
+    the one that fits; if it has just been renamed, the second try of config.json succeeds.
     """
     folder = Path(folder)
     check_folder(folder)
@@ -298,7 +298,7 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
 
 
 def check_learned(model: Model) -> None:
-    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance."""
+    """Raise CheckpointError if a network predicts targets no better than word frequencies, or ranks by chance."""
     learned, rival, measure = model.held_out_cost, model.baseline_cost, model.architecture.measure
     if learned is None or rival is None or learned < rival:
         return
@@ -315,7 +315,7 @@ def check_learned(model: Model) -> None:
 
 
 def open_language_model(folder: Path | str) -> Model:
-    """Read and check the folder of a network of targets alone."""
+    """Read and check the folder of a language model."""
     model = open_model(folder, of_pairs=False)
     if model.architecture.reads_sources:
         raise _unfit(model, "a language model")
@@ -331,14 +331,14 @@ def _unfit(model: Model, expected: str) -> CheckpointError:
 
 
 def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:
-    """The model that a config.json describes, by whatever name; the other files stand beside it."""
+    """Read the model of a config.json, which may have another name; the other files are beside it."""
     folder, record = path.parent, read_json(path)
     architecture = find_architecture(path, record, architectures)
     try:
         config = _config(record, architecture)
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    with torch.device("meta"):  # shapes only: nothing is allocated, nothing drawn
+    with torch.device("meta"):  # shapes only, no memory and no random numbers
         network = architecture.module(config, seed=None)
     shapes = network.state_dict()
     files = {name: read_file(folder / name) for name in architecture.files[2:]}  # vocabularies
@@ -353,7 +353,7 @@ def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:
 
 
 def _config(record: Json, architecture: Architecture) -> Config:
-    """The network's part of config.json, when its other keys have been looked at; ValueError: one does not fit."""
+    """Check config.json and return the network's part of it; raise ValueError if a key is invalid."""
     direction = record.get("direction", SOURCE_TO_TARGET if architecture.format == FORMAT else None)
     directions = DIRECTIONS if architecture.reads_sources else DIRECTIONS[:1]
     if direction not in directions:
@@ -372,7 +372,7 @@ def _config(record: Json, architecture: Architecture) -> Config:
 
 
 def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
-    """A regular file's content, of a bounded size."""
+    """Read a regular file of at most `most` bytes."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > most:
@@ -388,7 +388,7 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
 
 
 def read_json(path: Path) -> Json:
-    """A config.json, unchecked."""
+    """Read a config.json without checking its keys."""
     try:
         record = parse_json(read_file(path))
     except ValueError as error:
@@ -399,14 +399,14 @@ def read_json(path: Path) -> Json:
 
 
 def read_record(folder: Path) -> Json:
-    """What a folder's config.json says, unchecked; a save that died before its last rename left another name."""
+    """Read a folder's config.json, or the pending one that a killed save left, without checking its keys."""
     check_folder(folder)
     path, pending = folder / CONFIG, folder / PENDING_CONFIG
     return {"network": FIRST_NETWORK, **read_json(pending if pending.exists() and not path.exists() else path)}
 
 
 def find_architecture(path: Path, record: Json, architectures: Collection[Architecture]) -> Architecture:
-    """The one that a config.json names by its network and format."""
+    """Return the architecture of a config.json's network and format."""
     network, number = record.get("network", FIRST_NETWORK), record.get("format")
     formats = {row.format: row for row in architectures if row.key == network}
     if not formats:
@@ -419,7 +419,7 @@ def find_architecture(path: Path, record: Json, architectures: Collection[Archit
 
 
 def check_hashes(path: Path, record: Json, files: Mapping[str, bytes]) -> dict[str, str]:
-    """Of the files, which are those that config.json names; only one of other makers may lack them."""
+    """Return the files' hashes; raise CheckpointError if they differ from config.json's, which may lack all of them."""
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     recorded = record.get("files", {})
     if (recorded or path.name == PENDING_CONFIG) and recorded.keys() != hashes.keys():
@@ -437,7 +437,7 @@ def check_hashes(path: Path, record: Json, files: Mapping[str, bytes]) -> dict[s
 
 
 def read_vocabulary(folder: Path, record: Json, side: str, files: Mapping[str, bytes]) -> Vocabulary:
-    """The words of a side, as many as config.json says."""
+    """Parse a side's vocabulary; raise CheckpointError if its size differs from config.json's."""
     file = vocabulary_file(side)
     try:
         vocabulary = Vocabulary.from_bytes(files[file])
@@ -451,10 +451,10 @@ def read_vocabulary(folder: Path, record: Json, side: str, files: Mapping[str, b
 
 
 def read_tensors(path: Path, data: bytes, shapes: Mapping[str, Tensor], title: str) -> dict[str, Tensor]:
-    """The weights of a network of such shapes; finite float32."""
+    """Load weights; raise CheckpointError unless they are finite float32 tensors of the given shapes."""
     try:
         tensors = load_tensors(data)
-    except (SafetensorError, KeyError) as error:  # KeyError: a number type that torch has none for
+    except (SafetensorError, KeyError) as error:  # KeyError: a number type that torch lacks
         pickled = data.startswith((b"PK\x03\x04", b"\x80", b"\x93NUMPY"))
         found = "a pickle-based file, which is never read" if pickled else f"{error}"
         raise CheckpointError(f"{path}: expected safetensors, found: {found}") from error

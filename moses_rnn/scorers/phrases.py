@@ -1,4 +1,4 @@
-"""Scores of phrase pairs: of a network, and the paper's word penalty."""
+"""Scorers of phrase pairs: a network's score, and the paper's word penalty."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PAIRS = 8192  # scored together
 
 
 class PhraseScorer:
-    """The score of a network of phrase pairs: log p(target | source) as a rule, or of the inverse direction.
+    """The score of a network of phrase pairs: usually log p(target | source), or that of the inverse direction.
 
-    Conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Of pairs scored together
-    each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
+    It is conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Among pairs scored
+    together, each distinct source is read once, and each distinct target prefix of a source is computed once.
     """
 
     def __init__(self, model: Writer, network: PairNetwork) -> None:
@@ -40,7 +40,7 @@ class PhraseScorer:
         self._written = PhraseIds(model.target_vocabulary.id_of())
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each pair. Raises as `Scorer` does."""
+        """Return one natural log score per pair. Raises as `Scorer` does."""
         read, written = (pairs.targets, pairs.sources) if self._inverse else (pairs.sources, pairs.targets)
         tally = tally or Tally()
         parts = [
@@ -52,7 +52,7 @@ class PhraseScorer:
         return scores
 
     def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
-        """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
+        """Score pairs; if the device's memory is too small, score their halves one after the other."""
         try:
             return self._score(read, written, tally)
         except (OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -76,7 +76,7 @@ class PhraseScorer:
 
 
 def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
-    """Refuse scores that are not finite, or are above 0 though log-probabilities; the ScoreError names the pair."""
+    """Raise ScoreError, naming the pair, for scores that are not finite or not log-probabilities as they should be."""
     good = (scores > -LARGEST) & (scores < (LARGEST if scorer.unbounded else ROUNDING))
     if not good.all():
         row = int(np.argmin(good))
@@ -86,7 +86,7 @@ def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
 
 
 def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
-    """How many words of each phrase are outside the shortlist."""
+    """Return the number of words outside the shortlist for each phrase."""
     unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
     ends = np.cumsum(lengths)
     counts: npt.NDArray[np.int64] = unknown[ends] - unknown[ends - lengths]
@@ -104,22 +104,22 @@ class WordPenaltyScorer:
         self._ids = PhraseIds(target_vocabulary.id_of())
 
     def make_scorer(self, _compute: Compute) -> Self:
-        """Itself: it needs no device."""
+        """Return itself: it needs no device."""
         return self
 
     def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Natural logarithms, one of each pair."""
+        """Return one natural log score per pair."""
         penalties: Values = -unknown_words(*self._ids(pairs.targets)).astype(np.float64)
         return penalties
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out; on a CPU torch says so in a bare RuntimeError."""
+    """Whether memory ran out; on a CPU, torch raises a plain RuntimeError."""
     return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
 
 
 def read_shortlist(path: Path) -> Vocabulary:
-    """The words of a vocabulary file, or of a model folder's target side."""
+    """Read a vocabulary file, or the target vocabulary of a model folder."""
     file = path / vocabulary_file("target") if path.is_dir() else path
     try:
         return Vocabulary.from_bytes(file.read_bytes())

@@ -1,7 +1,7 @@
 """Rare words by annotation (Luong, Sutskever, Le, Vinyals and Zaremba 2015; arXiv 1410.8206, section 3).
 
-Words in, words out. In place of words outside a shortlist stand tokens that say where in the source each comes from, so
-that it can be restored from there after translating:
+Tokens replace words outside a shortlist. They say where in the source each word comes from, so that it can be restored
+after translation:
 
 | kind | what is read | what is written |
 |---|---|---|
@@ -10,8 +10,8 @@ that it can be restored from there after translating:
 | posall | <unk> | <unk>, and behind every word <p:d>, or <p:n> |
 | posunk | <unk> | <unk:d>, or <unk:n> |
 
-d = j - i, for the i-th word written and the j-th word read that it is linked to, the nearest one, of two equally near
-ones the left; n where there is none, or |d| is above the window.
+d = j - i, where the i-th word written is linked to the j-th word read: to the nearest one, and of two equally near, to
+the left one. It is n if there is no link or |d| is larger than the window.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 from moses_rnn.moses.alignments import Links, nearest
 
 NOALIGN, COPYABLE, POSALL, POSUNK = KINDS = "noalign", "copyable", "posall", "posunk"
-WINDOW = 7  # of the paper
-NUMBERED = 9  # unknown words of a source that have numbers of their own
+WINDOW = 7  # as in the paper
+NUMBERED = 9  # unknown words of a source with their own numbers
 UNKNOWN = b"<unk>"
 RESERVED = re.compile(rb"<unk>|<unk[0-9]>|<(?:unk|p):(?:-?[0-9]{1,9}|n)>")
 POINTER = re.compile(rb"<(?:unk|p):(-?[0-9]{1,9})>")
@@ -34,35 +34,35 @@ PLACE = re.compile(rb"<p:(?:-?[0-9]{1,9}|n)>")
 UNKNOWN_POINTER = re.compile(rb"<unk:(?:-?[0-9]{1,9}|n)>")
 
 Words = Sequence[bytes]
-WordFor = Callable[[bytes], bytes]  # what is written for a source word
+WordFor = Callable[[bytes], bytes]  # returns the translation of a source word
 
 
 class Shortlists(NamedTuple):
-    """The words that are not rare, without tokens."""
+    """The words that are not rare, without the tokens."""
 
     read: frozenset[bytes]
     written: frozenset[bytes]
 
 
 class Written(NamedTuple):
-    """A word of what was written: as it stands, or where the source word is that belongs there."""
+    """A word of the output, or the place of the source word that it stands for."""
 
     word: bytes
-    place: int | None = None  # of an unknown word, from 0; None: it does not say
-    at: int = 0  # its place among the tokens that were written
+    place: int | None = None  # of an unknown word in the source, from 0; None: not known
+    at: int = 0  # its position among the output's tokens
 
 
 class Restored(NamedTuple):
-    """What was written, with words in place of tokens."""
+    """The output, with words in place of tokens."""
 
     words: list[bytes]
-    kept: list[int]  # the place of each among the tokens that were written
-    replaced: int  # unknown words that were restored
+    kept: list[int]  # the position of each among the output's tokens
+    replaced: int  # number of unknown words that were restored
 
 
 @dataclass(frozen=True)
 class RareWords:
-    """How rare words are annotated; see above.
+    """How rare words are annotated; see the module's docstring.
 
     `kind` is one of KINDS; |d| is at most `window`.
     """
@@ -76,27 +76,27 @@ class RareWords:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RareWords:
-        """Kind and window, as a model's config has them; a ValueError if there is no such kind."""
+        """Read kind and window from a model's config; raise ValueError for an unknown kind."""
         return cls(str(record["kind"]), int(record["window"]))
 
     @property
     def needs_links(self) -> bool:
-        """Whether pairs are annotated by their word alignments."""
+        """Whether annotation needs the pairs' word alignments."""
         return self.kind != NOALIGN
 
     @property
     def doubles(self) -> bool:
-        """Whether a token follows every word that is written."""
+        """Whether a token follows every written word."""
         return self.kind == POSALL
 
     @property
     def read_tokens(self) -> list[bytes]:
-        """What may stand for words that are read, <unk> apart."""
+        """Tokens for words that are read, except <unk>."""
         return [b"<unk%d>" % number for number in (*range(1, NUMBERED + 1), 0)] if self.kind == COPYABLE else []
 
     @property
     def written_tokens(self) -> list[bytes]:
-        """What may stand for or behind words that are written, <unk> apart."""
+        """Tokens for or after words that are written, except <unk>."""
         letters = {POSALL: b"p", POSUNK: b"unk"}.get(self.kind)
         if letters is None:
             return self.read_tokens
@@ -105,25 +105,25 @@ class RareWords:
 
     @property
     def unknown_tokens(self) -> list[bytes]:
-        """What may stand for words that are written, <unk> first."""
+        """Tokens that replace written words, <unk> first."""
         return [UNKNOWN, *([] if self.doubles else self.written_tokens)]
 
     # --- annotating ---------------------------------------------------------------------------------------------------
 
     def annotate_source(self, source: Words, shortlist: frozenset[bytes]) -> list[bytes]:
-        """What is read of a source; `shortlist` is of what is read."""
+        """Return the tokens that a network reads for a source; `shortlist` has its read words."""
         if self.kind != COPYABLE:
             return [word if word in shortlist else UNKNOWN for word in source]
         numbers = self._numbers(source, shortlist)
         return [word if word in shortlist else numbers[word] for word in source]
 
     def _numbers(self, source: Words, shortlist: frozenset[bytes]) -> dict[bytes, bytes]:
-        """The numbered token of each unknown word."""
+        """Return the numbered token of each unknown word."""
         unknown = dict.fromkeys(word for word in source if word not in shortlist)
         return {word: b"<unk%d>" % (k if k <= NUMBERED else 0) for k, word in enumerate(unknown, 1)}
 
     def annotate(self, source: Words, target: Words, links: Links, shortlists: Shortlists) -> tuple[Words, Words]:
-        """What is read and written of a pair, whose links were checked and are of the source's own order."""
+        """Return the tokens read and written for a pair; its links (source, target) must be checked."""
         linked = nearest(links, len(target))
         read = self.annotate_source(source, shortlists.read)
         if self.kind == POSALL:
@@ -136,7 +136,7 @@ class RareWords:
         return read, tokens
 
     def _unknown(self, i: int, j: int | None, read: Words) -> bytes:
-        """What stands for the unknown i-th word, which is linked to the j-th one."""
+        """Return the token for the unknown i-th target word, linked to the j-th source word."""
         if self.kind == POSUNK:
             return self._pointer(b"unk", i, j)
         if self.kind == COPYABLE:
@@ -151,9 +151,9 @@ class RareWords:
     # --- restoring ----------------------------------------------------------------------------------------------------
 
     def restore(self, target: Words, source: Words, shortlist: frozenset[bytes], word_for: WordFor) -> Restored:
-        """Words for what was written: those of the source that tokens of the target stand for.
+        """Restore the output's words: translate the source words that its tokens stand for.
 
-        `source` is as it was before it was annotated, `shortlist` of what is read.
+        `source` is not annotated; `shortlist` has the network's read words.
         """
         return restore_words(self._written(target, source, shortlist), source, word_for)
 
@@ -170,7 +170,7 @@ class RareWords:
                 yield Written(UNKNOWN if word in tokens else word, next(places.get(word, iter(())), None), i)
 
     def _places(self, source: Words, shortlist: frozenset[bytes]) -> dict[bytes, Iterator[int]]:
-        """Where the unknown words of a source are that each token stands for, one after the other."""
+        """Return, for each token, the positions of the unknown source words that it stands for, in order."""
         unknown = [j for j, word in enumerate(source) if word not in shortlist]
         if self.kind == NOALIGN:
             return {UNKNOWN: iter(unknown)}
@@ -179,13 +179,13 @@ class RareWords:
 
 
 def _pointed_to(token: bytes, i: int) -> int | None:
-    """The place that a token behind or in place of the i-th word points to; None of <unk:n> and <p:n>."""
+    """Return the source position that the token for or after the i-th word points to; None for <unk:n> and <p:n>."""
     match = POINTER.fullmatch(token)
     return i + int(match[1]) if match else None
 
 
 def _all_pointed(target: Words) -> Iterator[Written]:
-    """Words with the places that the tokens behind them point to; tokens themselves are dropped."""
+    """Yield the words with the positions that the tokens after them point to; drop these tokens."""
     i = 0
     for at, word in enumerate(target):
         if PLACE.fullmatch(word):
@@ -197,7 +197,7 @@ def _all_pointed(target: Words) -> Iterator[Written]:
 
 
 def restore_words(written: Iterable[Written], source: Words, word_for: WordFor) -> Restored:
-    """Replace each ``<unk>`` with a place in the source by the word that belongs there, if that is known."""
+    """Replace each ``<unk>`` that has a place in the source by the word for that place."""
     words, kept, replaced = [], [], 0
     for token, place, at in written:
         points = token == UNKNOWN and place is not None and 0 <= place < len(source)
@@ -209,5 +209,5 @@ def restore_words(written: Iterable[Written], source: Words, word_for: WordFor) 
 
 
 def reserved_word(text: Words) -> bytes | None:
-    """The first word that is spelled as a token of whatever kind; Moses's escaped text has none."""
+    """Return the first word spelt like a token of any kind; Moses's escaped text has none."""
     return next((word for word in text if b"<" in word and RESERVED.fullmatch(word)), None)

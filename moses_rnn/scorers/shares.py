@@ -1,4 +1,4 @@
-"""Sharing out what a language model gives to ``<unk>``: evenly, or by the n-gram probability of each word outside.
+"""Share a language model's probability of ``<unk>`` among words outside: evenly, or by their n-gram probabilities.
 
 p(w | h) = p_CSLM(<unk> | h) · p_n(w | h) / M(h) for a word w outside the shortlist, where M(h), the mass that the
 n-gram model gives to all words outside, makes the whole a distribution over the n-gram model's vocabulary (its own
@@ -34,7 +34,7 @@ NOT_SHARING = UNKNOWN, END, BEGIN
 
 
 class EvenShares:
-    """So many words outside the shortlist, one at least, have as much (Mikolov et al. 2010, equation 7)."""
+    """Equal shares for `count` words outside the shortlist, at least one (Mikolov et al. 2010, equation 7)."""
 
     def __init__(self, count: int) -> None:
         self.count = max(count, 1)
@@ -46,23 +46,23 @@ class EvenShares:
 
 
 def types_of(lines: Iterable[bytes]) -> set[bytes]:
-    """The different words of a text."""
+    """Return the distinct words of a text."""
     return {word for line in lines for word in words_of(line.rstrip(b"\r\n"))}
 
 
 def even_shares(types: Iterable[bytes], vocabulary: Vocabulary, *, with_unknown: bool = False) -> EvenShares:
-    """Even shares of those among words that are outside a shortlist.
+    """Return even shares for the words in `types` that are outside a shortlist.
 
-    `with_unknown`: one more share is for all words that are not among `types` either, as an n-gram model has it.
+    `with_unknown` adds one share for all words outside `types` too, as in an n-gram model.
     """
     return EvenShares(len(set(types) - set(vocabulary.words) - set(NOT_SHARING)) + with_unknown)
 
 
 class ClosedVocabulary:
-    """The words of shortlists and of an n-gram model together: over them models with a ``<unk>`` become comparable.
+    """The union of shortlists and an n-gram model's words, over which models with ``<unk>`` can be compared.
 
-    Words of the shortlists that the n-gram model does not know, and one more for all words that no one knows, share
-    evenly what is given to the n-gram model's ``<unk>``; or each would have all of it.
+    The shortlists' words that the n-gram model does not know, and one more for all words that no model knows, share its
+    ``<unk>`` evenly; otherwise, each would get all of it.
     """
 
     def __init__(self, vocabularies: Sequence[Vocabulary], n_grams: KenlmScorer) -> None:
@@ -71,13 +71,13 @@ class ClosedVocabulary:
         self.strange = {word for word in words if not n_grams.knows(word)}
 
     def compare(self, model: LanguageModel, vocabulary: Vocabulary | None = None) -> LanguageModel:
-        """The model as a distribution over this vocabulary; `vocabulary` is its shortlist, if it has one."""
+        """Return the model as a distribution over this vocabulary; `vocabulary` is its shortlist, if any."""
         strange = self.strange - set(vocabulary.words if vocabulary else ())
         return _Sharing(model, self._n_grams, len(strange) + 1) if strange else model
 
 
 class _Sharing:
-    """A model of which so many words that neither it nor an n-gram model knows have an even share each of ``<unk>``."""
+    """A model that divides ``<unk>`` evenly by `count` for words that neither it nor an n-gram model knows."""
 
     def __init__(self, model: LanguageModel, n_grams: KenlmScorer, count: int) -> None:
         self._model, self._n_grams, self._count = model, n_grams, count
@@ -94,16 +94,16 @@ class _Sharing:
 
 
 NOTHING = -98.0  # log10: ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
-LARGEST = 300.0  # log10 of what is summed up
+LARGEST = 300.0  # log10 of a summand, at most
 EXACT = 1e-4  # the share of M() below which M(h) is lost in KenLM's float32
 Context = tuple[bytes, ...]
 
 
 class Backoff:
-    """The share of a word outside the shortlist in what a network gives to ``<unk>``.
+    """The share of a word outside the shortlist in a network's ``<unk>``, by an n-gram model.
 
-    `n_grams` are those of the model, shorter ones first, as `parse_arpa` gives them. An InputError says that the model
-    gives ``<unk>`` no probability, has seen it beside other words, or has an n-gram twice.
+    `n_grams` are the model's, shorter ones first, as `parse_arpa` yields them. Raises InputError if the model gives
+    ``<unk>`` no probability, has it in longer n-grams, or has an n-gram twice.
     """
 
     description = "backed off to an n-gram model"
@@ -129,7 +129,7 @@ class Backoff:
                 self.words += 1
 
     def _of_words_outside(self, n_grams: Iterable[Context], known: set[bytes]) -> Iterator[Context]:
-        """Those that end in a word outside the shortlist, but for words that KenLM cannot be asked for."""
+        """Yield the n-grams that end in a word outside the shortlist, except words that KenLM cannot take."""
         seen: set[Context] = set()
         for n_gram in n_grams:
             *context, word = n_gram
@@ -148,9 +148,9 @@ class Backoff:
             yield n_gram
 
     def log_mass(self, context: Sequence[bytes], state: Any) -> float:
-        """log M(h); an InputError says that the model leaves nothing.
+        """Return log M(h); raise InputError if the model leaves no probability.
 
-        `context` are the words before, ``<s>`` among them, oldest first; the last order - 1 count.
+        `context` has the preceding words with ``<s>``, oldest first; only the last order - 1 matter.
         """
         known = tuple(context[-(self._model.order - 1) :]) if self._model.order > 1 else ()
         added = sum(self._corrections.get(known[i:], 0.0) for i in range(len(known)))
@@ -159,7 +159,7 @@ class Backoff:
         return math.log(self.outside + added) + LN_10 * self._log10_b(state)
 
     def log_shares(self, sentences: Phrases, unknown: Marks) -> Values:
-        """log p_n(w | h) / M(h) of the unknown words; see `Shares`."""
+        """Return log p_n(w | h) / M(h) of the unknown words; see `Shares`."""
         values: list[float] = []
         first = 0
         for sentence in sentences:
@@ -179,7 +179,7 @@ class Backoff:
             state = after
 
     def _scaled(self, context: Sequence[bytes], word: bytes) -> float:
-        """p_n(w | h) / B(h)."""
+        """Return p_n(w | h) / B(h)."""
         state = self._after(context)
         log10 = self._log10_p(state, word) - self._log10_b(state)
         if log10 > LARGEST:
@@ -187,7 +187,7 @@ class Backoff:
         return float(10**log10)
 
     def _log10_b(self, state: Any) -> float:
-        """log10 B(h)."""
+        """Return log10 B(h)."""
         return self._log10_p(state, UNKNOWN) - self._unknown
 
     def _without_rest(self, context: Sequence[bytes]) -> InputError:
@@ -206,6 +206,6 @@ class Backoff:
 
 
 def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = None) -> Backoff:
-    """The backoff to the n-gram model of an ARPA file; `model` is the same one, if it is loaded already."""
+    """Open an ARPA file as a backoff; `model` is the same file's, if it is loaded already."""
     path = find_input(file)
     return Backoff(parse_arpa(read_lines(path), path), model or KenlmScorer(path), vocabulary, path)

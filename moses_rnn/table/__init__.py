@@ -1,1 +1,1 @@
-"""A phrase table: its lines, what may be in them, and its signature."""
+"""Phrase tables: their lines, what these may contain, and their signatures."""

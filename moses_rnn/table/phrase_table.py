@@ -1,14 +1,14 @@
 """Moses's text phrase table: ``source ||| target ||| scores [||| alignment [||| counts [||| …]]]``.
 
-Only the end of the third field is ever touched. Moses splits at the bare three characters ``|||`` and takes words
-between spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities: the decoder takes their logarithm.
+Scores are only appended to the third field. Moses splits at the bare three characters ``|||`` and separates words by
+spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities: the decoder takes their logarithm.
 
-Here one line is read with care: all that Moses reads is, and of the rest it is said what is wrong. What is odd though
-it can be scored is counted, so that nothing odd passes in silence. `table_blocks` reads many lines at once.
+This module parses single lines: it accepts all that Moses accepts, and says what is wrong with the others. It counts
+lines that are odd but can be scored, so that nothing odd passes silently. `table_blocks` reads many lines at once.
 
-A network reads words. Of a factored table it reads one factor of each side. Of a hierarchical or syntactic one it reads
-the non-terminals as words of their own: ``[X][X]`` becomes ``[X][X]1`` or ``[X][X]2``, numbered in the source's order,
-so that a rule that swaps its gaps is another one than a rule that does not; the left-hand side stays as the last word.
+A network reads words. In a factored table, it reads one factor of each side. In a hierarchical or syntactic table, it
+reads non-terminals as words of their own: ``[X][X]`` becomes ``[X][X]1`` or ``[X][X]2``, numbered in source order, so
+that a rule that swaps its gaps differs from a rule that does not; the left-hand side stays as the last word.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from typing import Any, NamedTuple, NoReturn
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import read_lines
 
-Rejected = Callable[[bytes, FormatError], None]  # called with an invalid line and why it is one
+Rejected = Callable[[bytes, FormatError], None]  # called with an invalid line and its error
 
 SEPARATOR = b"|||"
 LINE_BLANKS = b" \t\r\n"
-LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
-# Moses holds probabilities as float32: exp(-87) is near the smallest one of full precision (exp(-87.34)), and below
-# exp(-100) the decoder would see its own floor. Scores are raised to this one unless a user wants otherwise.
+LOWEST = -100.0  # Moses's own floor for a feature: the log of a score of 0
+# Moses holds probabilities as float32: exp(-87) is near the smallest with full precision (exp(-87.34)), and below
+# exp(-100) the decoder would see its own floor. Scores are raised to this floor by default.
 DEFAULT_FLOOR = -87.0
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = re.compile(rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
-# A single `|` inside a word would be a factor, so no phrase holds one here. Nothing is tried twice, so that no line
-# takes quadratic time; the blanks behind a phrase are stripped afterwards for the same reason. Repeated groups are
+# A single `|` inside a word would part factors, so no phrase here contains one. The pattern never backtracks, so that
+# no line takes quadratic time; trailing blanks of a phrase are stripped later for the same reason. Repeated groups are
 # atomic, `(?>(…)*)`: possessive ones, `(…)*+`, match wrongly before Python 3.11.5 (python/cpython#106052).
 LINE = re.compile(
     rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+"
     rb"(" + NUMBER.pattern + rb"(?>(?:[ \t]++" + NUMBER.pattern + rb")*))"
-    rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
+    rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # \r is allowed only in the line end
 )
-# The same where a `|` parts factors
+# The same with factors
 FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?>(?:[^|]|\|(?!\|\|))*)"))
-# Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
+# Numbers that may overflow float32, which Moses uses: too many digits or a large exponent
 MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
-FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite
+FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # from here on, a float32 is infinite
 BLANKS = b" \t"
 LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
 NON_TERMINAL = re.compile(rb"\[[^\[\] \t|]+\]\[[^\[\] \t|]+\]")
@@ -60,7 +60,7 @@ ESCAPED = "in a phrase-based table, write brackets as &#91; and &#93;."
 
 
 def words(phrase: bytes) -> list[bytes]:
-    """Words of a phrase: between spaces and tabs only, as Moses splits them (U+00A0 and the like stay inside)."""
+    """Split a phrase into words at spaces and tabs only, as Moses does (U+00A0 and the like stay inside words)."""
     if b"\t" in phrase:
         phrase = phrase.replace(b"\t", b" ")
     split = phrase.split(b" ")
@@ -69,9 +69,9 @@ def words(phrase: bytes) -> list[bytes]:
 
 @dataclass(frozen=True)
 class PhraseForm:
-    """How the phrases of a table are to be read.
+    """How a network reads the phrases of a table.
 
-    `source_factor` and `target_factor` are the factors that count as the word, from 0; None: words have no factors.
+    `source_factor` and `target_factor` are the factors used as words, from 0; None: words have no factors.
     `hierarchical`: phrases have non-terminals such as ``[X][X]``, and end with a left-hand side such as ``[X]``.
     """
 
@@ -81,7 +81,7 @@ class PhraseForm:
 
     @property
     def is_plain(self) -> bool:
-        """Whether phrases are read as they stand."""
+        """Whether phrases are read unchanged."""
         return self == PLAIN
 
     @property
@@ -90,12 +90,12 @@ class PhraseForm:
         return self.source_factor is not None or self.target_factor is not None
 
     def as_record(self) -> dict[str, Any]:
-        """As JSON, for a model that was trained on such phrases."""
+        """Return the form as JSON, for a model trained on such phrases."""
         return asdict(self)
 
     @classmethod
     def from_record(cls, record: object) -> PhraseForm:
-        """What `as_record` gave; anything else is the plain form."""
+        """Parse the result of `as_record`; anything else gives the plain form."""
         if not isinstance(record, Mapping):
             return PLAIN
         source, target = (record.get(key) for key in ("source_factor", "target_factor"))
@@ -112,25 +112,25 @@ class PhraseForm:
         return ", ".join(kinds) or "plain words"
 
     def read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
-        """Both phrases, which `check` has let pass, as a network reads them."""
+        """Return both phrases, which must have passed `check`, as a network reads them."""
         if self.hierarchical:
             source, target = _numbered(words(source), words(target), alignment)
         return _factor(source, self.source_factor), _factor(target, self.target_factor)
 
     def _terminals(self, phrase: bytes) -> list[bytes]:
-        """The words of a phrase without its non-terminals and left-hand side, which have no factors."""
+        """Return the words of a phrase without non-terminals and left-hand side, which have no factors."""
         terminals = words(phrase)
         if self.hierarchical:
             terminals = [word for word in terminals[:-1] if not NON_TERMINAL.fullmatch(word)]
         return terminals
 
     def factor_counts(self, source: bytes, target: bytes) -> list[int | None]:
-        """How many factors the words of each side have; None for a side without words."""
+        """Return the number of factors per word of each side; None for a side without words."""
         sides = map(self._terminals, (source, target))
         return [terminals[0].count(b"|") + 1 if terminals else None for terminals in sides]
 
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> None:
-        """Refuse phrases that are not of this form."""
+        """Raise FormatError for phrases that are not of this form."""
         for side, phrase, factor in (("source", source, self.source_factor), ("target", target, self.target_factor)):
             if factor is not None:
                 _check_factors(side, self._terminals(phrase), factor, name, number)
@@ -147,7 +147,7 @@ PLAIN = PhraseForm()
 
 
 def is_rule(source: bytes, target: bytes) -> bool:
-    """Whether both phrases end with a left-hand side, as all of a hierarchical table do."""
+    """Whether both phrases end with a left-hand side, as in a hierarchical table."""
     lasts = [phrase.replace(b"\t", b" ").rsplit(b" ", 1)[-1] for phrase in (source, target)]
     return all(LEFT_HAND_SIDE.fullmatch(last) for last in lasts)
 
@@ -186,7 +186,7 @@ def _gaps(phrase: list[bytes]) -> list[int]:
 
 
 def _links(source: list[bytes], target: list[bytes], alignment: bytes) -> Iterator[tuple[int, int]]:
-    """The points of an alignment between non-terminals: source and target position."""
+    """Yield the alignment points between non-terminals as source and target positions."""
     gaps = frozenset(_gaps(source)), frozenset(_gaps(target))
     for point in ALIGNMENT_POINT.finditer(alignment):
         s, t = int(point[1]), int(point[2])
@@ -219,19 +219,19 @@ def _numbered(source: list[bytes], target: list[bytes], alignment: bytes) -> tup
 
 
 class Spans(NamedTuple):
-    """Where the fields of a line begin and end, without the blanks around them; bytes from the line's beginning."""
+    """Byte offsets of a line's fields from its beginning, without surrounding blanks."""
 
     source: int
     source_end: int
     target: int
     target_end: int
     scores_end: int
-    alignment: int  # of a line without field 4, both are the scores' end
+    alignment: int  # without field 4, both are the end of the scores
     alignment_end: int
 
 
 class Counts(NamedTuple):
-    """Field 5 of a line: how often target, source and pair were extracted; 0 for what it does not say."""
+    """Field 5 of a line: how often target, source and pair were extracted; 0 if missing."""
 
     target: float = 0.0
     source: float = 0.0
@@ -239,7 +239,7 @@ class Counts(NamedTuple):
 
 
 class TableLine(NamedTuple):
-    """One line of a phrase table and where its fields stand."""
+    """One line of a phrase table and the positions of its fields."""
 
     source: bytes
     target: bytes
@@ -250,24 +250,24 @@ class TableLine(NamedTuple):
 
     @property
     def alignment(self) -> bytes:
-        """Field 4, or nothing."""
+        """Field 4, or empty."""
         return self.line[self.spans.alignment : self.spans.alignment_end]
 
     @property
     def counts(self) -> Counts:
-        """Field 5; a field that is missing or odd says nothing."""
+        """Field 5; zeros if it is missing or malformed."""
         fields = self.line[self.spans.alignment_end :].split(SEPARATOR, 2)
         return parse_counts(fields[1]) if len(fields) > 1 else Counts()
 
     def with_scores(self, added: bytes) -> bytes:
-        """The line with further scores, parted by blanks, behind its own; every other byte as it came."""
+        """Return the line with further scores, separated by blanks, after its own; all other bytes are unchanged."""
         line, end = self.line, self.spans.scores_end
         return b"%b %b%b" % (line[:end], added, line[end:])
 
 
-@functools.lru_cache(maxsize=1 << 16)  # most lines have one of few fields, such as "1 1 1"
+@functools.lru_cache(maxsize=1 << 16)  # most lines share a few values, such as "1 1 1"
 def parse_counts(field: bytes) -> Counts:
-    """Field 5 of a line; an odd one says nothing."""
+    """Parse field 5 of a line; return zeros if it is malformed."""
     numbers = words(field.strip())[:3]
     if not all(map(NUMBER.fullmatch, numbers)):
         return Counts()
@@ -277,9 +277,9 @@ def parse_counts(field: bytes) -> Counts:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a binariser must know of a table.
+    """The properties of a table that a binariser needs.
 
-    How many scores it has, how many factors source and target words have, and whether lines have alignments.
+    These are the number of scores, the factors per source and target word, and whether lines have alignments.
     """
 
     columns: int
@@ -288,13 +288,13 @@ class Shape:
 
     @classmethod
     def of(cls, line: TableLine) -> Shape:
-        """As a table's first line shows it."""
+        """Derive the shape from a table's first line."""
         factors = [words(phrase)[0].count(b"|") + 1 if phrase else 1 for phrase in (line.source, line.target)]
         return cls(len(words(line.scores)), (factors[0], factors[1]), bool(line.alignment))
 
 
 def log_of(score: float) -> float:
-    """What Moses makes of a score: its natural logarithm, LOWEST at least."""
+    """Return a score's natural logarithm, at least LOWEST, as Moses does."""
     return max(math.log(score), LOWEST) if score > 0 else LOWEST
 
 
@@ -302,7 +302,7 @@ def log_of(score: float) -> float:
 
 
 def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:
-    """Parse one line, as read with its line end; a FormatError says why this package cannot score it."""
+    """Parse one line, including its line end; raise FormatError if this package cannot score it."""
     parsed = _split(line, name, number, form)
     _check_form(parsed, name, form)
     return parsed
@@ -315,7 +315,7 @@ def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
     source, target, scores = match.groups()
     source, target = source.rstrip(BLANKS), target.rstrip(BLANKS)
     for side, phrase, factor in (("source", source, form.source_factor), ("target", target, form.target_factor)):
-        if factor is None and b"|" in phrase:  # the other side's words have factors
+        if factor is None and b"|" in phrase:  # only the other side has factors
             _refuse_factors(side, phrase, name, number)
     _refuse_infinite(scores, name, number)
     (source_at, target_at), scores_end = (match.start(1), match.start(2)), match.end(3)
@@ -326,7 +326,7 @@ def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
 
 
 def alignment_span(text: bytes, scores_end: int, line_end: int) -> tuple[int, int]:
-    """Where field 4 of a line begins and ends, without the blanks around it; without such a field, the scores' end."""
+    """Return begin and end of field 4, without surrounding blanks; without a field 4, twice the end of the scores."""
     bars = text.find(SEPARATOR, scores_end, line_end)
     if bars < 0:
         return scores_end, scores_end
@@ -344,23 +344,23 @@ def _check_form(line: TableLine, name: str, form: PhraseForm) -> None:
 
 
 class LineParser:
-    """Parses the lines of one table: all must have as many scores as the first.
+    """Parses the lines of one table, which must all have the same number of scores.
 
-    The first line shows whether the table is hierarchical: then both its phrases end with a left-hand side. `rejected`
-    is called with every invalid line, which is then left out; it may raise. None: such a line is an error.
+    The table is hierarchical if both phrases of the first line end with a left-hand side. `rejected` is called with
+    every invalid line, which is then skipped; it may raise. If it is None, an invalid line is an error.
     """
 
     def __init__(self, name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN) -> None:
         self.name = name
         self.form = form
-        self.first: TableLine | None = None  # sound line; None: not yet read
-        self.shape: Shape | None = None  # by that line
-        self.columns = 0  # scores of each line; 0: not yet known
-        self._factors: list[int | None] = [None, None]  # of source and target words, once words were seen
+        self.first: TableLine | None = None  # first valid line; None: not yet read
+        self.shape: Shape | None = None  # from that line
+        self.columns = 0  # scores per line; 0: not yet known
+        self._factors: list[int | None] = [None, None]  # per source and target word, once known
         self._rejected = rejected
 
     def parse(self, line: bytes, number: int) -> TableLine | None:
-        """The line, or None if it was rejected."""
+        """Parse a line; return None if it was rejected."""
         try:
             return self._parsed(line, number)
         except FormatError as error:
@@ -391,7 +391,7 @@ class LineParser:
         return parsed
 
     def _check_factors(self, line: TableLine) -> None:
-        """Raise FormatError unless words have as many factors as on the lines before, which Moses expects."""
+        """Raise FormatError unless words have as many factors as on earlier lines, as Moses expects."""
         counts = self.form.factor_counts(line.source, line.target)
         for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
             if known and found and found != known:
@@ -400,7 +400,7 @@ class LineParser:
         self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[TableLine]:
-        """The sound lines of a table, one by one; raises as `parse`."""
+        """Yield the valid lines of a table; raises as `parse` does."""
         for number, line in enumerate(lines, start=1):
             parsed = self.parse(line, number)
             if parsed is not None:
@@ -415,7 +415,7 @@ def parse_table(
 
 
 def form_of(first: bytes, table: str) -> PhraseForm:
-    """The form of a table's words by its first line: the first factor of each side, or plain words."""
+    """Return the form of a table's words, judged by its first line: factor 0 of each side, or plain words."""
     for form in (PLAIN, PhraseForm(0, 0)):
         with contextlib.suppress(FormatError):
             LineParser(table, form=form).parse(first, 1)
@@ -424,7 +424,7 @@ def form_of(first: bytes, table: str) -> PhraseForm:
 
 
 def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:
-    """The first line of a table, and the form of its phrases: without a `form`, as `form_of` finds."""
+    """Return the first line of a table and the form of its phrases; without a `form`, use `form_of`."""
     for first in read_lines(table):
         parser = LineParser(table, form=form_of(first, table) if form is None else form)
         for line in parser.lines([first]):
@@ -436,7 +436,7 @@ def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLi
 
 
 def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
-    """Say that words have factors that are not expected."""
+    """Raise FormatError about unexpected factors."""
     advice = (
         f"If these are factors, name the word's factor with moses-rnn-train --{side}-factor. If not, write '|' as "
         "&#124; in an unfactored table."
@@ -454,7 +454,7 @@ def _refuse_infinite(scores: bytes, name: str, number: int) -> None:
 
 
 def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
-    """Say what is wrong with a line that is not one of a phrase table."""
+    """Raise FormatError that says what is wrong with an invalid line."""
     fields = line.split(SEPARATOR)
     if not line.strip():
         raise FormatError(name, number, "a phrase pair", "a blank line", "Moses stops at blank lines.")
@@ -484,7 +484,7 @@ def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
 
 
 def _other_file(line: bytes) -> str:
-    """What a file probably is whose lines are no phrase pairs."""
+    """Guess what kind of file the line comes from; return advice."""
     if SEPARATOR in line:
         return ""
     if b"\t" in line:
@@ -498,7 +498,7 @@ def _other_file(line: bytes) -> str:
 
 
 def _likely(score: bytes) -> str:
-    """What probably happened to a score that is not a number."""
+    """Guess what happened to a score that is not a number; return advice."""
     if b"," in score:
         return "Written under a locale with decimal commas? LC_ALL=C writes points."
     if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):
@@ -512,11 +512,11 @@ def _likely(score: bytes) -> str:
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-FLOAT32_TINY = 2.0**-150  # what is not larger is 0 as a float32
-# A number that could be 0 or less as a float32: it has a sign, only zeros before an exponent, or a small exponent.
+FLOAT32_TINY = 2.0**-150  # up to here, a float32 is 0
+# A number that could be 0 or less as a float32: with a sign, only zeros before an exponent, or a small exponent
 MAYBE_NOT_POSITIVE = re.compile(rb"(?<![^ \t])(?:-|\+?[0.]++(?![0-9.]))|[eE]-0*[1-9][0-9]|[0.]{30}")
 
-# White space that Moses does not part words at, and other control characters, as UTF-8
+# White space at which Moses does not split words, and other control characters, as UTF-8
 OTHER_BLANKS = re.compile(
     rb"[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
 )
@@ -555,21 +555,21 @@ MEANINGS = {
 
 @dataclass
 class LineWarnings:
-    """Counts what is odd; a strict one refuses it, a thorough one also looks where scoring does not."""
+    """Counts odd lines; `strict` makes them errors, `thorough` adds checks that scoring does not need."""
 
     name: str  # of the table, for messages
     strict: bool = False
     thorough: bool = False
-    counts: dict[str, list[int]] = field(default_factory=dict)  # of each kind: how many lines, and the first of them
+    counts: dict[str, list[int]] = field(default_factory=dict)  # by kind: the number of lines and the first one
 
     def passing(self, lines: Iterable[TableLine]) -> Iterator[TableLine]:
-        """The same lines, looked at; raises as `look`."""
+        """Yield the lines after checking each; raises as `look` does."""
         for line in lines:
             self.look([line])
             yield line
 
     def look(self, lines: Iterable[TableLine]) -> None:
-        """Look at lines; a strict one raises FormatError."""
+        """Count the oddities of lines; if `strict`, raise FormatError."""
         for line in lines:
             for kind in itertools.chain(_oddities(line), _finer_oddities(line) if self.thorough else ()):
                 if self.strict:
@@ -578,7 +578,7 @@ class LineWarnings:
                 self.counts.setdefault(kind, [0, line.number])[0] += 1
 
     def messages(self) -> Iterator[str]:
-        """One line for each kind that was met."""
+        """Yield one message for each kind found."""
         for kind, (count, first) in self.counts.items():
             lines = "1 line" if count == 1 else f"{count:,} lines"
             yield f"{self.name}:{first}: {kind} ({lines}): {MEANINGS[kind]}"

@@ -1,6 +1,6 @@
-"""The signature beside a scored table: what made its numbers and what each new column means; written and read.
+"""Write and read the signature beside a scored table: what made its scores and what each new column means.
 
-A file of that name may hold anything: nothing that is read is trusted.
+A file of that name may contain anything, so nothing in it is trusted.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
-EARLIER = "earlier_columns"  # of a table that was scored more than once: what earlier signatures say of added ones
-# of a column: over all lines
+EARLIER = "earlier_columns"  # columns recorded by earlier signatures, if a table was scored more than once
+# Counts of a column over all lines
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 PROBABILITY = "exp of it; Moses takes the logarithm"
-UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
-UNKNOWN_REFUSAL = 0.8  # the same, from which on the model is another table's
-FLOORED_REFUSAL = 0.5  # share of the scores that were raised to the floor
+UNKNOWN_WARNING = 0.2  # share of pairs with a word that the model reads as <unk>
+UNKNOWN_REFUSAL = 0.8  # the share above which the model does not fit the table
+FLOORED_REFUSAL = 0.5  # share of scores that were raised to the floor
 
 
 def read_signature(table: str) -> dict[str, Any] | None:
-    """The signature beside a table, or beside what a link leads to; None if there is none, or something else."""
+    """Read the signature beside a table, or beside a link's target; return None if there is none or it is invalid."""
     path = Path(table + ".json")
     try:
         if not path.exists() and Path(table).is_symlink():
@@ -42,40 +42,40 @@ def read_signature(table: str) -> dict[str, Any] | None:
 
 
 def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """A list of records in a file that may hold anything; what is not a record is left out."""
+    """Return the list of records under `key` of an untrusted file; skip what is no record."""
     records = recorded.get(key)
     return [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
 
 
 def column_records(signature: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is recorded of the scores that were added to a table, in earlier runs and in the last one."""
+    """Return the records of the columns added to a table, by earlier runs and by the last one."""
     return [*records_of(signature, EARLIER), *records_of(signature, "added_columns")]
 
 
 def recorded_columns(signature: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """The same of scores that have a name, by column, from 0."""
+    """Return the records of added columns that have a name, by column index from 0."""
     named = [record for record in column_records(signature) if "name" in record]
     return {column: record for record in named if type(column := record.get("index")) is int and column >= 0}
 
 
 def recorded_names(signature: Mapping[str, Any]) -> dict[int, str]:
-    """Names of the scores that were added to a table, by column, from 0."""
+    """Return the names of added columns, by column index from 0."""
     return {column: str(record["name"]) for column, record in recorded_columns(signature).items()}
 
 
 def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
-    """Below which a score's logarithms were raised; without a record the default."""
+    """Return the floor to which a column's log scores were raised; the default if none is recorded."""
     floor = recorded_columns(signature).get(column, {}).get("floor")
     return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
 
 
 def added_names(signature: Mapping[str, Any]) -> list[str]:
-    """Names of the scores that were added to a table, whether it is known where they stand or not."""
+    """Return the names of all added columns, even those without a known index."""
     return [str(record["name"]) for record in column_records(signature) if "name" in record]
 
 
 def fitting_signature(table: str) -> dict[str, Any]:
-    """The signature beside a table if it is of a file of that size, which is quick to see; else nothing."""
+    """Return the signature beside a table if it records the table's size (a quick check); otherwise, an empty dict."""
     signature = read_signature(table)
     file = signature.get("file") if signature else None
     if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
@@ -85,9 +85,9 @@ def fitting_signature(table: str) -> dict[str, Any]:
 
 @dataclass
 class ColumnCounts:
-    """What was counted over all lines; lists have one value for each added column.
+    """Counts over all lines; lists have one value per added column.
 
-    `unknown` are pairs with a word that is read as ``<unk>``, `floored` scores that were raised to the floor.
+    `unknown` counts pairs with a word that is read as ``<unk>``, `floored` scores that were raised to the floor.
     """
 
     lines: int = 0
@@ -97,7 +97,7 @@ class ColumnCounts:
     highest: list[float] = field(default_factory=list)
 
     def add(self, more: ColumnCounts) -> None:
-        """Count further lines of the same columns."""
+        """Add the counts of further lines."""
         if not self.lines:
             self.unknown, self.floored = more.unknown, more.floored
             self.lowest, self.highest = more.lowest, more.highest
@@ -109,7 +109,7 @@ class ColumnCounts:
         self.lines += more.lines
 
     def of_column(self, i: int) -> dict[str, Any]:
-        """As they stand in a signature; see COUNTED."""
+        """Return a column's counts for a signature; see COUNTED."""
         lines = max(self.lines, 1)
         return {
             "unknown": self.unknown[i],
@@ -128,10 +128,10 @@ def changed_signature(
     how: Mapping[str, Any],
     added: Sequence[tuple[str, str]] = (),
 ) -> bytes:
-    """The signature of a table whose lines are others, as a JSON file: what made its numbers stays known.
+    """Return the signature, as JSON bytes, of a table with changed lines; it keeps the record of what made its scores.
 
-    `changes` are names of input and output, size and hash of the output, its lines and columns. `step`, "pruned" or
-    "extended", says what was done with the lines, and `how`. `added` are names and meanings of new last columns.
+    `changes` has the names of input and output, and the output's size, hash, lines and columns. `step` says what was
+    done ("pruned" or "extended"), `how` with which settings. `added` are names and meanings of new last columns.
     """
     record = {"program": PROGRAM, **(before or {}), **changes}
     record["added_columns"] = [without_counts(column) for column in records_of(record, "added_columns")]
@@ -143,10 +143,10 @@ def changed_signature(
 
 
 def without_counts(column: Mapping[str, Any]) -> dict[str, Any]:
-    """What is recorded of a column that does not depend on its lines."""
+    """Return a column's record without its counts over lines."""
     return {key: value for key, value in column.items() if key not in COUNTED}
 
 
 def as_file(record: Mapping[str, Any]) -> bytes:
-    """A signature as it is written."""
+    """Format a signature as a JSON file."""
     return (json.dumps(record, indent=2) + "\n").encode()

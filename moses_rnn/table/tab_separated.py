@@ -1,7 +1,7 @@
-"""Pairs as plain lines of text, ``source TAB target``: for data that never met Moses.
+"""Pairs as plain lines of text, ``source TAB target``, for data that does not come from Moses.
 
-Further columns may follow. Words stand with blanks between, tokenised as the network's corpus is, and a line ends with
-a line feed alone. A side without words is an error, as is ``|||`` as a word, which parts the fields of Moses's tables.
+Further columns may follow. Words are separated by blanks and tokenised like the network's corpus, and a line ends with
+a line feed only. A side without words is an error, as is the word ``|||``, which separates fields in Moses's tables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moses_rnn.table.phrase_table import words
 
 TAB = b"\t"
 BAR = b"|||"
-LAYOUTS = ("moses", "tsv")  # of what commands read: a phrase table, or such lines
+LAYOUTS = ("moses", "tsv")  # input formats of the commands
 TableFormat = Annotated[
     str,
     Option(
@@ -28,7 +28,7 @@ TableFormat = Annotated[
 
 
 def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
-    """Source and target of a line, with or without its line feed; a FormatError says why no table could hold them."""
+    """Split a line, with or without line feed, into source and target; raise FormatError if no table can hold it."""
     columns = line.removesuffix(b"\n").split(TAB)
     if len(columns) < 2:
         raise FormatError(name, number, "source and target separated by a tab", shown(columns[0]))
@@ -43,7 +43,7 @@ def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
 
 
 def as_table_blocks(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Blocks of whole lines as those of a phrase table with the score 1, line for line; raises as `split_pair`."""
+    """Convert blocks of whole lines to phrase-table lines with the score 1; raises as `split_pair` does."""
     before = 0
     for block in blocks:
         lines = list(io.BytesIO(block))

@@ -1,8 +1,8 @@
-"""Many lines of a phrase table at once: by the native core (``native/table*.cpp``) outside Python's lock, or in Python.
+"""Process many phrase-table lines at once, in the native core (``native/table*.cpp``, without the GIL) or in Python.
 
-Nearly all lines of a table are regular: single blanks around separators, numbers that are plainly finite and above 0,
-nothing odd. One regular expression says which lines are regular. The core finds the same ones, and writes the same
-bytes. All other lines go through `LineParser`, one by one.
+Nearly all lines of a table are regular: single blanks around separators, numbers that are plainly finite and positive,
+nothing odd. One regular expression defines regular lines. The core finds the same lines and writes the same bytes.
+`LineParser` parses all other lines, one by one.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Phrases = Sequence[bytes]
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-SCORES_END, LINE_END = Spans._fields.index("scores_end"), len(Spans._fields)  # columns of the spans of many lines
+SCORES_END, LINE_END = Spans._fields.index("scores_end"), len(Spans._fields)  # columns of `TableLines.spans`
 COLUMNS = LINE_END + 1
 CHUNK_LINES = 8192
-CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
-MOST_WORDS = 1 << 16  # of a phrase: what is stepped through at once
-NUMBER_BYTES = 24  # of a number with its blank at most
-UNKNOWN_ID = 0  # of a word that a vocabulary lacks
-OUTSIDE, LINE_END_FOUND = -1, -2  # what the core answers to spans outside the text, and to a word that is a line end
+CHUNK_BYTES = 1 << 24  # maximum; an ordinary chunk has a tenth of it
+MOST_WORDS = 1 << 16  # phrases must be shorter: a network steps through a whole phrase at once
+NUMBER_BYTES = 24  # maximum of a number with its blank
+UNKNOWN_ID = 0  # id of words outside a vocabulary
+OUTSIDE, LINE_END_FOUND = -1, -2  # the core's errors: spans outside the text, a line end inside a phrase
 MARK = b"\n"  # between phrases
 NEWLINE = MARK[0]
 
@@ -55,9 +55,9 @@ NEWLINE = MARK[0]
 
 @dataclass(eq=False)
 class TextPhrases(Phrases):
-    """A sequence of phrases of a text. There is no Python object for a phrase before somebody asks for it.
+    """A sequence of phrases within a text. A phrase becomes a Python object only on access.
 
-    `begins` and `ends` are bytes from the text's beginning. A slice of it is another one, of the same text.
+    `begins` and `ends` are byte offsets in the text. A slice shares the text.
     """
 
     text: bytes
@@ -66,7 +66,7 @@ class TextPhrases(Phrases):
 
     @classmethod
     def of(cls, phrases: Phrases) -> TextPhrases:
-        """Any phrases, laid end to end."""
+        """Concatenate phrases into a text."""
         if isinstance(phrases, TextPhrases):
             return phrases
         lengths = np.fromiter(map(len, phrases), np.int64, len(phrases))
@@ -94,7 +94,7 @@ class TextPhrases(Phrases):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Phrase pairs: as many targets as sources, and the word alignment of each pair where it is known."""
+    """Phrase pairs: as many targets as sources, and each pair's word alignment if known."""
 
     sources: Phrases
     targets: Phrases
@@ -107,7 +107,7 @@ class Pairs:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
-        """Pairs of which each is a source and a target."""
+        """Make pairs from (source, target) tuples."""
         pairs = list(pairs)
         return cls([source for source, _ in pairs], [target for _, target in pairs])
 
@@ -115,7 +115,7 @@ class Pairs:
         return len(self.sources)
 
     def sides(self, *, inverse: bool) -> tuple[Phrases, Phrases]:
-        """What a network reads and what it predicts: sources and targets, or the other way round."""
+        """Return what a network reads and what it predicts: sources and targets, or the reverse if `inverse`."""
         return (self.targets, self.sources) if inverse else (self.sources, self.targets)
 
 
@@ -124,10 +124,10 @@ class Pairs:
 
 @dataclass(frozen=True)
 class TableLines:
-    """Sound lines laid end to end, and where their fields stand.
+    """Valid lines, concatenated, and the positions of their fields.
 
-    `spans` has a row for each line: its `Spans`, then its end, as bytes from the beginning of `text`. `numbers` are
-    those of the lines in the file, from 1. `odd_lines` are the lines that are not regular, parsed.
+    `spans` has a row for each line: its `Spans` and its end, as byte offsets in `text`. `numbers` are the line numbers
+    in the file, from 1. `odd_lines` are the parsed lines that are not regular.
     """
 
     text: bytes
@@ -140,7 +140,7 @@ class TableLines:
         return len(self.numbers)
 
     def __getitem__(self, lines: slice) -> TableLines:
-        """Some of the lines, one after the other."""
+        """Return consecutive lines."""
         first, last, _ = lines.indices(len(self))
         if last <= first:
             return TableLines(b"", self.spans[:0], self.numbers[:0], form=self.form)
@@ -151,7 +151,7 @@ class TableLines:
 
     @classmethod
     def joined(cls, parts: Sequence[TableLines]) -> TableLines:
-        """The lines of one part after those of the other."""
+        """Concatenate parts."""
         if len(parts) == 1:
             return parts[0]
         begins = np.cumsum([0, *(len(part.text) for part in parts[:-1])])
@@ -164,16 +164,16 @@ class TableLines:
         )
 
     def after(self, number: int) -> TableLines:
-        """The lines of higher numbers."""
+        """Return the lines after line `number`."""
         return self[int(np.searchsorted(self.numbers, number, side="right")) :]
 
     def field(self, begin: str) -> TextPhrases:
-        """What stands in the table between that one of the `Spans` and the next."""
+        """Return the field of each line that begins at that column of `Spans` and ends at the next."""
         column = Spans._fields.index(begin)
         return TextPhrases(self.text, self.spans[:, column], self.spans[:, column + 1])
 
     def pairs(self) -> Pairs:
-        """The phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
+        """Return the phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
         sources, targets, alignments = map(self.field, ("source", "target", "alignment"))
         if self.form.is_plain:
             return Pairs(sources, targets, alignments)
@@ -181,23 +181,23 @@ class TableLines:
         return replace(read, alignments=alignments)
 
     def append_scores(self, values: Floats) -> bytes:
-        """The lines with further scores, lines × columns, behind their own; every other byte as it came."""
+        """Return the lines with further scores (lines × columns) after their own; all other bytes are unchanged."""
         return append_scores(self.text, self.spans, values)
 
 
 def parse_blocks(
     blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
 ) -> Iterator[TableLines]:
-    """Parse a table of which each block holds whole lines; see `LineParser` and `parse_with`."""
+    """Parse a table given as blocks of whole lines; see `LineParser` and `parse_with`."""
     return parse_with(LineParser(name, rejected, form), blocks)
 
 
 def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 0) -> Iterator[TableLines]:
-    """The sound lines of blocks of whole lines, behind so many others; those before a bad line come first."""
+    """Yield the valid lines of blocks of whole lines; before a bad line raises, yield the lines in front of it."""
     number = lines_before + 1
     for text in filter(None, blocks):
         at = 0
-        while parser.first is None and at < len(text):  # how many scores the others have is not known before
+        while parser.first is None and at < len(text):  # the first valid line tells the number of scores
             end = text.find(b"\n", at) + 1 or len(text)
             if parser.parse(text[at:end], number) is None:
                 at, number = end, number + 1
@@ -208,7 +208,7 @@ def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 
 
 
 def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> Iterator[TableLines]:
-    """The sound lines among those of a text, before the first that is refused."""
+    """Yield the valid lines of a text, up to the first that raises an error."""
     sound = np.zeros(len(spans), np.bool_)
     if parser.form.is_plain:
         sound = find_regular(text, spans, parser.columns)
@@ -240,15 +240,15 @@ def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> I
 def chunks_between_sources(
     blocks: Iterable[TableLines], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
 ) -> Iterator[TableLines]:
-    """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not.
+    """Yield chunks of at least `size` lines, cut where the source changes, or at twice the size if it does not.
 
-    A chunk of more bytes is cut wherever it is. The cuts depend on the lines alone, not on the blocks they come in.
+    A chunk of more than `most_bytes` is cut anywhere. The cuts depend only on the lines, not on the blocks.
     """
     held: list[TableLines] = []
     for block in blocks:
         held.append(block)
         if sum(map(len, held)) <= size and sum(len(part.text) for part in held) <= most_bytes:
-            continue  # which nothing shorter could be cut from
+            continue  # too short to cut
         rest = TableLines.joined(held)
         while cut := _cut(rest, size, most_bytes):
             yield rest[:cut]
@@ -259,7 +259,7 @@ def chunks_between_sources(
 
 
 def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[TableLines]:
-    """The same chunks; a phrase of too many words to be held at once is a FormatError."""
+    """Yield the same chunks; raise FormatError for a phrase of MOST_WORDS or more."""
     for chunk in chunks:
         for i in np.flatnonzero(np.diff(chunk.spans[:, LINE_END], prepend=0) > MOST_WORDS):
             pair = chunk[i : i + 1].pairs()
@@ -271,7 +271,7 @@ def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[Table
 
 
 def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
-    """How many of the lines make a chunk; 0: not known before there are more."""
+    """Return the number of lines in the next chunk; 0: more lines are needed to tell."""
     too_many_bytes = 1 + int(np.searchsorted(lines.spans[:, LINE_END], most_bytes, side="right"))
     last = min(2 * size, too_many_bytes)
     sources = lines.field("source")
@@ -283,14 +283,14 @@ def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
 
 # --- regular lines ---------------------------------------------------------------------------------------------------
 
-ODD = rb"\n\0\r\]"  # on no regular line, but for the newline at its end
+ODD = rb"\n\0\r\]"  # bytes that no regular line contains, except for its final newline
 NOT_ASCII = rb"\x80-\xff"
-# Plainly finite and above 0; Moses reads more than that
+# Plainly finite and above 0; Moses accepts more
 PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?"
 
 
 def line_spans(text: bytes) -> Ints:
-    """Room for the spans of each line, lines × COLUMNS; the last column says where it ends, its newline included."""
+    """Return an array for the spans of lines, lines × COLUMNS; only the last column, the line end, is filled in."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE) + 1
     if not len(ends) or ends[-1] != len(text):
         ends = np.append(ends, len(text))
@@ -300,7 +300,7 @@ def line_spans(text: bytes) -> Ints:
 
 
 def find_regular(text: bytes, spans: Ints, columns: int) -> Mask:
-    """Which lines have so many plain scores and are regular; their `line_spans` are filled in."""
+    """Return a mask of the regular lines with `columns` plain scores, and fill in their spans."""
     regular = np.zeros(len(spans), np.bool_)
     library = _library()
     if library is None:
@@ -313,7 +313,7 @@ def find_regular(text: bytes, spans: Ints, columns: int) -> Mask:
 
 
 def _matches(text: bytes, columns: int) -> Iterator[tuple[int, ...]]:
-    """Of each regular line its spans, and its end."""
+    """Yield the spans and the end of each regular line."""
     odd = ODD if is_utf8(text) else ODD + NOT_ASCII
     for match in _regular_line(columns, odd).finditer(text):
         (begin, end), (_, source_end), (target, target_end), (_, scores_end) = match.regs
@@ -323,7 +323,7 @@ def _matches(text: bytes, columns: int) -> Iterator[tuple[int, ...]]:
 
 @functools.cache
 def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
-    """A line with so many plain scores; its groups are the source and the target with a blank each, and the scores."""
+    """Return the pattern of a regular line; its groups are source and target, each with a blank, and the scores."""
     phrase = rb"([^| \t%b][^|%b]*+)(?<=[^ \t] )" % (odd, odd)
     scores = b" ".join([PLAIN_NUMBER] * columns)
     return re.compile(rb"^%b\|\|\| %b\|\|\| (%b)(?: \|\|\|[^%b]*+)?\n" % (phrase, phrase, scores, odd), re.MULTILINE)
@@ -333,7 +333,7 @@ def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
 
 
 def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
-    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each; lines × columns."""
+    """Return the text with `values` (lines × columns) as ``%.9g`` after each line's scores, separated by blanks."""
     if spans.shape != (len(values), COLUMNS):
         raise ValueError(f"expected {COLUMNS} spans of {len(values):,} lines, found {spans.shape}")
     library = _library()
@@ -355,7 +355,7 @@ def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
 
 
 class PhraseIds:
-    """Maps the words of many phrases to ids at once; words that are not in the vocabulary have UNKNOWN_ID."""
+    """Maps the words of many phrases to ids at once; words outside the vocabulary get UNKNOWN_ID."""
 
     def __init__(self, id_of: Mapping[bytes, int]) -> None:
         self._id_of = id_of
@@ -370,7 +370,7 @@ class PhraseIds:
         weakref.finalize(self, self._library.moses_rnn_delete_words, self._table)
 
     def __call__(self, phrases: Phrases) -> tuple[Ints, Ints]:
-        """Ids of all words end to end, and how many each phrase has; a ValueError refuses line ends in phrases."""
+        """Return all ids, concatenated, and the length of each phrase; raise ValueError for line ends in phrases."""
         if any(isinstance(phrase, str) for phrase in phrases[:1]):
             raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
         if self._library is None:
@@ -378,7 +378,7 @@ class PhraseIds:
         return self._by_core(self._library, TextPhrases.of(phrases))
 
     def _in_python(self, phrases: Phrases) -> tuple[Ints, Ints]:
-        """All phrases are looked up as one, with marks that no phrase holds between them."""
+        """Look up all phrases as one, with marks between them that no phrase contains."""
         all_words = words((b" " + MARK + b" ").join([*phrases, b""]))
         known = map(self._id_of.get, all_words, itertools.repeat(UNKNOWN_ID))
         ids = np.fromiter(known, np.int64, len(all_words))
@@ -389,7 +389,7 @@ class PhraseIds:
 
     def _by_core(self, library: ctypes.CDLL, phrases: TextPhrases) -> tuple[Ints, Ints]:
         begins, ends = np.ascontiguousarray(phrases.begins), np.ascontiguousarray(phrases.ends)
-        ids = np.empty(int(np.maximum((ends - begins + 1) >> 1, 0).sum()), np.int64)  # words part by one byte at least
+        ids = np.empty(int(np.maximum((ends - begins + 1) >> 1, 0).sum()), np.int64)  # a word and a blank: 2 bytes
         lengths = np.empty(len(begins), np.int64)
         arguments = phrases.text, len(phrases.text), begins, ends, len(begins), ids, lengths
         count: int = library.moses_rnn_word_ids(self._table, *arguments)
@@ -409,7 +409,7 @@ _FLOATS = np.ctypeslib.ndpointer(np.float64, ndim=2, flags="C")
 _OUT = np.ctypeslib.ndpointer(np.uint8, ndim=1, flags="C")
 _SIZE = ctypes.c_int64
 _TEXT = (ctypes.c_char_p, _SIZE)
-_FUNCTIONS = {  # what each takes and returns
+_FUNCTIONS = {  # argument and result types
     "find_regular": ((*_TEXT, _ROWS, _SIZE, _SIZE, _MASK), ctypes.c_int),
     "add_numbers": ((*_TEXT, _ROWS, _SIZE, _FLOATS, _SIZE, _OUT, _SIZE), _SIZE),
     "new_words": ((ctypes.c_char_p, _INTS, _INTS, _SIZE), ctypes.c_void_p),
@@ -428,6 +428,6 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _library() -> ctypes.CDLL | None:
-    """The core's functions; None where the core is missing or switched off. Each checks the spans that it is given."""
+    """Return the core's functions, which check their spans; None if the core is missing or switched off."""
     core = native_core()
     return None if core is None else _declared(core.functions)

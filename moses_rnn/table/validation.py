@@ -1,4 +1,4 @@
-"""Is a phrase table what Moses and this package take it for? A streaming check without scoring."""
+"""Validate a phrase table for Moses and this package, as a stream and without scoring."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LINES_BETWEEN_LOOKS = 10_000
 
 @dataclass
 class Validation:
-    """What a table holds.
+    """The contents of a table in figures.
 
-    `ranges` are the lowest and highest value of each score; `unsorted` is the first line that ``LC_ALL=C sort`` would
-    put before the one above it.
+    `ranges` are the lowest and highest value of each score; `unsorted` is the number of the first line that
+    ``LC_ALL=C sort`` would put before the line above it.
     """
 
     name: str
@@ -30,16 +30,16 @@ class Validation:
     sources: int = 0
     longest_source: int = 0  # words
     longest_target: int = 0
-    repeated: int = 0  # lines with the source and target of the one above
+    repeated: int = 0  # lines with the same source and target as the line above
     unsorted: int | None = None
     ranges: list[tuple[float, float]] = field(default_factory=list)
     bad_lines: int = 0
-    factors: tuple[int, int] | None = None  # of source and target words, by the first line; None: plain words
+    factors: tuple[int, int] | None = None  # per source and target word, from the first line; None: plain words
     warnings: list[str] = field(default_factory=list)
     signature: str = "none beside it"
 
     def summary(self) -> Iterator[str]:
-        """As lines of text."""
+        """Yield the lines of a summary."""
         yield f"{self.name}: {self.lines:,} lines with {len(self.ranges)} scores each"
         yield f"  sources: {self.sources:,}, of up to {self.longest_source:,} words (targets {self.longest_target:,})"
         if self.factors:
@@ -62,10 +62,10 @@ def validate(
     strict: bool = False,
     must_be_sorted: bool = False,
 ) -> Validation:
-    """Read a table to its end and look at every line.
+    """Read a whole table and check every line.
 
-    `bad_line` is called with what is wrong with each line that is not a phrase pair. If `strict`, what is odd is an
-    error too; if it `must_be_sorted`, so is a table that ``LC_ALL=C sort`` would change.
+    `bad_line` is called with a message for each line that is not a phrase pair. If `strict`, odd lines are errors too;
+    if it `must_be_sorted`, so is an order other than that of ``LC_ALL=C sort``.
     """
     validation = Validation(table)
 
@@ -90,7 +90,7 @@ def validate(
 
 
 def check_signature(table: str) -> str:
-    """Refuse a file that is not, byte for byte, the one of its signature; say what was compared."""
+    """Raise InputError unless a file has the size and hash in its signature; return a description of both."""
     if not Path(table).is_file():
         raise InputError(f"{table}: expected a regular file, whose content can be compared")
     signature = read_signature(table)
@@ -109,7 +109,7 @@ def check_signature(table: str) -> str:
 
 
 def signature_of(table: str) -> dict[str, Any]:
-    """What is recorded of a table beside it; nothing without a signature, and an InputError for one of another file."""
+    """Return a table's signature, or an empty dict; raise InputError if it is of a different file."""
     signature = read_signature(table)
     if signature is None:
         return {}
@@ -172,7 +172,7 @@ def _check(validation: Validation, must_be_sorted: bool) -> None:
 
 
 def _compare_signature(validation: Validation) -> str:
-    """What the signature beside the table says, if there is one; it must agree."""
+    """Describe the signature beside the table, if any; raise InputError if it does not match."""
     signature = read_signature(validation.name)
     if signature is None or not Path(validation.name).is_file():
         return "none beside it"

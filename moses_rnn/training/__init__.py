@@ -1,1 +1,1 @@
-"""From phrase pairs to a trained network: the distinct pairs as arrays, a held-out split, optimiser, resume."""
+"""Training: from phrase pairs or texts to a trained network, with a held-out split, optimisers and resuming."""

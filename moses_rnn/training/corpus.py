@@ -1,8 +1,8 @@
 """The distinct phrase pairs of a table as arrays of ids on disk, split into training and held-out pairs.
 
-Words never live as Python objects all at once: they stream into memory-mapped files, and everything that needs the
-whole table (counting, finding equal pairs, splitting) is done on 64-bit hashes in numpy, some tens of bytes a pair. Two
-different pairs share a hash with a probability below n²/2⁶⁵ (3·10⁻⁴ for 10⁸ pairs); such a pair would be left out.
+Words stream into memory-mapped files and are never all in memory as Python objects. Work on the whole table (counting,
+finding equal pairs, splitting) uses 64-bit hashes in numpy, some tens of bytes per pair. Two different pairs share a
+hash with a probability below n²/2⁶⁵ (3·10⁻⁴ for 10⁸ pairs); one of them would be left out.
 """
 
 from __future__ import annotations
@@ -30,69 +30,69 @@ Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 PAIRS_AT_ONCE = 1 << 16
 MAX_HELD_OUT_SHARE = 0.1
-# files that other processes map, beside the words' ids
+# Files that other processes map, besides the word ids
 RECORD, POSITIONS = "corpus.json", ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
-NOT_WORDS = (b"<s>", b"<null>")  # of NPLM and KenLM; such a word of a text is an unknown one
+NOT_WORDS = (b"<s>", b"<null>")  # symbols of NPLM and KenLM; in a text, they are unknown words
 BLOCK = 1 << 22  # words and boundaries at once
-Lines = Callable[[], Iterable[bytes]]  # of a text, which is read from the beginning each time
+Lines = Callable[[], Iterable[bytes]]  # reads a text from the beginning at each call
 
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """What is made of a table."""
+    """Options for the corpus of a table."""
 
-    source_words: int = 15_000  # of a shortlist
+    source_words: int = 15_000  # size of the shortlist
     target_words: int = 15_000
-    held_out_pairs: int = 5_000  # about; at most a tenth
-    max_length: int = 0  # pairs with a longer side are left out; 0: none
+    held_out_pairs: int = 5_000  # approximate; at most a tenth
+    max_length: int = 0  # pairs with a longer side are left out; 0: no limit
     seed: int = 1  # chooses the held-out sources
-    repeated: bool = False  # a pair counts as often as it occurs, in learning and for the shortlists; else once
-    min_count: int = 1  # of a word of a shortlist
-    marked: bool = False  # behind each target word stands a token, which is no word
+    repeated: bool = False  # count a pair as often as it occurs, for training and shortlists; otherwise, once
+    min_count: int = 1  # of words in a shortlist
+    marked: bool = False  # each target word is followed by a token, which is not a word
 
 
 @dataclass(frozen=True)
 class CorpusStatistics:
-    """What a reader of a training log wants to know about the table."""
+    """Statistics of a table for the training log."""
 
     pairs: int  # lines read
     too_long: int  # left out: a side longer than max_length
     empty: int  # left out: a side without words
     distinct_pairs: int  # as strings
-    collapsed_pairs: int  # of these, equal to another one after mapping to ids, so trained once
+    collapsed_pairs: int  # of these, equal to another pair after mapping to ids, so trained once
     training_pairs: int
     held_out_pairs: int
     source_words: int  # distinct words seen
     target_words: int
-    source_coverage: float  # share of running words, counted over distinct phrases, that the shortlist knows
+    source_coverage: float  # share of running words in the shortlist, counted over distinct phrases
     target_coverage: float
 
 
 def take_spans(tokens: Ids, begins: Positions, lengths: Lengths) -> Ids:
-    """Spans of a row of ids, laid end to end."""
+    """Concatenate spans of an array of ids."""
     shift = begins - (np.cumsum(lengths) - lengths)
     return tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """One side of all pairs: ids laid end to end; phrase i is ``tokens[ends[i]:ends[i + 1]]``."""
+    """One side of all pairs: concatenated ids; phrase i is ``tokens[ends[i]:ends[i + 1]]``."""
 
     tokens: Ids
     ends: Positions
 
     def lengths(self, rows: Positions) -> Lengths:
-        """How many words chosen phrases have."""
+        """Return the lengths of the phrases in `rows`."""
         lengths: Lengths = self.ends[rows + 1] - self.ends[rows]
         return lengths
 
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
-        """Chosen phrases laid end to end, and their lengths."""
+        """Return the phrases in `rows`, concatenated, and their lengths."""
         lengths = self.lengths(rows)
         return take_spans(self.tokens, self.ends[rows], lengths), lengths
 
     def hashes(self) -> Hashes:
-        """A 64-bit hash of every phrase."""
+        """Return a 64-bit hash of every phrase."""
         parts = [self._hash_block(first, last) for first, last in _ranges(len(self.ends) - 1)]
         return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
@@ -107,7 +107,7 @@ class Phrases:
         return mix(sums[relative[1:]] - sums[relative[:-1]] + lengths.astype(np.uint64))
 
     def count(self, chosen: npt.NDArray[np.bool_], size: int) -> Lengths:
-        """How often each id below `size` occurs in the chosen phrases."""
+        """Count the occurrences of each id below `size` in the chosen phrases."""
         counts = np.zeros(size, np.int64)
         for first, last in _ranges(len(self.ends) - 1):
             ends = self.ends[first : last + 1]
@@ -123,7 +123,7 @@ class Phrases:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Training material: both sides as ids, and which pairs are trained on and which are held out."""
+    """Training material: both sides as ids, and the rows of training and held-out pairs."""
 
     source: Phrases
     target: Phrases
@@ -136,11 +136,11 @@ class Corpus:
 
     @property
     def vocabularies(self) -> Mapping[str, Vocabulary]:
-        """By side: "source" is what is read, "target" what is written."""
+        """Vocabularies by side: the network reads "source" and writes "target"."""
         return {"source": self.source_vocabulary, "target": self.target_vocabulary}
 
     def save(self, folder: Path) -> None:
-        """Write all but the words' ids, which are in files already, for processes that map it."""
+        """Write everything except the word ids, already in files, for other processes."""
         share(folder, {"statistics": asdict(self.statistics), "digest": self.digest}, self.vocabularies)
         arrays = self.source.ends, self.target.ends, self.training, self.held_out
         for name, positions in zip(POSITIONS, arrays, strict=True):
@@ -176,7 +176,7 @@ class Corpus:
         return float(-(held_out * log_p).sum() / held_out.sum())
 
     def unigram_model(self) -> npt.NDArray[np.float64]:
-        """How likely each target word is among the training pairs, end symbols included, add-one."""
+        """Return the add-one probability of each target word in the training pairs, end symbols included."""
         size = len(self.target_vocabulary)
         counts = self._target_counts(self.training, size)
         likely: npt.NDArray[np.float64] = (counts + 1) / (counts.sum() + size)
@@ -191,20 +191,20 @@ class Corpus:
 
 
 def share(folder: Path, record: Mapping[str, Any], vocabularies: Mapping[str, Vocabulary]) -> None:
-    """Write what is no array, a record as JSON and shortlists, for other processes."""
+    """Write a record as JSON, and shortlists, for other processes."""
     replace_file(folder / RECORD, json.dumps(record).encode())
     for side, vocabulary in vocabularies.items():
         replace_file(folder / f"{side}.words", vocabulary.to_bytes())
 
 
 def read_shared(folder: Path, *sides: str) -> tuple[dict[str, Any], list[Vocabulary]]:
-    """Read what `share` wrote."""
+    """Read the files written by `share`."""
     record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
     return record, [Vocabulary.from_bytes((folder / f"{side}.words").read_bytes()) for side in sides]
 
 
 def map_ids(path: Path) -> Ids:
-    """Ids of words, only to be read."""
+    """Map a file of word ids, read-only."""
     return np.memmap(path, dtype=np.int32, mode="r")
 
 
@@ -216,10 +216,10 @@ def build_corpus(
     held_out: Iterable[tuple[bytes, bytes]] | None = None,
     tokens: tuple[Sequence[bytes], Sequence[bytes]] = ((), ()),
 ) -> Corpus:
-    """Read pairs into arrays, choose shortlists, merge equal pairs unless they count, split off held-out sources.
+    """Read pairs into arrays, choose shortlists, merge equal pairs unless `repeated`, and hold out sources.
 
-    Each side's words are counted in the phrases to learn unless `word_counts` has the counts; its `tokens` are in the
-    shortlist whatever they say. `held_out` has pairs of any length, to hold out in place of some of the others.
+    Each side's words are counted in the training phrases unless `word_counts` is given; its `tokens` are always in the
+    shortlist. `held_out` has pairs of any length to hold out instead of some of the training pairs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     both = _Side(folder, "source"), _Side(folder, "target")
@@ -270,7 +270,7 @@ def _renumber_by_shortlist(
     to_learn: int,
     config: CorpusConfig,
 ) -> tuple[Vocabulary, float]:
-    """Choose a side's shortlist and renumber its ids by it; returns it and the share of running words it knows."""
+    """Choose a side's shortlist and renumber its ids; return it and its share of running words."""
     if counts is None:
         counts = _word_counts(phrases, word_ids, to_learn, repeated=config.repeated)
     vocabulary = shortlist(counts, size, config.min_count, tokens)
@@ -279,7 +279,7 @@ def _renumber_by_shortlist(
 
 
 class NumberFile:
-    """A file of whole numbers that stream into it, in place of one that is there."""
+    """A new file of integers, written as a stream."""
 
     def __init__(self, path: Path) -> None:
         path.unlink(missing_ok=True)  # perhaps a link to something else
@@ -287,7 +287,7 @@ class NumberFile:
         self.path, self.numbers = path, array("i")
 
     def flush(self) -> None:
-        """Write the numbers that wait."""
+        """Write the buffered numbers."""
         with writing(self.path, 4 * len(self.numbers)), self.path.open("ab") as file:
             self.numbers.tofile(file)
             file.flush()
@@ -295,7 +295,7 @@ class NumberFile:
 
 
 class _Side:
-    """A side of phrase pairs: streams into files of provisional ids, in the order in which words are first seen."""
+    """Streams one side of phrase pairs into files of provisional ids, numbered by first occurrence."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.ids: dict[bytes, int] = {}
@@ -322,7 +322,7 @@ class _Side:
 def _read(
     pairs: Iterable[tuple[bytes, bytes]], both: tuple[_Side, _Side], longest: int, *, marked: bool
 ) -> Counter[str]:
-    """Add pairs to both sides, but for empty ones and, unless it is 0, ones longer than `longest`; counts of each."""
+    """Add pairs to both sides, except empty ones and those longer than `longest` (0: no limit); return counts."""
     counts: Counter[str] = Counter()
     for pair in pairs:
         source, target = map(words, pair)
@@ -339,21 +339,21 @@ def _read(
 
 
 def _word_counts(phrases: Phrases, known: dict[bytes, int], to_learn: int, *, repeated: bool) -> dict[bytes, int]:
-    """Occurrences of each word over the first `to_learn` phrases of a side: all of them, or the distinct ones."""
+    """Count each word in the first `to_learn` phrases of a side, or in the distinct ones among them."""
     chosen = np.zeros(len(phrases.ends) - 1, np.bool_)
     chosen[slice(to_learn) if repeated else _first_of_each(phrases.hashes()[:to_learn])] = True
     return dict(zip(known, phrases.count(chosen, len(known)).tolist(), strict=True))
 
 
 def _first_of_each(hashes: Hashes) -> Positions:
-    """Where each distinct hash comes first; ascending."""
+    """Return the first position of each distinct hash, ascending."""
     return np.sort(np.unique(hashes, return_index=True)[1])
 
 
 def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tuple[Positions, Positions]:
     """Hold out whole sources: no source phrase (as ids) is on both sides of the split.
 
-    A source with more than a twentieth of the wanted pairs (unknown words only, say) is always trained on.
+    A source with more than a twentieth of the wanted pairs (such as only unknown words) is always trained on.
     """
     distinct, source_of, sizes = np.unique(source_hashes, return_inverse=True, return_counts=True)
     if len(distinct) == 1:
@@ -393,44 +393,44 @@ def _ranges(total: int, step: int = 1 << 20) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class TextConfig:
-    """What is made of a text; `held_out_lines` of it, at most a tenth, are chosen by the seed and not trained on."""
+    """Options for the corpus of a text; the seed chooses `held_out_lines` of it, at most a tenth."""
 
     shortlist: int = 15_000
     held_out_lines: int = 0  # 0: the paper's 0.1 %, but at least 1 000
     seed: int = 1
-    min_count: int = 1  # of a word of the shortlist
+    min_count: int = 1  # of words in the shortlist
 
 
 @dataclass(frozen=True)
 class TextStatistics:
-    """What a reader of a training log wants to know about a text."""
+    """Statistics of a text for the training log."""
 
     lines: int
     words: int  # running, without end symbols
     distinct_words: int
-    coverage: float  # share of the running words that the shortlist knows
+    coverage: float  # share of running words in the shortlist
     held_out_lines: int  # chosen from the text; 0 if another text is held out
 
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences as ids end to end, each behind order - 1 times ``<s>`` and before ``</s>``."""
+    """Concatenated sentences as ids, each with order - 1 times ``<s>`` before it and ``</s>`` after it."""
 
     flat: Ids
     begin_id: int  # of <s>
 
     def predicted(self, first: int, last: int) -> Positions:
-        """Where, from `first` to before `last`, words and end symbols stand."""
+        """Return the positions of words and end symbols from `first` to before `last`."""
         return np.flatnonzero(self.flat[first:last] != self.begin_id) + first
 
     def tokens(self) -> int:
-        """How many words and end symbols there are."""
+        """Count the words and end symbols."""
         return sum(len(self.predicted(first, first + BLOCK)) for first in range(0, len(self.flat), BLOCK))
 
 
 @dataclass(frozen=True)
 class TextCorpus:
-    """Training material: a text to learn, and one that is held out."""
+    """Training material: a training text and a held-out text."""
 
     text: Text
     held_out: Text
@@ -440,11 +440,11 @@ class TextCorpus:
 
     @property
     def vocabularies(self) -> Mapping[str, Vocabulary]:
-        """Of the one side."""
+        """Vocabularies by side; there is only "target"."""
         return {"target": self.vocabulary}
 
     def save(self, folder: Path) -> None:
-        """Write all but the words' ids, which are in files already."""
+        """Write everything except the word ids, already in files."""
         share(folder, asdict(self.statistics), self.vocabularies)
 
     @classmethod
@@ -458,9 +458,9 @@ class TextCorpus:
 def build_text_corpus(
     text: Lines, dev: Lines | None, names: tuple[str, str], folder: Path, order: int, config: TextConfig
 ) -> TextCorpus:
-    """Read a text twice: choose a shortlist, and write the ids of what is learned and of what is held out into files.
+    """Read a text twice: choose a shortlist, then write the ids of training and held-out text into files.
 
-    `dev` is another text to hold out; without, it is some lines of `text`. `names` are those of both, for messages.
+    `dev` is a text to hold out; without it, some lines of `text` are held out. `names` are those of both, for messages.
     """
     counts, lines = _count(text, names[0])
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
@@ -470,7 +470,7 @@ def build_text_corpus(
     chosen = None if dev else chosen_lines(lines, config)
     try:
         texts = build_texts(text(), dev() if dev else None, folder, vocabulary, order, chosen)
-    except InputError as error:  # of a text with words: what is held out has none
+    except InputError as error:  # the text has words, so the held-out text has none
         raise InputError(f"{names[1] if dev else names[0]}: {error}") from error
     aside = 0 if chosen is None else int(chosen.sum())
     known = coverage(counts, vocabulary)
@@ -478,7 +478,7 @@ def build_text_corpus(
 
 
 def _count(text: Lines, name: str) -> tuple[Counter[bytes], int]:
-    """How often each word occurs, and the number of lines."""
+    """Count each word, and the lines."""
     counts: Counter[bytes] = Counter()
     number = 0
     for number, line in enumerate(text(), start=1):  # noqa: B007, the last one is the count
@@ -498,7 +498,7 @@ def build_texts(
     order: int,
     chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[Text, Text]:
-    """Write a text's ids into files, and those of the held-out one: another text, or the `chosen` lines of this one."""
+    """Write the ids of a text and of the held-out text (another one, or the `chosen` lines) into files."""
     files = [NumberFile(folder / f"{name}.tokens") for name in ("text", "held-out")]
     begin = len(vocabulary)  # the id of <s>
 
@@ -521,7 +521,7 @@ def build_texts(
 
 
 def chosen_lines(lines: int, config: TextConfig) -> npt.NDArray[np.bool_]:
-    """Which lines of a text are held out."""
+    """Return a mask of the lines to hold out."""
     wanted = config.held_out_lines or max(1000, lines // 1000)
     count = max(min(wanted, int(MAX_HELD_OUT_SHARE * lines)), 1)
     chosen = np.zeros(lines, np.bool_)

@@ -1,4 +1,4 @@
-"""A step of training: the gradient of a minibatch, which threads and ranks share, and what optimisers make of it."""
+"""A training step: the gradient of a minibatch, computed by threads and ranks, and the optimisers that use it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import Ranks, Threads
 from moses_rnn.training.tasks import Task
 
-STEPS_BETWEEN = 10  # two weights that are averaged: neighbours differ little
+STEPS_BETWEEN = 10  # between averaged weights: neighbouring steps differ little
 
 
 class NativeSteps:
-    """The native core's steps of tensors in float32 on the CPU, which read and write each number once."""
+    """The native core's optimiser steps for float32 tensors on the CPU, in one pass over memory."""
 
     def __init__(self, core: NativeCore) -> None:
         self._functions = core.functions
@@ -33,7 +33,7 @@ class NativeSteps:
         self._functions.moses_rnn_train_sum_squares.restype = ctypes.c_double
 
     def step(self, rule: str, tensors: Sequence[Tensor], options: Sequence[float]) -> None:
-        """One step in place: weights, gradient and both averages; options as in native/training.h."""
+        """Take one step in place: weights, gradient and both averages; options as in native/training.h."""
         weights, gradient, *averages = tensors
         operands = [weights, gradient.contiguous(), *averages]
         getattr(self._functions, f"moses_rnn_train_{rule}")(
@@ -44,7 +44,7 @@ class NativeSteps:
         )
 
     def sum_squares(self, gradient: Tensor) -> float:
-        """Σ g² of a tensor; sums of some thousand numbers are added in double precision."""
+        """Return Σ g² of a tensor; partial sums of some thousand numbers are added in double precision."""
         numbers = gradient.contiguous()
         total: float = self._functions.moses_rnn_train_sum_squares(
             self._instructions, ctypes.c_void_p(numbers.data_ptr()), ctypes.c_int64(numbers.numel())
@@ -53,7 +53,7 @@ class NativeSteps:
 
 
 class Optimiser(torch.optim.Optimizer):
-    """Steps along scaled gradients, for some of its weights at a time; its state is named as torch's is."""
+    """Steps along scaled gradients, for some weights at a time; state names are torch's."""
 
     state_names: tuple[str, ...] = ()  # of a tensor's averages, and of its steps if they count
 
@@ -70,11 +70,11 @@ class Optimiser(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
-        """One step of some weights along their gradients times `scale`; others may be stepped by other threads."""
+        """Step some weights along their gradients times `scale`; other threads may step other weights."""
         raise NotImplementedError
 
     def operands(self, tensor: Tensor) -> list[Tensor]:
-        """Weights, their gradient and its averages, which begin at zero."""
+        """Return a tensor, its gradient, and its averages, which begin at zero."""
         state = self.state[tensor]
         if not state:
             shapes = {name: () if name == "step" else tensor.shape for name in self.state_names}
@@ -83,9 +83,9 @@ class Optimiser(torch.optim.Optimizer):
 
 
 class Adam(Optimiser):
-    """Adam (Kingma and Ba 2015), its weight decay decoupled from the gradient (Loshchilov and Hutter 2019).
+    """Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019).
 
-    The decay is of matrices alone.
+    The decay applies only to matrices.
     """
 
     BETAS = (0.9, 0.999)
@@ -128,7 +128,7 @@ class Adam(Optimiser):
 
 
 def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
-    """Algorithm 1 of Zeiler (2012), ε inside both roots, in place.
+    """Apply algorithm 1 of Zeiler (2012) in place, with ε inside both roots.
 
     `tensors` are weights, gradient and the averages of its squares and the steps' squares; `options` lr, ρ and ε.
     """
@@ -142,7 +142,7 @@ def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) 
 
 
 class Adadelta(Optimiser):
-    """Adadelta (Zeiler 2012) that can pass once over the weights; torch's passes over them twelve times."""
+    """Adadelta (Zeiler 2012) in a single pass over the weights where possible; torch's makes twelve."""
 
     state_names = ("square_avg", "acc_delta")
 
@@ -161,15 +161,15 @@ class Adadelta(Optimiser):
 
 
 class Sgd(Optimiser):
-    """Stochastic gradient descent without momentum: θ - lr (g + λθ), λ of matrices alone.
+    """Stochastic gradient descent without momentum: θ - lr (g + λθ), with λ only for matrices.
 
-    It is one pass over weights and gradient, which the native core could not make shorter.
+    This is one pass over weights and gradient, which the native core could not improve.
     """
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
-        # a step along a sum stands for one after each example, and so does its decay
+        # A step along a sum replaces one step per example, and so does its decay.
         examples = self.config.batch_size if self.config.reduction == "sum" else 1
         lr, decay = self.learning_rate, self.config.weight_decay * examples
         for tensor in weights:
@@ -187,19 +187,19 @@ def _gradient(tensor: Tensor) -> Tensor:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """Neither a parameter nor the middle of another tensor, for which torch.compile would make separate passes."""
+    """Return a plain tensor: torch.compile makes separate passes for parameters and slices of tensors."""
     return tensor.data if tensor.storage_offset() == 0 else tensor.data.clone()
 
 
 def sum_of_squares(config: TrainingConfig) -> Callable[[Tensor], float]:
-    """How the squared L2 norm of a gradient is computed."""
+    """Return the function that computes the squared L2 norm of a gradient."""
     if config.native:
         return NativeSteps(core_named(config.native)).sum_squares
     return lambda gradient: float(torch.linalg.vector_norm(gradient)) ** 2
 
 
 class Average:
-    """Weights averaged over the last steps, which cost less than the last ones while the learning rate is still high.
+    """Weights averaged over the last steps, which cost less than the last weights while the learning rate is high.
 
     A running average whose horizon grows (Shamir and Zhang 2013, section 4): the weights of step t enter with
     1 / (share · t), so that about the last `share` of all steps count, whenever training ends; none if it is 0.
@@ -215,7 +215,7 @@ class Average:
 
     @torch.no_grad()
     def add(self, part: list[int], steps: int) -> None:
-        """Let the weights at some places count, now and then, after a step that `steps` came before."""
+        """Add the weights in `part` to the average every STEPS_BETWEEN steps; `steps` were taken before."""
         if not self._averages or (steps + 1) % STEPS_BETWEEN:
             return
         rate = min(STEPS_BETWEEN / (self._share * (steps + 1)), 1.0)
@@ -223,7 +223,7 @@ class Average:
 
     @contextlib.contextmanager
     def in_place(self, steps: int) -> Iterator[None]:
-        """Have the network compute with the averages; before there are any, with its own weights."""
+        """Make the network use the averages; before there are any, its own weights."""
         if not self._averages or steps < STEPS_BETWEEN:
             yield
             return
@@ -243,16 +243,16 @@ class Average:
 
 # --- gradients --------------------------------------------------------------------------------------------------------
 #
-# Part p of P holds every P-th example from the p-th on. How many parts there are follows from ranks, threads and
-# `accumulate` together, and what dropout leaves out of a part from its number, not from who computes it: as many parts
-# give the same sums, whoever computes them, up to the order in which float32 numbers are added.
+# Part p of P has every P-th example from the p-th on. Ranks, threads and `accumulate` together decide the number of
+# parts, and a part's number decides its dropout, whoever computes it. So the same number of parts gives the same sums,
+# up to the order in which float32 numbers are added.
 
 
-LINE = 16  # float32 numbers in a line of the cache, with which each weight's gradient begins in the common tensor
+LINE = 16  # float32 numbers per cache line; each weight's gradient is aligned to one in the common tensor
 
 
 class Sums(NamedTuple):
-    """Of a whole minibatch."""
+    """Sums over a whole minibatch."""
 
     nats: float
     tokens: int
@@ -261,20 +261,20 @@ class Sums(NamedTuple):
 
 
 class Gradients:
-    """Gives the weights of a network the gradients of whole minibatches."""
+    """Computes the gradients of whole minibatches for a network's weights."""
 
     def __init__(self, task: Task, config: TrainingConfig, threads: Threads, ranks: Ranks) -> None:
         self.weights = list(task.model.parameters())
-        self.places = even_parts(self.weights, config.threads)  # of weights, for each thread
+        self.places = even_parts(self.weights, config.threads)  # indices of weights for each thread
         self._task, self._threads, self._ranks = task, threads, ranks
         self._parts = threads.count * ranks.size * rounds(config.accumulate, ranks.size)
         self._squares = sum_of_squares(config)
         self._common = self._make_common() if ranks.size > 1 else None
 
     def compute(self, rows: Positions, step: int, clock: Callable[[], float]) -> Sums:
-        """Give the weights as ``grad`` the summed gradient of a minibatch, which `step` steps came before.
+        """Set ``grad`` of the weights to the summed gradient of a minibatch, after `step` earlier steps.
 
-        Rows and result are the same on every rank.
+        Rows and result are equal on all ranks.
         """
         worked = self._threads.each(lambda parts: self._learn(parts, rows, step), self._shares(len(rows)))
         mine = sum(nats for nats, _, _ in worked), sum(tokens for _, tokens, _ in worked)
@@ -287,13 +287,13 @@ class Gradients:
         return Sums(float(nats), int(tokens), seconds, sum(squares))
 
     def _shares(self, examples: int) -> list[list[int]]:
-        """The numbers of this rank's parts that are not empty, for each thread."""
+        """Return the numbers of this rank's non-empty parts, for each thread."""
         mine = range(self._ranks.rank, min(self._parts, examples), self._ranks.size)
         shares = (list(mine[i :: self._threads.count]) for i in range(self._threads.count))
         return [share for share in shares if share]
 
     def _learn(self, parts: list[int], rows: Positions, step: int) -> tuple[float, int, Sequence[Tensor]]:
-        """Nats, tokens and gradients, one for each weight, summed over some parts, one after the other."""
+        """Return nats, tokens and one gradient per weight, summed over parts, which run one after the other."""
         nats, tokens, added = 0.0, 0, None
         for part in parts:
             cost = self._task.cost(rows[part :: self._parts], step, part)
@@ -305,7 +305,7 @@ class Gradients:
         return nats, tokens, added
 
     def _add_up(self, gradients: list[Sequence[Tensor]], places: list[int]) -> float:
-        """Give some weights the sum of all threads' gradients; returns its squared L2 norm, if it is that of all."""
+        """Sum all threads' gradients of some weights; return the squared L2 norm, or 0 if other ranks add theirs."""
         for i in places:
             of_threads = [of_thread[i] for of_thread in gradients]
             if self._common is None:
@@ -319,7 +319,7 @@ class Gradients:
         return sum(self._squares(_gradient(self.weights[i])) for i in places)
 
     def _make_common(self) -> Tensor:
-        """One tensor of which every weight's gradient is a part, so that ranks exchange all of them at once."""
+        """Make one tensor that contains all gradients, so that ranks exchange them at once."""
         sizes = [math.ceil(tensor.numel() / LINE) * LINE for tensor in self.weights]
         starts = itertools.accumulate(sizes, initial=0)
         common = torch.zeros(sum(sizes), device=self.weights[0].device)
@@ -329,7 +329,7 @@ class Gradients:
 
 
 def even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
-    """Places of weights in parts of about equally many numbers, for threads."""
+    """Split the indices of weights into parts with about equally many numbers, for threads."""
     parts: list[list[int]] = [[] for _ in range(count)]
     sizes = [0] * count
     for place in sorted(range(len(weights)), key=lambda i: -weights[i].numel()):
@@ -340,7 +340,7 @@ def even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
 
 
 def rounds(parts: int, ranks: int) -> int:
-    """How many parts of a minibatch, of those asked for, a rank computes one after the other."""
+    """Return the number of parts of a minibatch that a rank computes one after the other."""
     return math.ceil(parts / ranks)
 
 

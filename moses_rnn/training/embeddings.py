@@ -1,7 +1,7 @@
-"""Embeddings that begin as a file has them, in word2vec's text, and perhaps stay so.
+"""Initialise embeddings from a file in word2vec's text format, and freeze them if asked to.
 
-A line is a word and its numbers with blanks between; the first line may say how many of each there are.
-After Mikolov's word2vec (2013), which writes ``rows width`` first; others, such as GloVe, leave that line out.
+A line has a word and its numbers, separated by blanks. Mikolov's word2vec (2013) writes ``rows width`` in the first
+line; others, such as GloVe, leave that line out.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, words
 
 Vector = list[float]
-MOST_DIGITS = 19  # of a number of rows
+MOST_DIGITS = 19  # of the number of rows
 
 
 def read_embeddings(
     lines: Iterable[bytes], name: str, width: int, wanted: Collection[bytes]
 ) -> Iterator[tuple[bytes, Vector]]:
-    """The rows of wanted words, in the file's order; the others are checked and passed by."""
+    """Yield the rows of wanted words, in the file's order; check and skip the others."""
     promised: int | None = None
     before: set[bytes] = set()
     for number, line in enumerate(lines, 1):
@@ -46,7 +46,7 @@ def read_embeddings(
 
 
 def _rows_promised(fields: Sequence[bytes], width: int, name: str) -> int | None:
-    """How many rows the first line says, if it is no row; two whole numbers may be a word and its number, too."""
+    """Return the number of rows in the first line, or None if it is a row, such as a numeric word and its number."""
     if len(fields) != 2 or not all(field.isdigit() and len(field) < MOST_DIGITS for field in fields):
         return None
     rows, given = map(int, fields)
@@ -73,7 +73,7 @@ def _row(fields: Sequence[bytes], name: str, number: int, width: int) -> tuple[b
 
 
 def _number(text: bytes) -> float | None:
-    """None of what is no finite number, to float32 at least."""
+    """Parse a number; return None if it is not finite in float32."""
     try:
         value = float(text)
     except ValueError:
@@ -82,7 +82,7 @@ def _number(text: bytes) -> float | None:
 
 
 def embedding_lines(names: Sequence[bytes], rows: Iterable[Iterable[float]], width: int) -> Iterator[bytes]:
-    """The lines of a file; the first says how many words and numbers there are; nine digits give float32 back."""
+    """Yield the lines of a file; the first has the counts of words and numbers. Nine digits preserve float32."""
     yield b"%d %d\n" % (len(names), width)
     for word, row in zip(names, rows, strict=True):
         yield b"%b %b\n" % (word, b" ".join(b"%.9g" % value for value in row))
@@ -92,7 +92,7 @@ def embedding_lines(names: Sequence[bytes], rows: Iterable[Iterable[float]], wid
 
 
 def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, frozen: bool = False) -> str:
-    """Give words of a side's shortlist a file's rows, but for ``<unk>`` and ``</s>``; returns a line for a log."""
+    """Set a side's embeddings, except ``<unk>`` and ``</s>``, to a file's rows; return a line for a log."""
     embedding = model.embeddings[side]
     rows = _take(embedding, vocabulary, path)
     if frozen:
@@ -104,7 +104,7 @@ def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, fr
 
 @torch.no_grad()
 def _take(embedding: Tensor, vocabulary: Vocabulary, path: str) -> Tensor:
-    """Copy the rows that a file has for words of the shortlist; returns the words' ids."""
+    """Copy a file's rows for words in the shortlist; return the words' ids."""
     ids = {word: i for i, word in enumerate(vocabulary.words) if i > END_ID}
     taken = []
     for word, row in read_embeddings(read_lines(path), path, embedding.shape[1], ids.keys()):
@@ -118,7 +118,7 @@ def _without(rows: Tensor, gradient: Tensor) -> Tensor:
 
 
 def sha256_of(path: str) -> str:
-    """The digest of a file's contents."""
+    """Return the SHA-256 of a file's contents."""
     digest = hashlib.sha256()
     for block in read_blocks(path):
         digest.update(block)

@@ -1,4 +1,4 @@
-"""What networks learn from: the pairs of a phrase table, of two parallel texts, or a text."""
+"""Training materials: the pairs of a phrase table or of two parallel texts, or a text."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorp
 from moses_rnn.training.networks import Chosen, Options
 from moses_rnn.training.ranks import Ranks
 
-ANNOUNCEMENT = "corpus"  # of the first of several processes
+ANNOUNCEMENT = "corpus"  # made by the first of several processes
 WITHOUT_ORDER = 2  # one <s> before each sentence
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Who follows the reading of a material."""
+    """Callbacks while a material is read."""
 
-    reading: Callable[[int, float | None], None]  # is told how many lines were read, and what share of them
-    should_stop: Callable[[], bool]  # asked now and then
+    reading: Callable[[int, float | None], None]  # gets the number of lines read and their share
+    should_stop: Callable[[], bool]  # called regularly
 
     def look(self, meter: Meter, path: str) -> None:
-        """Say how far a file is read."""
+        """Report how much of a file was read; raise Stopped if asked to stop."""
         self.reading(meter.lines_read, meter.share)
         if self.should_stop():
             raise Stopped(f"stopped while reading {path}; run the same command again to start over")
 
 
 class Material(Protocol):
-    """What is learned; it is made of what a training chooses, and of who follows how it is read."""
+    """Training material, made from a training's choices and a `Watch`."""
 
     name: str  # of the corpus, in a checkpoint's provenance
-    corpus: Any  # its class, which can save one and map what another process has saved
-    origin: dict[str, Any]  # names of files, and what else a checkpoint remembers
-    config: Any  # a dataclass: what is made of the files
+    corpus: Any  # class of the corpus, with `save` and `load`
+    origin: dict[str, Any]  # names of files and other facts for a checkpoint
+    config: Any  # a dataclass of options for the corpus
 
     def build(self, folder: Path) -> Any:
-        """A corpus, whose arrays are files of a folder."""
+        """Build the corpus, with its arrays as files in a folder."""
 
     def describe(self, corpus: Any) -> list[str]:
-        """What a corpus holds, in lines for a log."""
+        """Describe a corpus in lines for a log."""
 
 
 class TablePairs:
-    """The pairs of a phrase table; its first block is read, and refused if it is no part of a table, at once."""
+    """The pairs of a phrase table; the constructor reads the first block and raises FormatError if it is invalid."""
 
     name, corpus = "corpus", Corpus
 
@@ -109,7 +109,7 @@ def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
 
 
 def find_embeddings(options: Options) -> dict[str, str]:
-    """The files of embeddings that are named, by the network's side: "source" is what it reads."""
+    """Return the given embedding files by the network's side: it reads "source"."""
     named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
     if options.get("inverse"):
         named = {"source": named["target"], "target": named["source"]}
@@ -117,14 +117,14 @@ def find_embeddings(options: Options) -> dict[str, str]:
 
 
 def existing_file(path: str) -> str:
-    """A file that is read more than once, plain or compressed."""
+    """Return the path of a file, plain or compressed, that can be read more than once."""
     if path == STANDARD_STREAM:
         raise InputError("training data must be a file, because a resumed run reads it again")
     return find_input(path)
 
 
 def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
-    """Files in blocks of whole lines, while somebody follows; raises what `Watch.look` does."""
+    """Yield files in blocks of whole lines, reporting to `watch`; raises as `Watch.look` does."""
     meter = Meter()
     for path in paths:
         for block in read_blocks(path, meter=meter):
@@ -133,7 +133,7 @@ def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
 
 
 def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_stop: Callable[[], bool]) -> Any:
-    """The corpus of a material; the first of several ranks builds it, and all map its files."""
+    """Build the corpus of a material; of several ranks, the first builds it, and all map its files."""
     if ranks.size == 1:
         return material.build(folder)
     if ranks.leads:
@@ -149,7 +149,7 @@ def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_s
             f"{error.strerror}",
             advice="Machines that train together must share the model folder.",
         ) from error
-    ranks.sums([0.0])  # the first removes the files if it fails from now on
+    ranks.sums([0.0])  # wait for all: from now on, the first rank removes the files if it fails
     return corpus
 
 
@@ -158,12 +158,12 @@ def build_on_first_rank(ranks: Ranks, folder: Path, material: Material, should_s
 
 Pair = tuple[bytes, bytes]
 Aligned = tuple[list[bytes], list[bytes], Links]
-LINES_AT_ONCE = 1 << 14  # between two looks at whether to stop
+LINES_AT_ONCE = 1 << 14  # between two checks whether to stop
 
 
 @dataclass(frozen=True)
 class ParallelTexts:
-    """Two files whose lines are translations of each other, and the links between their words if they are needed."""
+    """Two files with parallel lines, and the links between their words if needed."""
 
     source: str
     target: str
@@ -171,12 +171,12 @@ class ParallelTexts:
 
     @classmethod
     def of_prefix(cls, prefix: str, source: str, target: str, alignment: str | None = None) -> ParallelTexts:
-        """PREFIX.SOURCE and PREFIX.TARGET, and their alignment, plain or compressed."""
+        """Find PREFIX.SOURCE, PREFIX.TARGET and their alignment, plain or compressed."""
         texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
         return cls(texts[0], texts[1], alignment and existing_file(alignment))
 
     def check_lengths(self) -> None:
-        """Read all files, and count their lines."""
+        """Raise InputError unless all files have the same number of lines."""
         source, target = (count_lines(path) for path in (self.source, self.target))
         if source != target:
             raise InputError(
@@ -191,7 +191,7 @@ class ParallelTexts:
             )
 
     def pairs(self, watch: Watch) -> Iterator[Pair]:
-        """The pairs, line by line, without line ends."""
+        """Yield the pairs, line by line, without line ends."""
         meter = Meter()
         both = zip_longest(_lines(self.source, meter), _lines(self.target, Meter()))
         while together := list(islice(both, LINES_AT_ONCE)):
@@ -203,7 +203,7 @@ class ParallelTexts:
             watch.look(meter, self.source)
 
     def aligned_pairs(self, watch: Watch) -> Iterator[Aligned]:
-        """Source words, target words and links, line by line."""
+        """Yield source words, target words and links, line by line."""
         if self.links is None:
             links: Iterator[Links] = iter(lambda: (), None)
         else:
@@ -232,7 +232,7 @@ def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
 
 
 class SentencePairs:
-    """Two texts, line by line translations of each other."""
+    """Two parallel texts."""
 
     name, corpus = "corpus", Corpus
 
@@ -274,7 +274,7 @@ class SentencePairs:
         return build_corpus(self._pairs(self._texts), folder, self.config, held_out=held_out)
 
     def _build_annotated(self, folder: Path, rare: RareWords) -> Corpus:
-        """A first pass counts words, which decides what is rare; a second one annotates."""
+        """Count words in a first pass, which decides which are rare; annotate in a second pass."""
         config, counts = self.config, self._count()
         sizes = config.source_words, config.target_words
         lists = [shortlist(side, size, config.min_count) for side, size in zip(counts, sizes, strict=True)]
@@ -291,7 +291,7 @@ class SentencePairs:
         return replace(corpus, statistics=replace(corpus.statistics, **seen))
 
     def _count(self) -> tuple[Counter[bytes], Counter[bytes]]:
-        """How often words of what is read and of what is written occur in the pairs that are learned."""
+        """Count the words that are read and those that are written in the training pairs."""
         reads: Counter[bytes] = Counter()
         writes: Counter[bytes] = Counter()
         for read, written, _ in self._aligned(self._texts):
@@ -301,18 +301,18 @@ class SentencePairs:
         return reads, writes
 
     def _annotated(self, texts: ParallelTexts, rare: RareWords, known: Shortlists) -> Iterator[Pair]:
-        """What is read and what is written of each pair."""
+        """Yield the annotated pairs, as read and written by the network."""
         for read, written, links in self._aligned(texts):
             annotated = rare.annotate(read, written, links, known)
             yield b" ".join(annotated[0]), b" ".join(annotated[1])
 
     def _aligned(self, texts: ParallelTexts) -> Iterator[Aligned]:
-        """What is read, what is written, and the links from the one to the other."""
+        """Yield the words read, the words written, and the links from the former to the latter."""
         for source, target, links in texts.aligned_pairs(self._watch):
             yield (target, source, transposed(links)) if self._inverse else (source, target, links)
 
     def _pairs(self, texts: ParallelTexts) -> Iterable[Pair]:
-        """What is read, and what is written."""
+        """Yield pairs of a text to read and a text to write."""
         pairs = texts.pairs(self._watch)
         return ((target, source) for source, target in pairs) if self._inverse else pairs
 
@@ -328,7 +328,7 @@ class SentencePairs:
 
 
 def rare_words_of(options: Options) -> RareWords:
-    """How rare words are annotated."""
+    """Return how rare words are annotated."""
     return RareWords(options["rare"], options.get("rare_window") or WINDOW)
 
 
@@ -336,7 +336,7 @@ def rare_words_of(options: Options) -> RareWords:
 
 
 class TextLines:
-    """A text of several files, taken as one."""
+    """A text, from one or more files."""
 
     name, corpus = "text", TextCorpus
 

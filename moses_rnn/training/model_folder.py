@@ -1,6 +1,6 @@
-"""A model folder while a run trains in it: one run at a time, its state and log, the best weights so far.
+"""A model folder during training: it holds one run at a time, its state and log, and the best weights so far.
 
-The state is what a run needs to continue after any death: one safetensors file, no pickle.
+The state lets a killed run continue: one safetensors file, no pickle.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ ADDED = {
     "source_embeddings": "",
     "target_embeddings": "",
     "freeze_embeddings": False,
-}  # choices that older states do not name, with what they were then
+}  # options that older states lack, with their values at that time
 
 
 @dataclass
 class Progress:
-    """Where a run stands; all of it is saved and restored."""
+    """The progress of a run, which is saved and restored."""
 
     epoch: int = 0
     batch: int = 0  # within the epoch
     examples: int = 0  # seen in all epochs
-    tokens: int = 0  # predicted words and end symbols, likewise
+    tokens: int = 0  # predicted words and end symbols in all epochs
     steps: int = 0
     clipped_steps: int = 0
     skipped_steps: int = 0  # the gradient was not finite
-    skipped_in_a_row: int = 0  # up to now
+    skipped_in_a_row: int = 0  # most recent steps
     seconds: float = 0.0
     examples_at_evaluation: int = 0
     best: float = math.inf  # held-out cost
-    without_gain: int = 0  # evaluations
+    without_gain: int = 0  # evaluations since the last gain
     learning_rate: float = 0.0
-    finished: str = ""  # why, once it is
+    finished: str = ""  # the reason, once finished
     history: list[dict[str, float]] = field(default_factory=list)
 
 
 class RunState(NamedTuple):
-    """All that decides how a run continues."""
+    """Everything that determines how a run continues."""
 
-    identity: Mapping[str, Any]  # what a run must share to continue from here
+    identity: Mapping[str, Any]  # must be equal in a run that continues from here
     model: nn.Module  # its weights are saved
     optimiser: torch.optim.Optimizer  # its accumulators are saved
     progress: Progress
@@ -72,7 +72,7 @@ class RunState(NamedTuple):
 
 
 def save_state(path: Path, state: RunState) -> None:
-    """Write the state; a death while writing leaves the previous one."""
+    """Write the state atomically: a run killed while writing leaves the previous state."""
     names = [name for name, _ in state.model.named_parameters()]
     tensors = {f"weights.{name}": tensor.detach() for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
@@ -90,7 +90,7 @@ def save_state(path: Path, state: RunState) -> None:
 
 
 def load_state(path: Path, state: RunState) -> bool:
-    """Restore a saved state in place; False when there is none."""
+    """Restore a saved state in place; return False if there is none."""
     if not path.exists():
         return False
     try:
@@ -120,7 +120,7 @@ def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) ->
 
 
 def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
-    """Refuse to continue a run with other choices; without a state, or of a damaged one, there is nothing to refuse."""
+    """Raise CheckpointError if a saved run has other choices; ignore a missing or damaged state."""
     try:
         with safe_open(path, framework="pt") as file:
             saved = dict(json.loads(file.metadata()["identity"]))
@@ -136,7 +136,7 @@ def _check_digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
 
 
 def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over everything; safetensors itself has no checksum."""
+    """Return the SHA-256 of everything; safetensors has no checksum."""
     digest = hashlib.sha256(f"{metadata['progress']}\n{metadata['identity']}\n".encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
@@ -175,15 +175,15 @@ STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"
 ARRAYS = ("source.tokens", "source.lengths", "target.tokens", "target.lengths", "text.tokens", "held-out.tokens")
-MAPPED = (RECORD, "source.words", "target.words", *POSITIONS)  # beside these arrays, by several processes
+MAPPED = (RECORD, "source.words", "target.words", *POSITIONS)  # further files that several processes share
 STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS, *MAPPED)
 
 
 class ModelFolder:
-    """A folder in which a run may train while the `with` statement lasts; a false start leaves nothing behind.
+    """A folder for a training run, as a context manager; a run that fails before its first save leaves nothing.
 
     Set `checkpoint` before training: it is written after every best evaluation, with the run's history. A process that
-    does not lead reads the state, and writes nothing.
+    does not lead reads the state but writes nothing.
     """
 
     def __init__(self, path: Path, kind: Architecture, *, restart: bool = False, leads: bool = True) -> None:
@@ -198,7 +198,7 @@ class ModelFolder:
         self._lock: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        """Take the folder for this run."""
+        """Create and lock the folder."""
         if not self._leads:
             return self
         if self._restart and self.path.exists():
@@ -221,7 +221,7 @@ class ModelFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        """Let other runs have it."""
+        """Release the folder for other runs."""
         if not self._leads:
             return
         for name in MAPPED:
@@ -232,7 +232,7 @@ class ModelFolder:
             self._lock.close()
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Refuse to continue a run of another network or with other choices; see `state.check_choices`."""
+        """Raise CheckpointError if the folder's run has another network or other choices; see `check_choices`."""
         if not self._leads:
             return
         network = self._kind.key
@@ -246,16 +246,16 @@ class ModelFolder:
         check_choices(self._state, choices)
 
     def restore(self, state: RunState) -> bool:
-        """Restore what was saved; see `load_state`."""
+        """Restore the saved state; see `load_state`."""
         return load_state(self._state, state)
 
     def save(self, state: RunState) -> None:
-        """Save the state from which a later run continues; see `save_state`."""
+        """Save the state for a later run; see `save_state`."""
         if self._leads:
             save_state(self._state, state)
 
     def record(self, progress: Progress, *, is_best: bool) -> None:
-        """Keep the figures of the last evaluation in the log, and the weights if they are the best so far."""
+        """Log the last evaluation, and save the weights if they are the best so far."""
         if not self._leads:
             return
         if is_best and self.checkpoint is not None:
@@ -279,7 +279,7 @@ class ModelFolder:
             )
 
     def _remove_beginnings(self) -> None:
-        """Leave nothing of a run that had nothing to save."""
+        """Remove the files of a run that has saved nothing."""
         for name in STATE_FILES:
             (self.arrays / name).unlink(missing_ok=True)
         self._remove_lock()
@@ -291,13 +291,13 @@ class ModelFolder:
             self.path.rmdir()
 
     def _remove_run(self) -> None:
-        """Remove a model and its training state: the files that this package writes, and no others."""
+        """Remove a model and its training state: only files that this package writes."""
         files = [self.path / name for name in self._kind.files]
         if not (self.arrays / LOCK_FILE).exists() and not all(path.exists() for path in files):
             raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
         if self.arrays.is_dir():
             self._locked().close()
-        if (self.path / CONFIG).exists():  # of a network of another kind perhaps
+        if (self.path / CONFIG).exists():  # perhaps of another kind of network
             files += [self.path / vocabulary_file(side) for side in ("source", "target")]
         for path in [*(self.arrays / name for name in STATE_FILES), *files]:
             path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Every network that can be trained: how, what it learns from, its presets, and what the options of a training choose.
+"""The networks that can be trained, with their materials, presets and training options.
 
-An option is one of the run, of the material, of how a network learns or of its config; it has no use elsewhere, and is
-refused there. Nothing here needs torch: the command line shows the presets in its --help.
+An option belongs to the run, the material, the training or a network's config, and is an error where it has no effect.
+Nothing here needs torch: the command line shows the presets in its --help.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moses_rnn.table.tab_separated import TableFormat
 from moses_rnn.training.schedules import SCHEDULES
 
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
-EACH_EPOCH = 1 << 40  # examples between two evaluations, of which there is one an epoch at least
+EACH_EPOCH = 1 << 40  # examples between two evaluations; there is at least one per epoch
 # Zeiler (2012) has none; Kingma and Ba (2015), algorithm 1; Sutskever et al. (2014), section 3.4
 CUSTOMARY_RATES = {"adadelta": 1.0, "adam": 1e-3, "sgd": 0.7}
 
@@ -54,7 +54,7 @@ class TrainingConfig:
     rho: float = 0.95  # Adadelta
     epsilon: float = 1e-6  # Adadelta; inside both roots
     schedule: Annotated[str, Setting(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
-    decay_on_plateau: float = 1.0  # the schedule plateau's factor after an evaluation without gain
+    decay_on_plateau: float = 1.0  # factor of the schedule "plateau" after an evaluation without gain
     batch_size: Annotated[int, Option("Examples per minibatch: pairs, n-grams, or sentences of rnnlm", min=1)] = 64
     sort_batches: int = 10
     warm_up: Annotated[int, Setting(min=0)] = 0  # minibatches over which the learning rate rises to its value
@@ -64,9 +64,9 @@ class TrainingConfig:
     # of embeddings and maxout, or of a CSLM's layers
     dropout: Annotated[float, Option("Share of units to drop while learning", min=0, max=1, max_open=True)] = 0.0
     initial_deviation: Annotated[float, Setting(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
-    sampled_words: int = 0  # drawn for each minibatch to estimate the normalisation by; 0: all words
-    partition_words: int = 0  # words that are normalised over at most, see training/tasks.py; 0: all of them
-    reshuffle: bool = False  # partitions: a new order of the pairs in each epoch, and so new ones
+    sampled_words: int = 0  # drawn per minibatch to estimate the normalisation; 0: use all words
+    partition_words: int = 0  # maximum number of words in a normalisation, see training/tasks.py; 0: all words
+    reshuffle: bool = False  # use a new order of pairs in each epoch, and so new partitions
     reduction: str = "pair-mean"
     clip_norm: Annotated[float, Setting(min=0)] = 1.0  # bound on the gradient's L2 norm; 0: none; the released code: 1
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
@@ -96,7 +96,7 @@ class TrainingConfig:
     freeze_embeddings: bool = False  # those of a file are not learned
 
     def describe(self, unit: str = "pairs") -> str:
-        """The choices in words, for a log."""
+        """Describe the options for a log."""
         limits = [f"{self.max_epochs:g} epoch{'s' * (self.max_epochs != 1)}"] * bool(self.max_epochs)
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
@@ -121,7 +121,7 @@ class TrainingConfig:
         return "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
 
     def course(self) -> dict[str, object]:
-        """The choices that decide the weights after a given number of steps: a resumed run must share them."""
+        """Return the options that determine the weights after a number of steps, which must not change on resume."""
         return {key: value for key, value in asdict(self).items() if key not in LIMITS}
 
 
@@ -129,21 +129,21 @@ class TrainingConfig:
 LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads", "accumulate"}
 
 
-ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
+ALL = 1 << 30  # words of a shortlist that only `min_count` limits
 LETTERS = {"hidden_size": "H", "embedding_size": "E", "alignment_size": "A", "maxout_size": "M", "output_rank": "R"}
 LETTERS |= {"layers": "L"}
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes and switches of a network, as its config has them, with the training that suits them."""
+    """Sizes and switches of a network's config, with suitable training options."""
 
     network: Mapping[str, Any]
     training: TrainingConfig
-    shortlist: int = ALL  # words at most
-    words_read: int = 0  # in the shortlist of the side that is read; 0: as many
-    min_count: int = 1  # of a word that is in it
-    learning: Mapping[str, float] = field(default_factory=dict)  # how a language model learns, beside the optimiser
+    shortlist: int = ALL  # maximum number of words
+    words_read: int = 0  # words in the shortlist of the side that is read; 0: `shortlist`
+    min_count: int = 1  # of words in the shortlists
+    learning: Mapping[str, float] = field(default_factory=dict)  # further training options of a language model
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
@@ -159,7 +159,7 @@ class Preset:
 
 
 def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
-    """The same training with another optimiser, and the learning rate that is customary for it."""
+    """Return the config with another optimiser and its customary learning rate."""
     if optimiser == config.optimiser:
         return config
     rate = CUSTOMARY_RATES[optimiser]
@@ -169,15 +169,14 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
 
 # --- networks ---------------------------------------------------------------------------------------------------------
 
-CORRUPT = "last", "any"  # which word of a target a ranker sees replaced
+CORRUPT = "last", "any"  # target word that is replaced to train a ranker
 
 
 @dataclass(frozen=True)
 class Network:
     """A network that can be trained.
 
-    `switches` are what its config has beside the preset's sizes, as they are without an option; `also` are further
-    options.
+    `switches` are the defaults of its config's entries besides the preset's sizes; `also` are further options.
     """
 
     material: str  # of OPTIONS
@@ -187,7 +186,7 @@ class Network:
 
     @property
     def own(self) -> set[str]:
-        """The options that it has, and not every network of its material."""
+        """Options of this network that not all networks of its material have."""
         presets = (key for preset in self.presets.values() for key in (*preset.network, *preset.learning))
         return {*self.switches, *self.also, *presets}
 
@@ -243,7 +242,7 @@ UNPENALISED = {"self_normalise": 0.0}
 
 
 def _slotted(network: dict[str, Any], **training: Any) -> dict[str, Preset]:
-    """The presets of a network of phrases in slots, whose sizes are a choice of ours."""
+    """Return the presets of a network of phrases in slots; we chose its sizes."""
     return {
         name: replace(preset, network=network, training=replace(preset.training, **training))
         for name, preset in PHRASES.items()
@@ -427,13 +426,13 @@ NETWORKS = {
 
 
 def networks_of(material: str) -> list[str]:
-    """The names of those that learn from it."""
+    """Return the names of the networks that train on a material."""
     return [name for name, network in NETWORKS.items() if network.material == material]
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
 
-Options = Mapping[str, Any]  # by name; one that is None or missing is left to the preset
+Options = Mapping[str, Any]  # by name; None or a missing option means the preset's value
 
 HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; 0 only with bengio", min=0)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
@@ -446,7 +445,7 @@ Switch = Annotated[bool | None, Setting()]
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options of every training that say how it runs."""
+    """Options of every training run."""
 
     preset: Annotated[
         str | None,
@@ -521,7 +520,7 @@ class TableOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceOptions:
-    """Options of a training on two texts, line by line translations of each other."""
+    """Options of a training on two parallel texts."""
 
     prefix: str
     source: Annotated[str, Option("The source text is PREFIX.SOURCE, plain or compressed")]
@@ -573,7 +572,7 @@ class SentenceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """Options of a training on a text, by a language model."""
+    """Options of the training of a language model on a text."""
 
     texts: tuple[str, ...]
     model: ModelFolder
@@ -612,13 +611,13 @@ OPTIONS: dict[str, Any] = {"table": TableOptions, "sentences": SentenceOptions, 
 OF_SOME = {name for network in NETWORKS.values() for name in network.own}
 # by the optimiser, the machine and files
 DECIDED_LATER = {"optimiser", "precision", "native", "compiled", "threads", "source_embeddings", "target_embeddings"}
-# What --preset small cost on held-out pairs of Multi30k after some passes over the table, on the way through its 30
-# minutes (docs/results.md)
+# Held-out cost of --preset small on Multi30k, relative to unigrams, by passes over the table within its 30 minutes
+# (docs/results.md)
 SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 0.11))
 
 
 class UnfitOption(MosesRnnError, ValueError):
-    """An option that does not go with the others."""
+    """An option that is invalid or conflicts with the others."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -626,14 +625,14 @@ class UnfitOption(MosesRnnError, ValueError):
 
 
 class Chosen(NamedTuple):
-    """What a training does."""
+    """The choices for a training."""
 
-    options: dict[str, Any]  # all of the run and of the material
-    preset: Preset  # with what the options override
+    options: dict[str, Any]  # of the run and of the material
+    preset: Preset  # as overridden by the options
 
 
 def choose(options: Options) -> Chosen:
-    """The preset that some options name, with what they override."""
+    """Return the preset that the options name, with their overrides; raise UnfitOption if options conflict."""
     given = {name: value for name, value in options.items() if value is not None}
     name = given.get("architecture", TableOptions.architecture)
     if name not in NETWORKS:
@@ -663,7 +662,7 @@ def choose(options: Options) -> Chosen:
 
 
 def _types(material: str) -> dict[str, Any]:
-    """The options of a material's networks, and those of learning that no material has for itself."""
+    """Return the types of the options for a material's networks."""
     elsewhere = {one.name for record in OPTIONS.values() for one in fields(record)}
     learning = get_type_hints(TrainingConfig, include_extras=True)
     own = [get_type_hints(record, include_extras=True) for record in (RunOptions, OPTIONS[material])]
@@ -677,7 +676,7 @@ def _refuse(given: Iterable[str], own: Collection[str], whose: str) -> None:
 
 
 def _training(preset: TrainingConfig, config: Options, every: Options) -> TrainingConfig:
-    """How the network learns, but for what the machine decides."""
+    """Return the training options, except those that the machine decides."""
     training = for_optimiser(preset, every.get("optimiser", preset.optimiser))
     if every.get("weight_decay") and training.optimiser == "adadelta":
         raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")

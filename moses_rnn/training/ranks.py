@@ -1,10 +1,10 @@
-"""Who shares the work of a training: threads of a process, and the processes that train one network together.
+"""Share the work of a training among threads of a process, and among processes that train one network together.
 
-Threads of torch meet after each of a step's hundreds of products, and spin where another process has one of the cores.
-Threads that each learn from their own part of a minibatch meet three times a step.
+Torch's threads synchronise after each of a step's hundreds of products, and spin if another process uses a core.
+Threads that each train on their own part of a minibatch synchronise three times per step.
 
-torchrun starts the processes. Each is a rank; the first one, number 0, alone writes. Numbers travel by gloo or NCCL,
-words (the corpus is written, a rank failed) through torch's store, which keeps nobody waiting.
+torchrun starts the processes. Each is a rank; only rank 0 writes. Numbers travel by gloo or NCCL; messages (the corpus
+is written, a rank failed) go through torch's store, which does not block.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from moses_rnn.errors import MosesRnnError, Stopped
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-ROWS = 64  # of a minibatch for each thread: with fewer, products are smaller than they are fast
-NATIVE_ROWS = 16  # the same for the native core, whose products are packed with less ado
-PATIENCE = timedelta(minutes=30)  # in an exchange: a rank that compiles or saves lets the others wait
+ROWS = 64  # minimum rows of a minibatch per thread: smaller products are inefficient
+NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
+PATIENCE = timedelta(minutes=30)  # timeout of an exchange: a rank may be compiling or saving
 SECONDS_BETWEEN_LOOKS = 0.1
 FAILURE, IDENTITY = "failure", "identity"  # names in the store
 
 
 class Threads:
-    """Threads that work side by side, each with one thread of torch."""
+    """Parallel threads, each using one of torch's threads."""
 
     def __init__(self, count: int = 1) -> None:
         self.count = count
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="training") if count > 1 else None
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """The results of all items, in order; the first error is raised once all have ended."""
+        """Return the results of all items, in order; raise the first error once all have ended."""
         if self._pool is None:
             return [work(item) for item in items]
         futures = [self._pool.submit(work, item) for item in items]
@@ -51,18 +51,18 @@ class Threads:
 
 
 def share_cores(cores: int, batch_size: int, *, native: bool = False) -> int:
-    """The threads that share a minibatch; sets torch's own to the cores that are left for each, of `native` to one."""
+    """Return the number of threads per minibatch; set torch's threads to each one's cores, or to 1 if `native`."""
     count = max(min(cores, batch_size // (NATIVE_ROWS if native else ROWS)), 1)
     torch.set_num_threads(1 if native else max(cores // count, 1))
     return count
 
 
 class PeerFailed(MosesRnnError):
-    """Another rank has failed or died, and this one cannot continue without it."""
+    """Another rank has failed or died, so this one cannot continue."""
 
 
 class Ranks:
-    """One process that trains alone and waits for nobody, or one of several, of which `local` counts a machine's."""
+    """One process of those that train together, or alone; `local` is its number on this machine."""
 
     rank, size = 0, 1
 
@@ -76,7 +76,7 @@ class Ranks:
         return self.rank == 0
 
     def device(self, wanted: str) -> str:
-        """The processor, or of several ranks a GPU for each of a machine; "auto" is GPUs if there are any."""
+        """Choose this rank's device: with several ranks, a GPU each; "auto" prefers GPUs."""
         if self.size > 1 and wanted == "auto" and torch.cuda.is_available():
             wanted = "cuda"
         if self.size == 1 or not wanted.startswith("cuda"):
@@ -91,32 +91,32 @@ class Ranks:
                 f"expected a GPU for each process, found {count} and the process with LOCAL_RANK {self._local}",
                 advice="Start fewer processes on this machine, or train with --device cpu.",
             )
-        torch.cuda.set_device(self._local)  # before anything is put on the first one
+        torch.cuda.set_device(self._local)  # before anything uses the first GPU
         return f"cuda:{self._local}"
 
     def add_up(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all ranks, the same bits on each."""
+        """Replace a tensor by its sum over all ranks, bit-identical on each."""
         if self.size > 1:
             with self._exchange():
                 dist.all_reduce(tensor)
 
     def sums(self, numbers: Sequence[float]) -> list[float]:
-        """Numbers added up over all ranks, in double precision; raises what `add_up` does."""
+        """Sum numbers over all ranks in double precision; raises as `add_up` does."""
         tensor = torch.tensor(numbers, dtype=torch.float64)
         self.add_up(tensor)
         return cast(list[float], tensor.tolist())
 
     def any(self, flag: bool) -> bool:
-        """Whether it is true on any rank."""
+        """Whether `flag` is true on any rank."""
         return self.sums([float(flag)])[0] > 0
 
     def announce(self, name: str, text: str) -> None:
-        """Say something under a name, once, to whoever waits for it."""
+        """Publish a text under a name for ranks in `wait_for`."""
         with self._exchange():
             self._store.set(name, text)
 
     def wait_for(self, name: str, should_stop: Callable[[], bool]) -> str:
-        """What was announced under a name, however long that takes."""
+        """Wait for a text announced under a name, for as long as it takes."""
         while True:
             with self._exchange():
                 if self._store.check([name]):
@@ -128,7 +128,7 @@ class Ranks:
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def compare(self, choices: Mapping[str, Any]) -> None:
-        """Make sure that all ranks do what the first one does."""
+        """Raise MosesRnnError unless all ranks have the same choices as the first."""
         if self.size == 1:
             return
         text = json.dumps(dict(choices))
@@ -144,7 +144,7 @@ class Ranks:
         self.sums([0.0])
 
     def report(self, error: BaseException) -> bool:
-        """Tell the others why this rank ends; whether it prints that itself: what several make or see is said once."""
+        """Tell the other ranks why this one ends; return whether it should print the error, so that one rank does."""
         if self.size == 1:
             return True
         message = str(error) if isinstance(error, MosesRnnError) else f"{type(error).__name__}: {error}"
@@ -156,7 +156,7 @@ class Ranks:
         return rank == self.rank or (not isinstance(error, PeerFailed) and first != message)
 
     def leave(self) -> None:
-        """End together: what the first rank had to write is written then."""
+        """Wait until all ranks end, so that the first rank has written everything."""
         if self.size > 1:
             self.sums([0.0])
             dist.destroy_process_group()
@@ -176,7 +176,7 @@ ALONE = Ranks()
 
 
 def join() -> Ranks:
-    """The ranks of which this process is one, by the variables that torchrun sets: RANK, WORLD_SIZE and the others."""
+    """Join the other ranks, given by the variables that torchrun sets: RANK, WORLD_SIZE and others."""
     environment = os.environ
     if "RANK" not in environment or environment.get("WORLD_SIZE", "1") == "1":
         return ALONE
@@ -195,23 +195,23 @@ def join() -> Ranks:
 
 
 def restarts() -> int:
-    """How often torchrun has started this training again after a process had died."""
+    """Return how often torchrun has restarted this training after a process died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _reason(error: BaseException) -> str:
-    """The first sentence of what torch says."""
+    """Return the first sentence of torch's message."""
     return str(error).strip().partition("\n")[0].partition(". ")[0]
 
 
 class AllThreads(Threads):
-    """The threads of all ranks, for work that is a list of items with figures for results."""
+    """The threads of all ranks, for lists of items with numeric results."""
 
     def __init__(self, threads: Threads, ranks: Ranks) -> None:
         self._threads, self._ranks = threads, ranks
 
     def each(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
-        """The figures of all items in order, on every rank; a figure has the bits that one process would give it."""
+        """Return the results of all items in order, on every rank; bit-identical to those of one process."""
         every, ranks = list(items), self._ranks
         if ranks.size == 1 or not every:
             return self._threads.each(work, every)
@@ -220,5 +220,5 @@ class AllThreads(Threads):
         figures = torch.zeros(len(every), width, dtype=torch.float64)
         if mine:
             figures[ranks.rank :: ranks.size] = torch.tensor(mine, dtype=torch.float64)
-        ranks.add_up(figures)  # one of the addends is not zero
+        ranks.add_up(figures)  # only one addend is not zero
         return [tuple(row) for row in figures.tolist()]

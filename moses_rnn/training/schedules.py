@@ -1,6 +1,6 @@
-"""Schedules: what the learning rate becomes in the course of a run, and when that ends it.
+"""Learning-rate schedules, some of which also end a run.
 
-Each is a pure function of the examples done and of the held-out costs so far, so that a resumed run has the same rates.
+Each is a pure function of the examples and held-out costs so far, so that a resumed run has the same rates.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from typing import NamedTuple
 
 HALVING_FROM = 5.0  # epochs
 DECAY_OF_EXAMPLE = 1e-8
-SUFFICIENT_GAIN = 0.003  # share of the cost of the epoch before
+SUFFICIENT_GAIN = 0.003  # relative to the previous epoch's cost
 
 
 class Evaluation(NamedTuple):
-    """An evaluation."""
+    """An evaluation during training."""
 
     epochs: float  # done before it
     nats: float  # held-out, per token
 
 
 class Course(NamedTuple):
-    """How far a run has come."""
+    """The progress of a run."""
 
     examples: int  # done
     epochs: float  # the same, in passes
     judged: Sequence[Evaluation]
-    decay: float = 1.0  # of `plateau`, for each evaluation without gain
+    decay: float = 1.0  # factor of `plateau` for each evaluation without gain
 
 
 class Schedule(NamedTuple):
-    """What a schedule decides."""
+    """The functions of a schedule."""
 
-    factor: Callable[[Course], float]  # on the learning rate, now
-    end: Callable[[Course], str]  # why training ends now; empty: it continues
+    factor: Callable[[Course], float]  # current factor on the learning rate
+    end: Callable[[Course], str]  # reason to end training now; empty: continue
 
 
 def _continue_always(_course: Course) -> str:
@@ -42,7 +42,7 @@ def _continue_always(_course: Course) -> str:
 
 
 def plateau(course: Course) -> float:
-    """`decay` for each evaluation that was no better than the best before it."""
+    """Multiply by `decay` for each evaluation that is no better than the best before it."""
     factor, best = 1.0, math.inf
     for _, nats in course.judged:
         if nats < best:
@@ -53,31 +53,31 @@ def plateau(course: Course) -> float:
 
 
 def half_epochs(course: Course) -> float:
-    """Halved after five epochs and then every half epoch: 2^(-⌊2(epochs - 5)⌋ - 1) (Sutskever et al. 2014, 3.4)."""
+    """Halve after five epochs, then every half epoch: 2^(-⌊2(epochs - 5)⌋ - 1) (Sutskever et al. 2014, 3.4)."""
     late = course.epochs - HALVING_FROM
     return 0.5 ** (math.floor(2 * late) + 1) if late >= 0 else 1.0
 
 
 def inverse_time(course: Course) -> float:
-    """1 / (1 + 1e-8 · examples) (Bengio et al. 2003, section 3.2)."""
+    """Return 1 / (1 + 1e-8 · examples) (Bengio et al. 2003, section 3.2)."""
     return 1 / (1 + DECAY_OF_EXAMPLE * course.examples)
 
 
 def newbob(course: Course) -> float:
-    """Halved after every epoch from the first on that gains too little (Mikolov's rnnlm toolkit)."""
+    """Halve after every epoch, starting with the first that gains too little (Mikolov's rnnlm toolkit)."""
     nats = _by_epochs(course.judged)
     poor = _poor(nats)
     return 0.5 ** (len(nats) - poor[0]) if poor else 1.0
 
 
 def newbob_end(course: Course) -> str:
-    """The second epoch that gains too little is the last."""
+    """End after the second epoch that gains too little."""
     poor = len(_poor(_by_epochs(course.judged)))
     return f"two epochs gained less than {SUFFICIENT_GAIN:.1%} of the held-out cost" if poor > 1 else ""
 
 
 def _by_epochs(judged: Sequence[Evaluation]) -> list[float]:
-    """The first cost after each end of an epoch: there may be evaluations between."""
+    """Return the first cost after the end of each epoch; skip evaluations in between."""
     epochs, costs = 0, []
     for evaluation in judged:
         if math.floor(evaluation.epochs) > epochs:
@@ -87,7 +87,7 @@ def _by_epochs(judged: Sequence[Evaluation]) -> list[float]:
 
 
 def _poor(nats: Sequence[float]) -> list[int]:
-    """The places, from 0, of costs that are not lower by a sufficient share than the one before."""
+    """Return the indices of costs that do not improve enough on the previous one."""
     return [i for i in range(1, len(nats)) if nats[i] > (1 - SUFFICIENT_GAIN) * nats[i - 1]]
 
 

@@ -1,4 +1,4 @@
-"""What a network learns: its examples in minibatches, and what they cost."""
+"""Training tasks: examples in minibatches, and their costs."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ ORDER, GROUPS = 0, 1  # random streams of an epoch: of its examples, of the mini
 
 
 class Cost(NamedTuple):
-    """What a part of a minibatch costs."""
+    """The cost of a part of a minibatch."""
 
-    objective: Tensor  # what is made smaller: summed over its examples
+    objective: Tensor  # minimised; summed over the examples
     nats: float  # -log p of all its tokens, or a ranker's loss
-    tokens: int  # or what else the loss is a sum over
+    tokens: int  # number of tokens, or of other terms of the loss
 
 
 class Task:
-    """What is learned, by a network with its initial weights on its device; `examples` is how many an epoch has."""
+    """A training task for a network with initial weights on its device; an epoch has `examples` examples."""
 
-    unit = "pairs"  # what an example is, in the plural
-    measure: Measure = NATS  # what the network is judged by
+    unit = "pairs"  # name of examples, plural
+    measure: Measure = NATS  # of held-out cost
 
     def __init__(self, model: Any, config: TrainingConfig, identity: Mapping[str, Any], examples: int) -> None:
         self.model = model
@@ -64,23 +64,23 @@ class Task:
 
     @abstractmethod
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """What a part of a minibatch costs, for learning; `step` is the number of steps before it."""
+        """Compute the training cost of a part of a minibatch; `step` is the number of earlier steps."""
 
     @abstractmethod
     def held_out(self, threads: Threads) -> dict[str, float]:
-        """Figures of the held-out examples; the measure's is what counts."""
+        """Evaluate the held-out examples; the measure's figure decides."""
 
     def describe(self) -> str:
-        """The network in words, for a log."""
+        """Describe the network for a log."""
         return str(self.model.config.description)
 
     def drop(self, step: int, part: int) -> Drop:
-        """Leaves the same units out of a part of a minibatch each time that it is made for it."""
+        """Return the dropout of a part of a minibatch, which always drops the same units."""
         return drop_units(self.config.dropout, seed_of(self.config.seed, step, part), self.device)
 
 
 def seed_of(seed: int, step: int, part: int) -> int:
-    """A different seed for each part of each minibatch."""
+    """Return a different seed for each part of each minibatch."""
     return int(np.random.SeedSequence((seed, step, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
@@ -110,7 +110,7 @@ def batches_by_length(
 
 
 def blocks_of_words(rows: Positions, lengths: Lengths, most: int) -> Iterator[Positions]:
-    """Rows, sorted longest first, in blocks that hold a bounded number of words and end symbols, or one row each."""
+    """Split rows, sorted longest first, into blocks of at most `most` words and end symbols, or of one row."""
     first = 0
     while first < len(rows):
         size = max(most // (int(lengths[first]) + 1), 1)
@@ -120,29 +120,29 @@ def blocks_of_words(rows: Positions, lengths: Lengths, most: int) -> Iterator[Po
 
 # --- log p(target | source) of pairs: of phrases or of sentences ------------------------------------------------------
 #
-# With a large shortlist an epoch may be learned by partitions, each with few distinct target words (Jean, Cho,
+# With a large shortlist, an epoch may be split into partitions with few distinct target words each (Jean, Cho,
 # Memisevic and Bengio 2015; arXiv 1412.2007, section 3.2). A partition's words are <unk>, </s> and those of its
-# minibatches, and are normalised over alone; it closes before the minibatch with which it would have too many. The
+# minibatches, and normalisation is over these only; it closes before the minibatch that would add too many words. The
 # released code fills partitions up with other words; these stay smaller.
 
 
 SPECIAL = UNKNOWN_ID, END_ID
 WordIds = npt.NDArray[np.int64]
 SAMPLES = 2  # random stream of a step: of words
-EVALUATION_WORDS = 4096  # target words at once when nothing is learned from them
+EVALUATION_WORDS = 4096  # target words at once in evaluations
 
 
 class PhrasePairs(Task):
-    """The task of a network of pairs (equation 4 of Cho et al. 2014): of phrases or of sentences."""
+    """The task of a network of phrase or sentence pairs (equation 4 of Cho et al. 2014)."""
 
     def __init__(self, model: TranslationNetwork, corpus: Corpus, config: TrainingConfig) -> None:
         super().__init__(model, config, {"corpus": corpus.digest}, len(corpus.training))
         self.corpus = corpus
         self._unigram: npt.NDArray[np.float64] | None = None
-        self._partition: WordPartition | None = None  # of the minibatch that was given out last
+        self._partition: WordPartition | None = None  # of the last minibatch yielded
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
-        """See `epoch_batches`; with partitions the order is the first epoch's, unless `reshuffle` is set."""
+        """See `epoch_batches`; with partitions, the order is the first epoch's unless `reshuffle` is set."""
         config = self.config
         if not 0 < config.partition_words < len(self.corpus.target_vocabulary):
             yield from epoch_batches(self.corpus, config, epoch, first)
@@ -157,13 +157,13 @@ class PhrasePairs(Task):
                 number += 1
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Minus the log-probabilities of the targets, estimated by sampled words or the partition of the last batch."""
+        """Return minus log p of the targets, estimated by sampled words or the last batch's partition."""
         log_probs = self._log_probs(rows, self._partition or self._sample(step), self.drop(step, part))
         nats = -log_probs.sum()
         return Cost(nats, nats.item(), len(log_probs))
 
     def held_out(self, threads: Threads) -> dict[str, float]:
-        """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
+        """Return the mean cost of held-out pairs in nats per target token (end symbols included) and per pair."""
         rows = by_length(self.corpus, self.corpus.held_out)
         lengths = self.corpus.target.lengths(rows)
         costs = threads.each(self._exact_cost, blocks_of_words(rows, lengths, EVALUATION_WORDS))
@@ -176,7 +176,7 @@ class PhrasePairs(Task):
         return -log_probs.double().sum().item(), len(log_probs)
 
     def _sample(self, step: int) -> WordSample | None:
-        """The words to estimate a step's normalisation by; seed and step determine them."""
+        """Draw the words that estimate a step's normalisation; seed and step determine them."""
         count = self.config.sampled_words
         if not count:
             return None
@@ -188,7 +188,7 @@ class PhrasePairs(Task):
         return WordSample(torch.from_numpy(words).to(self.device), expected.to(self.device))
 
     def _log_probs(self, rows: Positions, estimate: Estimate | None = None, drop: Drop = keep) -> Tensor:
-        """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
+        """Return log p of every target word and end symbol of pairs, in no particular order; nodes."""
         by_target = by_length(self.corpus, rows)
         by_source = np.argsort(-self.corpus.source.lengths(by_target), kind="stable")
         source_of = np.empty_like(by_source)
@@ -201,27 +201,27 @@ class PhrasePairs(Task):
 
 
 def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int = 0) -> Iterator[Positions]:
-    """The training pairs of an epoch; see `batches_by_length`."""
+    """Yield the minibatches of an epoch of training pairs; see `batches_by_length`."""
     return batches_by_length(corpus.training, lambda rows: by_length(corpus, rows), config, epoch, first)
 
 
 def by_length(corpus: Corpus, rows: Positions) -> Positions:
-    """Pairs sorted by target length, then source length, longest first."""
+    """Sort pairs by target length, then source length, longest first."""
     return rows[np.lexsort((-corpus.source.lengths(rows), -corpus.target.lengths(rows)))]
 
 
 class Partition(NamedTuple):
-    """Minibatches that follow each other, and their distinct target words with <unk> and </s>; ascending."""
+    """Consecutive minibatches, and their distinct target words with <unk> and </s>, ascending."""
 
     words: WordIds
     batches: list[Positions]
 
 
 def partitions_of(corpus: Corpus, batches: Iterable[Positions], most: int) -> Iterator[Partition]:
-    """The partitions of an epoch, of `most` words (the paper's τ).
+    """Yield the partitions of an epoch, with at most `most` words each (the paper's τ).
 
-    A minibatch that has more itself comes as halves, or quarters: the first epoch has none, see `describe_partitions`,
-    but a later one may in its new order.
+    A minibatch with more words is split into halves or quarters: `describe_partitions` rules this out for the first
+    epoch, but a later one may have such minibatches in its new order.
     """
     seen = np.zeros(len(corpus.target_vocabulary), np.bool_)
     seen[list(SPECIAL)] = True
@@ -247,13 +247,13 @@ def _narrow_enough(corpus: Corpus, batches: Iterable[Positions], most: int) -> I
 
 
 def target_words(corpus: Corpus, batch: Positions) -> WordIds:
-    """The distinct target words of a minibatch, <unk> and </s> apart; ascending."""
+    """Return the distinct target words of a minibatch without <unk> and </s>, ascending."""
     words = np.unique(corpus.target.take(batch)[0]).astype(np.int64)
     return words[~np.isin(words, SPECIAL)]
 
 
 def describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
-    """What partitions the first epoch falls into, if it does, in lines for a log."""
+    """Describe the partitions of the first epoch, if any, in lines for a log."""
     most = config.partition_words
     if not 0 < most < len(corpus.target_vocabulary):
         return []
@@ -272,7 +272,7 @@ def describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
     ]
 
 
-# --- ranking the right target of a source above the same target with one word replaced --------------------------------
+# --- ranking the right target above the same target with one word replaced --------------------------------------------
 
 
 LEARNING, HELD_OUT = 0, 1  # random streams of corruptions
@@ -282,7 +282,7 @@ FIRST_WORD = END_ID + 1  # of the shortlist
 
 
 class RankedPairs(Task):
-    """The task of a ranker: each pair with another corruption in each step, the held-out ones with ten that stay."""
+    """The task of a ranker: each pair has a new corruption at each step; held-out pairs have ten fixed ones."""
 
     measure = RANKED_WRONG
 
@@ -298,7 +298,7 @@ class RankedPairs(Task):
         return epoch_batches(self.corpus, self.config, epoch, first)
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """The hinge loss; a pair's corruption follows from it, the step and the seed, whoever computes it."""
+        """Return the hinge loss; pair, step and seed determine the corruption, whoever computes it."""
         sources, targets, lengths = self._slotted(rows)
         wrong = self._corrupted(targets, lengths, hashes_of(rows, self.config.seed, step, LEARNING))
         right, wrong_scores = (self._scores(sources, each, self.drop(step, part)) for each in (targets, wrong))
@@ -306,7 +306,7 @@ class RankedPairs(Task):
         return Cost(loss, loss.item(), len(rows))
 
     def held_out(self, threads: Threads) -> dict[str, float]:
-        """Of the corruptions of held-out pairs the share that scores at least as much as the pair, and the loss."""
+        """Return the share of held-out corruptions that score at least as high as their pair, and the loss."""
         rows = self.corpus.held_out
         blocks = (rows[first : first + EVALUATION_PAIRS] for first in range(0, len(rows), EVALUATION_PAIRS))
         costs = threads.each(self._exact_cost, blocks)
@@ -315,7 +315,7 @@ class RankedPairs(Task):
 
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, float]:
-        """How many corruptions do not score less, or NaN if that cannot be told; and their summed loss."""
+        """Return the number of corruptions that do not score lower (NaN if the loss is not finite), and the loss."""
         sources, targets, lengths = self._slotted(rows)
         right = self._scores(sources, targets)
         errors, loss = 0.0, 0.0
@@ -327,7 +327,7 @@ class RankedPairs(Task):
         return (errors if np.isfinite(loss) else float("nan")), loss
 
     def _slotted(self, rows: Positions) -> tuple[Slotted, Slotted, Lengths]:
-        """Sources and targets in their slots, and the words of each target."""
+        """Return sources and targets in slots, and the length of each target."""
         slots, (source, target) = self.model.config.slots, (self.corpus.source, self.corpus.target)
         flat, lengths = target.take(rows)
         sources = in_slots(*source.take(rows), slots, len(self.corpus.source_vocabulary))
@@ -344,15 +344,15 @@ class RankedPairs(Task):
 
 
 def hashes_of(rows: Positions, *seeds: int) -> Hashes:
-    """Random numbers of 64 bits, one for each pair of a corpus."""
+    """Return a random 64-bit number for each pair of a corpus."""
     key = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
     return mix(mix(rows.astype(np.uint64)) + key)
 
 
 def corrupted(targets: Slotted, lengths: Lengths, hashes: Hashes, words: int, *, last_only: bool) -> Slotted:
-    """Targets in slots (pairs × S) with one word, or the last, replaced by another of the shortlist, each as likely.
+    """Replace one word, or the last, of targets in slots (pairs × S) by another word of the shortlist, uniformly.
 
-    `hashes` decide, a random number of 64 bits for each pair.
+    `hashes` has a random 64-bit number for each pair, which decides.
     """
     every = np.arange(len(targets))
     places = lengths - 1 if last_only else _below(lengths, hashes)
@@ -365,7 +365,7 @@ def corrupted(targets: Slotted, lengths: Lengths, hashes: Hashes, words: int, *,
 
 
 def _below(bounds: npt.NDArray[np.int64], hashes: Hashes) -> npt.NDArray[np.int64]:
-    """Numbers from 0 to below the bounds."""
+    """Map hashes to numbers from 0 to below the bounds."""
     return (hashes % bounds.astype(np.uint64)).astype(np.int64)
 
 
@@ -373,7 +373,7 @@ def _below(bounds: npt.NDArray[np.int64], hashes: Hashes) -> npt.NDArray[np.int6
 
 
 WITHIN = 1  # random stream of an epoch: of the n-grams in each block
-EVALUATION_ROWS = 2048  # n-grams at once when nothing is learned from them
+EVALUATION_ROWS = 2048  # n-grams at once in evaluations
 
 
 def _identity(corpus: TextCorpus, **learning: float) -> dict[str, Any]:
@@ -382,7 +382,7 @@ def _identity(corpus: TextCorpus, **learning: float) -> dict[str, Any]:
 
 
 class NGrams(Task):
-    """The task of a CSLM, or of Bengio's network, with a penalty `self_normalise` (log Z)² on what is learned."""
+    """The task of a CSLM or of Bengio's network, with a penalty `self_normalise` (log Z)² in training."""
 
     unit = "n-grams"
 
@@ -394,7 +394,7 @@ class NGrams(Task):
         self._text, self._held_out, self._self_normalise = corpus.text, corpus.held_out, self_normalise
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
-        """Every n-gram comes once. Blocks of the text come in random order, and the n-grams of a block too."""
+        """Yield every n-gram once, in random order within blocks of the text, which are in random order too."""
         size, seed = self.config.batch_size, self.config.seed
         blocks = range(0, len(self._text.flat), BLOCK)
         before = 0
@@ -407,14 +407,14 @@ class NGrams(Task):
             before += len(cut)
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Minus the log-probabilities, and the penalty on log Z."""
+        """Return minus log p, plus the penalty on log Z."""
         log_p, log_Z = self._log_probs(self._text, rows, self.drop(step, part))
         nats = -log_p.sum()
         penalty = self._self_normalise * (log_Z**2).sum()
         return Cost(nats + penalty, nats.item(), len(rows))
 
     def held_out(self, threads: Threads) -> dict[str, float]:
-        """Mean cost of a held-out token, words outside the shortlist counted as one; mean |log Z|."""
+        """Return the mean cost per held-out token, with unknown words as ``<unk>``, and the mean |log Z|."""
         costs = threads.each(self._exact_cost, range(0, len(self._held_out.flat), EVALUATION_ROWS))
         nats, size, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens, "mean_abs_log_z": size / tokens}
@@ -434,9 +434,9 @@ class NGrams(Task):
 
 
 class Sentences(Task):
-    """The task of an RNNLM, of a text that has one ``<s>`` before each sentence.
+    """The task of an RNNLM on a text with one ``<s>`` before each sentence.
 
-    The error of a word is followed `bptt` steps back; 0: to its sentence's beginning.
+    A word's error is propagated `bptt` steps back; 0: to the beginning of its sentence.
     """
 
     unit = "sentences"
@@ -450,18 +450,18 @@ class Sentences(Task):
         return batches_by_length(np.arange(self.examples), self._text.by_length, self.config, epoch, first)
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Minus the log-probabilities of all words and ends."""
+        """Return minus log p of all words and ends."""
         nats, tokens = self._nats(self._text, rows, self.drop(step, part))
         return Cost(nats, nats.item(), tokens)
 
     def held_out(self, threads: Threads) -> dict[str, float]:
-        """Mean cost of a held-out token, words outside the shortlist counted as one."""
+        """Return the mean cost per held-out token, with unknown words as ``<unk>``."""
         costs = threads.each(self._exact_cost, list(self._held_out.blocks()))
         nats, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens}
 
     def describe(self) -> str:
-        """The network, and how far errors are followed."""
+        """Describe the network, and how far errors are propagated."""
         steps = f"{self._bptt} steps back" if self._bptt else "to the sentence's beginning"
         return f"{super().describe()}, errors propagated {steps}"
 
@@ -485,15 +485,15 @@ class _Lines:
         self.lengths: Lengths = np.diff(self._begins, append=len(text.flat) + 1) - 2  # without <s> and </s>
 
     def by_length(self, rows: Positions) -> Positions:
-        """Sentences sorted by length, longest first; of equally long ones the first stays the first."""
+        """Sort sentences by length, longest first, keeping the order of ties."""
         return rows[np.argsort(-self.lengths[rows], kind="stable")]
 
     def take(self, rows: Positions) -> tuple[Ids, Lengths]:
-        """Their ids end to end, without end symbols, and the words of each."""
+        """Return the ids of sentences, concatenated without end symbols, and their lengths."""
         lengths = self.lengths[rows]
         return take_spans(self._flat, self._begins[rows], lengths), lengths
 
     def blocks(self) -> Iterator[Positions]:
-        """All sentences, longest first, in blocks that hold a bounded number of words."""
+        """Yield all sentences, longest first, in blocks of a bounded number of words."""
         order = self.by_length(np.arange(len(self.lengths)))
         return blocks_of_words(order, self.lengths[order], EVALUATION_WORDS)

@@ -1,4 +1,4 @@
-"""Training, whatever the network: material to arrays to network to model folder."""
+"""Train any network: from material to arrays, network and model folder."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ from moses_rnn.training.ranks import ALONE, Ranks, share_cores
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
 
-LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
+LONG_MINUTES = 10  # of training; a shorter one hardly makes up for the time of compiling
 STEPS = 3  # of an estimate, after a first one that warms up
-LEAST_SECONDS = 5.0  # of learning for it
-LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # of cells, unless an option says otherwise
+LEAST_SECONDS = 5.0  # of training for an estimate
+LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # defaults of cells
 
 
 class Learner(NamedTuple):
@@ -60,7 +60,7 @@ class Learner(NamedTuple):
     task: Callable[..., Task]
 
 
-OF_CELLS = "encdec of other cells"  # whose folder has another format
+OF_CELLS = "encdec of other cells"  # its folder has another format
 LEARNERS = {
     "encdec": Learner(ENCDEC, PhrasePairs),
     OF_CELLS: Learner(ENCDEC_OF_CELLS, PhrasePairs),
@@ -77,51 +77,51 @@ MATERIALS: dict[str, Callable[..., Material]] = {"table": TablePairs, "sentences
 
 
 class Outcome(NamedTuple):
-    """What has become of a run."""
+    """The outcome of a run."""
 
-    progress: Progress  # its `finished` is empty when the run was stopped
-    baseline_cost: float | None  # what a unigram model of the targets costs, say
+    progress: Progress  # its `finished` is empty if the run was stopped
+    baseline_cost: float | None  # cost of a unigram model of the targets, for example
     measure: Measure = NATS
-    unit: str = "pairs"  # what its examples are
+    unit: str = "pairs"  # name of its examples
 
     @property
     def verdict(self) -> Verdict:
-        """What its held-out costs say of it."""
+        """Verdict from the held-out costs."""
         return verdict(self.progress.history, self.baseline_cost, self.measure)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained, on what, and how on this machine."""
+    """The network, material and options of a training on this machine."""
 
     options: Options
-    preset: Preset  # with what the options override
-    config: Mapping[str, Any]  # the network's, without the sizes of its vocabularies
+    preset: Preset  # as overridden by the options
+    config: Mapping[str, Any]  # of the network, without vocabulary sizes
     learner: Learner
     embeddings: Mapping[str, str]  # files, by side
 
     @property
     def training(self) -> TrainingConfig:
-        """How the network learns."""
+        """Training options."""
         return self.preset.training
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What a run must share to be continued, besides its material."""
+        """Choices, besides the material, that must not change when a run is resumed."""
         return {**self.config, **self.preset.learning, **self.training.course()}
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What to expect of a training."""
+    """The expected speed of a training."""
 
-    pairs: int  # in a pass
+    pairs: int  # per pass
     pairs_per_second: float
     passes: float  # within the budget; infinite without one
 
     @property
     def seconds_of_a_pass(self) -> float:
-        """How long each pass takes."""
+        """Duration of a pass."""
         return self.pairs / self.pairs_per_second
 
 
@@ -176,7 +176,7 @@ def train(
 
 
 def name_material(material: Path | str | Sequence[Path | str], architecture: str) -> dict[str, Any]:
-    """The option by which a network is given what it learns from."""
+    """Return the option that names an architecture's material."""
     several = [material] if isinstance(material, str | Path) else material
     names = tuple(map(str, several))
     if architecture in networks_of("text"):
@@ -185,7 +185,7 @@ def name_material(material: Path | str | Sequence[Path | str], architecture: str
 
 
 def estimate_training(options: Options, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
-    """Read the table, learn for some seconds and forget it. Arguments as of `train`."""
+    """Read the table and train for a few seconds without saving. Arguments are as in `train`."""
     plan, material = plan_of(options, Watch(observer.reading, should_stop))
     with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
         corpus = material.build(Path(arrays))
@@ -193,7 +193,7 @@ def estimate_training(options: Options, observer: Observer, should_stop: Callabl
 
 
 def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, Material]:
-    """What the options choose, and what is to be learned; sets the number of threads that torch uses."""
+    """Return the plan and the material that the options choose; set torch's number of threads."""
     chosen = choose(options)
     every, preset = chosen
     embeddings = find_embeddings(every)
@@ -207,14 +207,14 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     learner = LEARNERS[OF_CELLS if "cell" in config else name]
     try:
         learner.kind.config(*(2 for _ in learner.kind.sides), **config)
-    except ValueError as error:  # sizes that the network does not have, before anything is read
+    except ValueError as error:  # invalid sizes, found before anything is read
         raise MosesRnnError(str(error)) from error
     material = MATERIALS[NETWORKS[name].material](chosen, watch)
     return Plan(every, preset, config, learner, embeddings), material
 
 
 def _encdec(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json has of sizes and switches; a variant names three switches, unless they are given themselves."""
+    """Return the sizes and switches for config.json; a variant sets three switches that are not given."""
     given = {name: value for name, value in chosen.items() if value is not None}
     named = SWITCHES[given.get("variant", "groundhog")]  # which an RNNenc is
     switches = {**named, **{name: given[name] for name in named if name in given}, **_cell(given)}
@@ -223,9 +223,9 @@ def _encdec(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The switches of config.json that a network of format 1 does not have; none of them where it is one.
+    """Return the switches that only config.json of format 2 has; empty for format 1.
 
-    A switch that means nothing for the cell is None, `decoder_reset` among them.
+    A switch that does not apply to the cell is None, including `decoder_reset`.
     """
     cell = given.get("cell", "gru")
     if cell == "gru":
@@ -241,7 +241,7 @@ def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _on_this_machine(options: Options, preset: Preset, processes: int) -> TrainingConfig:
-    """A preset's training with what the machine decides."""
+    """Return a preset's training options with those that the machine decides."""
     config, device, network = preset.training, options["device"], preset.network
     material, wanted = NETWORKS[options["architecture"]].material, options.get("compiled")
     width: int = network.get("first_size") or network["hidden_size"]
@@ -258,13 +258,13 @@ def _on_this_machine(options: Options, preset: Preset, processes: int) -> Traini
 
 
 def threads_for(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:
-    """Threads to share some examples: none beside the first for a GPU; torch gets the cores that are left for each."""
+    """Return the number of threads per minibatch, 1 on a GPU; torch gets the remaining cores of each."""
     cores = wanted or torch.get_num_threads()
     return 1 if device.startswith("cuda") else share_cores(cores, examples, native=native)
 
 
 def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Task:
-    """The task of a network with its initial weights; says what is learned."""
+    """Create the task with a newly initialised network; report the material to the observer."""
     kind, task = plan.learner
     sizes = map(len, corpus.vocabularies.values())
     model: Any = kind.module(kind.config(*sizes, **plan.config), seed=None)
@@ -283,14 +283,14 @@ def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Ta
 
 
 def _advice(options: Options) -> list[str]:
-    """That "small" was chosen for want of a GPU."""
+    """Say that "small" was chosen because there is no GPU."""
     if options["preset"] or options["device"].startswith("cuda") or options["architecture"] != "encdec":
         return []
     return ["no GPU: using --preset small; --preset paper --estimate tells how long the paper's sizes would take here"]
 
 
 def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
-    """Learn for some seconds at least, and extrapolate from that."""
+    """Train for at least `seconds` and extrapolate."""
     rate = _pairs_per_second(task, config, seconds)
     by_time = 60 * config.max_minutes * rate / task.examples if config.max_minutes else float("inf")
     return Estimate(task.examples, rate, min(by_time, config.max_epochs or float("inf")))
@@ -309,7 +309,7 @@ def _pairs_per_second(task: Task, config: TrainingConfig, seconds: float) -> flo
 
 
 def _provenance(plan: Plan, material: Material, corpus: Any) -> dict[str, Any]:
-    """What a checkpoint remembers of its run."""
+    """Return the record of a run for its checkpoint."""
     unigram = corpus.unigram_nats_per_token
     return {
         "version": __version__,

@@ -1,8 +1,8 @@
-"""The training loop: minibatches, gradient steps, held-out evaluation, resuming; what is learned is up to a task.
+"""The training loop: minibatches, gradient steps, held-out evaluation and resuming, for any task.
 
-A run is a function of its task and its configuration: after a kill it continues from the last saved state and ends
-with the weights that an undisturbed run would have. Several processes may train together; all of them take the same
-steps, and the first decides by its clock when time is up.
+A run is a function of its task and its configuration: a killed run continues from the last saved state and ends with
+the same weights as an uninterrupted run. Several processes may train together; all of them take the same steps, and the
+first decides by its clock when time is up.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ NO_GAIN = "evaluations brought no gain"
 
 
 class Observer(Protocol):
-    """Who follows a run, of whatever network."""
+    """Callbacks that follow a run of any network."""
 
     def reading(self, lines: int, share: float | None) -> None:
-        """The corpus is being read: `lines` so far, and `share` of it, 0 to 1, if that is known."""
+        """Called while the corpus is read: `lines` so far, and their `share`, 0 to 1, if known."""
         return
 
     def corpus_read(self, description: Sequence[str]) -> None:
-        """The corpus is read; what it holds, in lines for a log."""
+        """Called once the corpus is read, with its description in lines for a log."""
         return
 
     def starting(self, trainer: Trainer) -> None:
-        """The first step is next."""
+        """Called before the first step."""
         return
 
     def stepped(self, trainer: Trainer, loss: float) -> None:
-        """A minibatch was learned; loss as the task's measure has it, in nats per token say."""
+        """Called after each step; `loss` is in the task's unit, such as nats per token."""
         return
 
     def evaluated(self, trainer: Trainer, is_best: bool) -> None:
-        """The held-out examples were scored, which gave the last figures of ``trainer.progress.history``.
+        """Called after each evaluation, which adds its figures to ``trainer.progress.history``.
 
         `is_best`: whether these are the best weights so far.
         """
@@ -54,14 +54,14 @@ class Observer(Protocol):
 
 
 class Nobody(Observer):
-    """Follows nothing."""
+    """An observer that does nothing."""
 
 
 NOBODY = Nobody()
 
 
 class Trainer:
-    """Trains a network, which has its initial weights and is on its device, at a task."""
+    """Trains a task's network, which has initial weights and is on its device."""
 
     def __init__(self, task: Task, config: TrainingConfig, ranks: Ranks = ALONE) -> None:
         self.task = task
@@ -77,7 +77,7 @@ class Trainer:
         self._average = Average(self.model, config.averaging)
 
     def run(self, folder: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
-        """Train, or continue what `folder` has, until a limit is reached or `should_stop` says so; save either way."""
+        """Train, or continue the folder's run, until a limit is reached or `should_stop` is true; save either way."""
         progress = self.progress
         self.resumed = folder.restore(self._state())
         self.ranks.compare(self._what_ranks_share())
@@ -85,7 +85,7 @@ class Trainer:
         self._started = time.monotonic() - progress.seconds
         self._look_at_limits_again()
         if not self.resumed:
-            self._save(folder)  # so that a checkpoint never stands without the state it came from
+            self._save(folder)  # so that a checkpoint always has a state beside it
         while not progress.finished:
             for batch in self.task.batches(progress.epoch, progress.batch):
                 with self._saving_if_deserted(folder):
@@ -118,7 +118,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def _saving_if_deserted(self, folder: ModelFolder) -> Iterator[None]:
-        """Between two steps, of which the second has changed nothing yet when another rank turns out to be gone."""
+        """Save the state if another rank has failed; the current step has changed nothing yet."""
         try:
             yield
         except PeerFailed:
@@ -126,10 +126,10 @@ class Trainer:
             raise
 
     def _look_at_limits_again(self) -> None:
-        """They may have been raised since the state was saved.
+        """Check the limits again: they may have been raised since the state was saved.
 
-        A run that had used its budget starts over with its patience: with a larger budget the learning rate is high
-        again, and the cost may be above its best for a while.
+        A run that had used its budget restarts its patience: with a larger budget, the learning rate is high again, and
+        the cost may be above its best for a while.
         """
         progress = self.progress
         used_its_budget = progress.finished and not progress.finished.endswith(NO_GAIN)
@@ -138,7 +138,7 @@ class Trainer:
         progress.finished = self._reason_to_finish()
 
     def learn(self, rows: Positions) -> float:
-        """One gradient step; returns the loss, in nats per token or what else the task measures."""
+        """Take one gradient step; return the loss in the task's unit, such as nats per token."""
         progress, config = self.progress, self.config
         sums = self._gradients.compute(rows, progress.steps, lambda: time.monotonic() - self._started)
         of_pair = 1 / {"sum": 1, "pair-mean": len(rows), "token-mean": sums.tokens}[config.reduction]
@@ -160,12 +160,12 @@ class Trainer:
         return sums.nats / sums.tokens
 
     def _descend(self, places: list[int], scale: float) -> None:
-        """One step of some weights along their gradients times `scale`."""
+        """Step some weights along their gradients times `scale`."""
         self._optimiser.step_along(scale, [self._gradients.weights[i] for i in places])
         self._average.add(places, self.progress.steps)
 
     def _learning_rate(self) -> float:
-        """The learning rate of this step: rising at the beginning, falling at the end."""
+        """Return the learning rate of this step: rising at the beginning, falling at the end."""
         config, progress = self.config, self.progress
         risen = min((progress.steps + 1) / config.warm_up, 1.0) if config.warm_up else 1.0
         left = min((1 - self.share_over()) / config.cool_down, 1.0) if config.cool_down else 1.0
@@ -175,7 +175,7 @@ class Trainer:
         return self.config.learning_rate * SCHEDULES[self.config.schedule].factor(self._course())
 
     def _course(self) -> Course:
-        """What schedules look at."""
+        """Return the progress for schedules."""
         progress, of_epoch = self.progress, self.task.examples
         judged = [
             Evaluation(figures[self.task.unit] / of_epoch, figures[self.task.measure.key])
@@ -184,7 +184,7 @@ class Trainer:
         return Course(progress.examples, progress.examples / of_epoch, judged, self.config.decay_on_plateau)
 
     def share_over(self) -> float:
-        """How much of the run is over at least, by its budgets of time and of epochs, 0 to 1; 0 without either."""
+        """Return the used share of the time or epoch budget, whichever is larger, 0 to 1; 0 without either."""
         config, progress = self.config, self.progress
         by_time = progress.seconds / (60 * config.max_minutes) if config.max_minutes else 0.0
         by_epochs = progress.examples / (config.max_epochs * self.task.examples) if config.max_epochs else 0.0
@@ -217,7 +217,7 @@ class Trainer:
         self._save(folder)
 
     def _judge(self) -> bool:
-        """Score the held-out examples; whether these are the best weights so far."""
+        """Evaluate the held-out examples; return whether these are the best weights so far."""
         progress = self.progress
         figures = self.task.held_out(AllThreads(self._threads, self.ranks))
         cost = figures[self.task.measure.key]
@@ -245,7 +245,7 @@ class Trainer:
         )
 
     def _with_course(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """The figures of an evaluation, with where in its course the run is."""
+        """Return the figures of an evaluation with the run's progress."""
         progress = self.progress
         return {
             self.task.unit: progress.examples,

@@ -1,1 +1,1 @@
-"""The network writes: sampling, beam search, and what it proposes."""
+"""Generate targets with a network: sampling, beam search and proposals for tables."""

@@ -1,8 +1,8 @@
-"""A whole extension: a phrase table in, the same lines and new ones among them out.
+"""Extend a phrase table: write its lines with new ones among them.
 
-The table is read once for its columns, its words' links and the phrases that it lacks. It is read again for the sources
-that the network proposes targets for, and once more beside it, to be merged with the new lines, which come in the
-table's order. So memory does not grow with the table.
+A first pass over the table collects its columns, word links and missing phrases. A second pass finds the sources for
+which the network proposes targets, and a third merges the table with the new lines, which are in the table's order. So
+memory does not grow with the table.
 """
 
 from __future__ import annotations
@@ -49,51 +49,50 @@ MOST_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
 SOURCES_AT_ONCE = 2048
 WRITTEN_AT_ONCE = 1 << 20  # bytes
-ROUNDING = 0.01  # by which the search and the scorer, which has the last word, may differ in log p
+ROUNDING = 0.01  # difference in log p allowed between the search and the scorer, which decides
 
 PARTED = b" " + SEPARATOR + b" "
 ALIGNMENT, COUNTS = 4, 5  # fields, from 1
-PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0), as phrase-extract writes what is so and what is not
+PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0): true and false, as phrase-extract writes them
 
-NETWORK, INVERSE = "network", "inverse-network"  # p(target | source) of the network, p(source | target) of the other
+NETWORK, INVERSE = "network", "inverse-network"  # p(target | source) and p(source | target) of the networks
 LEXICAL, INVERSE_LEXICAL = "lexical", "inverse-lexical"  # weights by the table's word links
-LOWEST = "lowest"  # value above 0 that the table has there
-ColumnValue = str | float  # one of these, or a value
-# As phrase-extract writes them: p(s | t), lex(s | t), p(t | s), lex(t | s). Of a pair that was never extracted, and
-# without an inverse network, nothing but the words says what p(s | t) is.
+LOWEST = "lowest"  # lowest positive value of the table's column
+ColumnValue = str | float  # one of these names, or a value
+# In phrase-extract's order: p(s | t), lex(s | t), p(t | s), lex(t | s). For a pair that was never extracted, without an
+# inverse network, only the words tell p(s | t).
 STANDARD = INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL
-WORD_PENALTY = "WordPenalty"  # of words outside the shortlist, of which a proposal has none
+WORD_PENALTY = "WordPenalty"  # counts words outside the shortlist; a proposal has none
 PROVENANCE = "Proposed"
 PROVENANCE_MEANING = "1 for a pair that a network proposed, 0 for any other"
-LEAST = math.exp(DEFAULT_FLOOR)  # that float32 holds with full precision
+LEAST = math.exp(DEFAULT_FLOOR)  # lowest value with full precision in float32
 
-Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, of what is counted in that unit
-Models = Sequence[Model]  # what writes, and perhaps one of the inverse direction
-Signature = Mapping[str, Any] | None  # of the table, if it has one that is of this very file
+Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, given its unit
+Models = Sequence[Model]  # the model that writes, and perhaps one of the inverse direction
+Signature = Mapping[str, Any] | None  # of the table, if it has a matching one
 
 
 @dataclass
 class Counts:
-    """What came of source phrases and of the targets that the network wrote for them."""
+    """Counts of source phrases and of the targets that the network wrote for them."""
 
-    few: int = 0  # sources that have few targets
+    few: int = 0  # sources with few targets
     lacking: int = 0  # sources that the table lacks
-    likely: int = 0  # targets of no less than the least log p
-    there: int = 0  # of those, in the table
+    likely: int = 0  # targets with at least the minimum log p
+    there: int = 0  # of those, already in the table
     empty: int = 0
-    surplus: int = 0  # behind as many better ones as are wanted
-    lines: int = 0  # new
+    surplus: int = 0  # beyond the number wanted per source
+    lines: int = 0  # new lines
     extended: int = 0  # of the few, sources with a new line
-    made: int = 0  # of the lacking, sources with a line now
+    made: int = 0  # of the lacking, sources with a new line
 
 
 @dataclass
 class Extended:
-    """What came of a table.
+    """The result of an extension.
 
-    `phrases` are those of the text that the network can read; `unknown_sources` have few targets and a word that the
-    network does not know; `fills` say what stands in each column of the new lines; `warnings` are what the user should
-    know. Without an ini, `ini` has the lines that one needs.
+    `phrases` are the text's phrases that the network can read; `unknown_sources` have few targets and a word unknown to
+    the network; `fills` are the columns of the new lines. Without an edited ini, `ini` has the lines that one needs.
     """
 
     lines_before: int
@@ -108,12 +107,12 @@ class Extended:
 
     @property
     def lines(self) -> int:
-        """Of the new table."""
+        """Number of lines of the new table."""
         return self.lines_before + self.counts.lines
 
 
 def extend(request: ExtensionRequest, models: Models, before: Signature, stage: Stage) -> Extended:
-    """Extend a phrase table of the signature `before`; outputs appear when all of them are complete."""
+    """Extend a phrase table, given its signature `before`; outputs appear once all are complete."""
     table = request.table
     _check(table, models)
     stamp = change_stamp(table)
@@ -131,7 +130,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
             survey = look_over(table, odd.passing(_lines(table, advanced)), phrases)
         fills = choose_fills(table, survey.columns, models, before or {})
         edited = request.moses_ini, request.new_ini
-        # refused now rather than after hours
+        # fails now, not after hours
         ini = ini_of(request.new_table, table, survey.shape, int(request.marks), edited, 0.0)
         maker = _line_maker(request, models, survey, fills)
         of_text = len(phrases), len(text_words), len(text_words - known)
@@ -149,7 +148,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
 
 
 def _check(table: str, models: Models) -> None:
-    """Refuse phrases of other than plain words, words that stand for rare ones, and a table that can be read once."""
+    """Reject models of factored, hierarchical or annotated words, and a table that can be read only once."""
     for model in models:
         if not model.form.is_plain or model.rare is not None:
             found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
@@ -162,7 +161,7 @@ def _check(table: str, models: Models) -> None:
 
 
 def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
-    """The lines of a table, of which it is said now and then how many were read."""
+    """Yield the lines of a table, reporting progress."""
     meter = Meter()
     for line in parse_table(read_lines(table, meter=meter), table):
         if advanced and line.number % LINES_BETWEEN_LOOKS == 0:
@@ -171,7 +170,7 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
 
 
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
-    """Write the whole table, some bytes at a time."""
+    """Write the whole table in blocks."""
     waiting = bytearray()
     for line in lines:
         waiting += line
@@ -207,25 +206,25 @@ def _signature(
 
 
 def normalised(phrase: bytes) -> bytes:
-    """The words of a phrase between single blanks."""
+    """Join the words of a phrase by single blanks."""
     return b" ".join(words(phrase))
 
 
 def is_regular(line: TableLine) -> bool:
-    """Whether a line begins with its source between single blanks, so that all such lines of it stand together."""
+    """Whether a line begins with its source in single blanks, so that all such lines of a source are adjacent."""
     return normalised(line.source) == line.source and line.line.startswith(line.source + PARTED)
 
 
 def key_of(line: TableLine) -> bytes:
-    """What a line is sorted by: its bytes before the scores."""
+    """Return a line's sort key: its bytes before the scores."""
     return line.line[: line.spans.scores_end - len(line.scores)]
 
 
 class Survey:
-    """What the lines of a table are like, and what they say of words.
+    """Statistics of a table's lines and words.
 
-    `shape` and `fields` are the first line's; `lacking` are those phrases that are no source; `apart` are targets on
-    lines that stand elsewhere than the others of their source, by source.
+    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source; `apart` has, by
+    source, targets on lines that are not next to the source's other lines.
     """
 
     def __init__(self, first: TableLine, phrases: Iterable[bytes]) -> None:
@@ -235,7 +234,7 @@ class Survey:
         self.lines = 0
         self.weights = LexicalWeights()
         self.apart: dict[bytes, set[bytes]] = {}
-        self._lowest = [math.inf] * self.shape.columns  # above 0
+        self._lowest = [math.inf] * self.shape.columns  # lowest positive values
         self._highest = [-math.inf] * self.shape.columns
 
     def add(self, line: TableLine) -> None:
@@ -253,13 +252,13 @@ class Survey:
 
     @property
     def columns(self) -> list[tuple[float, float]]:
-        """The lowest value of each column that has a logarithm, and the highest one."""
+        """Lowest positive value and highest value of each column."""
         least = (lowest if lowest < math.inf else LEAST for lowest in self._lowest)
         return list(zip(least, self._highest, strict=True))
 
 
 def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) -> Survey:
-    """Look at all lines of a table, which must be in the order of their bytes, and for phrases that it lacks."""
+    """Survey all lines of a table, which must be sorted by bytes, and find the phrases that it lacks."""
     survey, key_before = None, b""
     for line in lines:
         survey = survey or Survey(line, phrases)
@@ -279,7 +278,7 @@ def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) 
 def choose_fills(
     table: str, columns: Sequence[tuple[float, float]], models: Models, signature: Mapping[str, Any]
 ) -> list[ColumnValue]:
-    """What stands in each column of a new line, given their least and highest values; refuses another network's."""
+    """Choose the fill of each column in new lines, given their ranges; reject the columns of another network."""
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
     added = {i: record for i, record in recorded_columns(signature).items() if i < len(columns)}
     if min([*added, len(columns)]) >= len(STANDARD):
@@ -310,9 +309,9 @@ def choose_fills(
 
 @dataclass(frozen=True)
 class Wanted:
-    """A source phrase to be extended: its words between single blanks, its targets likewise, and how often it occurs.
+    """A source phrase to extend, its targets (words in single blanks), and its count.
 
-    `count` is the table's, as field 5 has it; 0 of one that the table lacks.
+    `count` is from field 5 of the table; 0 if the table lacks the source.
     """
 
     source: bytes
@@ -321,12 +320,12 @@ class Wanted:
 
     @property
     def key(self) -> bytes:
-        """With what its lines begin."""
+        """The beginning of its lines."""
         return self.source + PARTED
 
 
 def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended) -> Iterator[Wanted]:
-    """The sources to be extended, in the order of their keys; those of the table with unknown words are counted."""
+    """Yield the sources to extend, in the order of their keys; count those of the table with unknown words."""
 
     def is_readable(source: Wanted) -> bool:
         of_source = words(source.source)
@@ -340,7 +339,7 @@ def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], 
 
 
 def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]) -> Iterator[Wanted]:
-    """The sources of a table that have fewer targets, in their order; `apart` as of `Survey`."""
+    """Yield the sources with fewer than `fewer_than` targets, in table order; `apart` is from `Survey`."""
     for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
         first = next(of_source)
         targets = {normalised(first.target), *apart.get(source, ())}
@@ -351,7 +350,7 @@ def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, 
 
 
 def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:
-    """All phrases of a text, up to `longest` words, all of them known to the network; and all words of the text."""
+    """Return all phrases of a text, of up to `longest` known words, and all words of the text."""
     phrases, every = set[bytes](), set[bytes]()
     for line in lines:
         sentence = words(line.rstrip(b"\r\n"))
@@ -367,12 +366,12 @@ def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes])
 
 
 def _best(request: ExtensionRequest) -> int:
-    """Targets to search for: as many as are wanted if all that the table has are among them."""
+    """Return the number of targets to search for: enough even if all of the table's are among them."""
     return request.top + (request.fewer_than or 1) - 1
 
 
 def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills: list[ColumnValue]) -> LineMaker:
-    """What makes new lines: the network, searched by torch in float32 and judged as moses-rnn-score judges."""
+    """Make the maker of new lines: torch searches in float32, and scores are those of moses-rnn-score."""
     best = _best(request)
     search = BeamSearch(
         models[0].make_stepper(Compute(request.device)),
@@ -391,11 +390,11 @@ def _probability(log_prob: float) -> float:
 
 @dataclass
 class LineMaker:
-    """Makes lines for source phrases: of each the `top` likeliest new targets, none less likely than is asked for.
+    """Makes lines for source phrases, from each one's `top` likeliest new targets above the minimum log p.
 
-    `proposer` has the network write; `inverse` scores p(source | target), if there is such a network; `weights` are of
-    words, which align and weigh; `fills` are of the columns, none of them LOWEST. A line has as many `fields` as the
-    table's first one, three at least.
+    `proposer` generates targets; `inverse` scores p(source | target), if there is such a network; `weights` align and
+    weigh words; `fills` are the columns, none of them LOWEST. A line has as many `fields` as the table's first line, at
+    least three.
     """
 
     request: ExtensionRequest
@@ -407,7 +406,7 @@ class LineMaker:
     counts: Counts = field(default_factory=Counts)
 
     def __call__(self, wanted: Iterable[Wanted]) -> Iterator[tuple[bytes, bytes]]:
-        """The lines of all sources behind their keys; sources come in the order of their keys, and so do the lines."""
+        """Yield keys and lines of all sources, both in the order of keys; sources must be in that order."""
         rest = iter(wanted)
         while sources := list(itertools.islice(rest, SOURCES_AT_ONCE)):
             proposed = self.proposer([source.source for source in sources])
@@ -426,7 +425,7 @@ class LineMaker:
             )
 
     def _chosen(self, source: Wanted, best: Sequence[Proposal]) -> list[Proposal]:
-        """The proposals that become lines, counted."""
+        """Choose and count the proposals that become lines."""
         counts = self.counts
         likely = [proposal for proposal in best if proposal.log_prob >= self.request.min_log_prob]
         there = [proposal for proposal in likely if proposal.target in source.targets]
@@ -446,9 +445,9 @@ class LineMaker:
         return chosen
 
     def line(self, source: Wanted, target: bytes, network: float, inverse: float) -> tuple[bytes, bytes]:
-        """A line behind its key, given log p(target | source), and log p(source | target) of an inverse network.
+        """Return key and line, given log p(target | source), and log p(source | target) of an inverse network.
 
-        What was never extracted has counts of 0, and the target's is not known.
+        Counts are 0 for pairs that were never extracted, and unknown for the target.
         """
         sides = words(source.source), words(target)
         links = self.weights.align(*sides)
@@ -473,9 +472,9 @@ class LineMaker:
 
 
 def merge(old: Iterable[TableLine], new: Iterable[tuple[bytes, bytes]], *, marked: bool) -> Iterator[bytes]:
-    """All lines in the order of their keys, as old and new ones are; of equal keys the old one first.
+    """Merge old and new lines, both sorted by key; for equal keys, the old line comes first.
 
-    If the table is `marked`, the old lines get the column that says that they are not new.
+    If the table is `marked`, old lines get a column that says that they are not new.
     """
     before = b"\n"
     keyed = ((key_of(line), line.with_scores(OTHERS) if marked else line.line) for line in old)

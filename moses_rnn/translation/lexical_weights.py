@@ -1,9 +1,9 @@
-"""Lexical weights and alignments of new phrase pairs, by what a phrase table itself says of words.
+"""Lexical weights and alignments of new phrase pairs, estimated from the words of a phrase table.
 
 Koehn, Och and Marcu 2003 (Statistical phrase-based translation, section 4) weight a pair by its words: each target
 word by the mean of p(target word | source word) over the source words that it is linked to, or by p(target word | no
 word), and the pair by their product; the other direction likewise. Moses reads the words' probabilities from its
-lexicon (``lex.f2e``, ``lex.e2f``), which a phrase table need not have beside it. Here they are counted in the table.
+lexicon (``lex.f2e``, ``lex.e2f``), which may be missing beside a phrase table. This module counts them in the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.table.phrase_table import TableLine, words
 
-NO_WORD = b""  # what a word without a link is linked to
+NO_WORD = b""  # partner of words without a link
 LEAST = 1e-7  # probability of words that are never linked
 WHOLE_LINK: Links = ((0, 0),)
 
@@ -23,9 +23,9 @@ WHOLE_LINK: Links = ((0, 0),)
 class LexicalWeights:
     """p(target word | source word) and p(source word | target word): a link's share of all links of the word.
 
-    Links are those of the pairs of a table of which one side is a single word. Each pair counts as often as it was
-    extracted (field 5), or once where the table does not say. A word of such a pair that has no link counts as linked
-    to no word. Lines without a sound alignment are passed over.
+    Links are those of the table's pairs with a single word on one side. Each pair counts as often as it was extracted
+    (field 5), or once if the table does not say. A word of such a pair without a link counts as linked to NO_WORD.
+    Lines without a valid alignment are skipped.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class LexicalWeights:
         self._target_counts: defaultdict[bytes, float] = defaultdict(float)
 
     def add(self, line: TableLine) -> None:
-        """Count a line in, if one of its sides is a single word."""
+        """Count a line if one of its sides is a single word."""
         if b" " in line.source and b" " in line.target:
             return
         source, target = words(line.source), words(line.target)
@@ -55,21 +55,21 @@ class LexicalWeights:
         return self._counts.get(source, {}).get(target, 0.0)
 
     def p_target(self, target: bytes, source: bytes) -> float:
-        """p(target word | source word); 0 for words that are never linked."""
+        """Return p(target word | source word); 0 for words that are never linked."""
         count = self._count(source, target)
         return count / self._source_counts[source] if count else 0.0
 
     def p_source(self, source: bytes, target: bytes) -> float:
-        """p(source word | target word); the same."""
+        """Return p(source word | target word); 0 for words that are never linked."""
         count = self._count(source, target)
         return count / self._target_counts[target] if count else 0.0
 
     def align(self, source: list[bytes], target: list[bytes]) -> Links:
-        """The links of a pair, each word by itself: to the word of the other side that it goes with best.
+        """Align a pair: link each word to its best match on the other side.
 
-        First each target word is linked to a source word, or to none where it goes with no word better; then so is each
-        source word that has no link yet. How well two words go together is p(t | s) p(s | t), of equally good ones the
-        nearest to the diagonal counts. Where no words go together, links follow the diagonal.
+        First link each target word to a source word, or to none if NO_WORD matches better; then do the same for each
+        source word without a link. The match of two words is p(t | s) p(s | t); ties go to the word nearest to the
+        diagonal. If no words match, links follow the diagonal.
         """
         fits = [[self._fit(s, t) for t in target] for s in source]
         links = set()
@@ -86,7 +86,7 @@ class LexicalWeights:
         return self.p_target(target, source) * self.p_source(source, target)
 
     def weigh(self, source: list[bytes], target: list[bytes], links: Links) -> tuple[float, float]:
-        """The lexical weights of an aligned pair: p(source | target), then p(target | source)."""
+        """Return the lexical weights of an aligned pair: p(source | target), then p(target | source)."""
         return _weigh(source, target, links, self.p_source), _weigh(target, source, transposed(links), self.p_target)
 
 
@@ -94,13 +94,13 @@ def _links(line: TableLine, source_words: int, target_words: int) -> Links:
     try:
         links = parse_links(line.alignment)
         check_links(links, source_words, target_words)
-    except ValueError:  # which validation reports
+    except ValueError:  # validation reports it
         return ()
     return links or (WHOLE_LINK if source_words == target_words == 1 else ())
 
 
 def _weigh(side: list[bytes], other: list[bytes], links: Links, p: Callable[[bytes, bytes], float]) -> float:
-    """The product over a side's words of the mean p(word | other word) over the words that each is linked to."""
+    """Return the product, over a side's words, of the mean p(word | linked word)."""
     linked: dict[int, list[bytes]] = defaultdict(list)
     for i, j in links:
         linked[i].append(other[j])
@@ -112,12 +112,12 @@ def _mean(probabilities: Sequence[float]) -> float:
 
 
 def _nearest_best(fits: list[float], place: float, of_no_word: float) -> int | None:
-    """The place of the best fit, of equal ones the one nearest to a share of the way; None if no word fits better."""
+    """Return the index of the best match, ties by distance to `place`; None if no word matches better."""
     best = max(range(len(fits)), key=lambda i: (fits[i], -abs(i / len(fits) - place)))
     return best if fits[best] > of_no_word else None
 
 
 def _diagonal(source_words: int, target_words: int) -> Links:
-    """A link for each word of the longer side."""
+    """Return a diagonal link for each word of the longer side."""
     longer = max(source_words, target_words)
     return tuple((i * source_words // longer, i * target_words // longer) for i in range(longer))

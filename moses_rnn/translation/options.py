@@ -1,4 +1,4 @@
-"""What `moses-rnn nmt translate` and `moses-rnn extend` are asked for; nothing here needs torch."""
+"""The options of `moses-rnn nmt translate` and `moses-rnn extend`; nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
 from moses_rnn.options import Device, Force, ModelBeside, Option, Output, QuietSummary, Resume, Threads
 
-# What becomes of a word that a network cannot write
+# Handling of words that a network cannot write
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
 WITH_LEXICON = DICTIONARY, LOWERCASE
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationRequest:
-    """A text to translate, how, and what to write."""
+    """The options of a translation."""
 
     input: str = STANDARD_STREAM
     models: Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
@@ -70,13 +70,13 @@ class TranslationRequest:
 
     @property
     def others(self) -> list[str]:
-        """The files beside the translation."""
+        """The outputs besides the translation."""
         return [path for path in (self.n_best and self.n_best[1], self.alignments) if path]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionRequest:
-    """A table to extend, by which networks, and what to write."""
+    """The options of an extension."""
 
     phrase_table: str
     model: ModelBeside = None
@@ -119,13 +119,13 @@ class ExtensionRequest:
 
     @property
     def new_table(self) -> str:
-        """Where the new table goes."""
+        """Path of the new table."""
         stem = without_compression_suffix(self.table)
         return self.output or str(stem.with_name(stem.name + ".extended.gz"))
 
     @property
     def new_ini(self) -> str | None:
-        """Where the new ini goes, if one is made."""
+        """Path of the new ini, if any."""
         return self.moses_ini and str(Path(self.new_table).parent / (Path(self.moses_ini).stem + ".extended.ini"))
 
     @property

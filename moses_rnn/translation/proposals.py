@@ -1,7 +1,7 @@
-"""Table 3 of the paper: target phrases that the network itself proposes, ranked by its score, beside the table's own.
+"""Table 3 of the paper: target phrases that the network proposes, ranked by score, compared with the table's.
 
-A network of the inverse direction reads target phrases and writes source phrases: here, a source is what the network
-reads and a target is what it writes.
+A network of the inverse direction reads target phrases and writes source phrases. In this module, the network always
+reads sources and writes targets.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ SHOWN = 5  # phrases in a warning
 
 
 class Reading:
-    """Phrases in a network's words: of one side or the other, of a factor, of its shortlists."""
+    """Converts a table's phrases to a network's words: its direction, factors and shortlists."""
 
     def __init__(self, model: Model) -> None:
         self.inverse, self.form = model.inverse, model.models[0].form
         self.source_vocabulary, self.target_vocabulary = model.source_vocabulary, model.target_vocabulary
 
     def source(self, phrase: bytes) -> bytes:
-        """A source phrase as it stands in a table, in the words that the network reads, between single blanks."""
+        """Convert a table's source phrase to words that the network reads, in single blanks."""
         return self._read(*self.swap_if_inverse(phrase, b""), b"")[0]
 
     def pair(self, line: TableLine) -> tuple[bytes, bytes]:
-        """Source and target of a line; target words outside the shortlist are ``<unk>``, as the network would write."""
+        """Return source and target of a line, with ``<unk>`` for unknown target words, as the network writes."""
         source, target = self._read(line.source, line.target, line.alignment)
         known = self.target_vocabulary.id_of()
         return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
 
     def unwritten(self, line: TableLine) -> list[bytes]:
-        """The words of a line's target that the network writes as ``<unk>``."""
+        """Return the words of a line's target that the network writes as ``<unk>``."""
         known = self.target_vocabulary.id_of()
         return [word for word in words(self._read(line.source, line.target, line.alignment)[1]) if word not in known]
 
@@ -56,26 +56,26 @@ class Reading:
         return self.swap_if_inverse(source, target)
 
     def swap_if_inverse(self, first: Side, second: Side) -> tuple[Side, Side]:
-        """From the table's order of source and target to the network's, or back."""
+        """Convert the table's order of source and target to the network's, or back."""
         return (second, first) if self.inverse else (first, second)
 
     def unknown(self, source: bytes) -> list[bytes]:
-        """The words of a source that the network reads as ``<unk>``."""
+        """Return the words of a source that the network reads as ``<unk>``."""
         known = self.source_vocabulary.id_of()
         return [word for word in words(source) if word not in known]
 
     def target(self, ids: Phrase) -> bytes:
-        """A target that the network wrote."""
+        """Convert the network's output ids to a target phrase."""
         return b" ".join(self.target_vocabulary.words[i] for i in ids)
 
     def check_form(self, table: str, form: PhraseForm) -> None:
-        """Refuse a table of phrases of another form than the network learned from."""
+        """Raise an error if a table's phrases differ in form from those that the network learned from."""
         if form != self.form:
             raise InputError(f"{table}: expected phrases like those the model learned from ({self.form}), found {form}")
 
 
 def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterator[bytes]:
-    """Source phrases in the network's words, one a line; refuses other lines, and gaps without numbers."""
+    """Yield source phrases, one per line, in the network's words; reject other lines and unnumbered gaps."""
     for number, line in enumerate(lines, start=1):
         phrase = line.rstrip(b"\r\n")
         if not words(phrase):
@@ -94,7 +94,7 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
 
 
 def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], reading: Reading) -> dict[bytes, set[bytes]]:
-    """What a table has for some sources, in the network's words; a source that it lacks is left out."""
+    """Return a table's targets of the given sources, in the network's words, without sources that it lacks."""
     wanted = frozenset(sources)
     known: dict[bytes, set[bytes]] = {}
     for line in lines:
@@ -108,8 +108,8 @@ def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], readin
 class Proposal:
     """A target that the network wrote.
 
-    `log_prob` is the scorer's log p(target | source), natural, with the end symbols of both sides. `in_table` is
-    whether the table has it for this source; None without a table, or where that lacks the source.
+    `log_prob` is the scorer's natural log p(target | source), with the end symbols of both sides. `in_table` tells
+    whether the table has it for this source; None without a table, or if the table lacks the source.
     """
 
     target: bytes
@@ -122,8 +122,8 @@ class Proposal:
 class Proposals:
     """All distinct targets that the network wrote for a source, best first.
 
-    `without_end` counts those that the length limit cut off, which are not targets and are not in `best`; `unknown` are
-    the source's words that were read as ``<unk>``; `is_lacking` is whether there is a table and it lacks the source.
+    `without_end` counts those cut off by the length limit, which are not in `best`; `unknown` are the source's words
+    that were read as ``<unk>``; `is_lacking` tells whether there is a table that lacks the source.
     """
 
     source: bytes
@@ -135,7 +135,7 @@ class Proposals:
 
 @dataclass(frozen=True)
 class Proposer:
-    """Has a network write targets of sources, which are in its words, and a scorer judge them by its first column.
+    """Generates targets of sources, given in the network's words, and scores them by the scorer's first column.
 
     `known` are the table's targets; None without a table.
     """
@@ -146,7 +146,7 @@ class Proposer:
     known: Known | None = None
 
     def __call__(self, sources: Phrases) -> Iterator[Proposals]:
-        """The targets of each source."""
+        """Yield the targets of each source."""
         for first in range(0, len(sources), SOURCES_AT_ONCE):
             yield from self._propose(sources[first : first + SOURCES_AT_ONCE])
 
@@ -172,12 +172,12 @@ class Proposer:
 
 @dataclass
 class Totals:
-    """What came of several sources; shares are of the sources that the table has."""
+    """Totals over several sources; shares are relative to the sources in the table."""
 
     sources: int = 0
-    written: int = 0  # to their end
+    written: int = 0  # complete targets
     distinct: int = 0
-    judged: int = 0  # of those written, with a table to compare with
+    judged: int = 0  # of those, compared with a table
     judged_distinct: int = 0
     new: int = 0  # of those, not in the table
     new_distinct: int = 0
@@ -187,7 +187,7 @@ class Totals:
     unknown: dict[bytes, None] = field(default_factory=dict)  # words, in order
 
     def add(self, proposals: Proposals) -> Totals:
-        """Count a source in."""
+        """Add a source."""
         judged = [proposal for proposal in proposals.best if proposal.in_table is not None]
         new = [proposal for proposal in judged if not proposal.in_table]
         self.sources += 1
@@ -204,7 +204,7 @@ class Totals:
         return self
 
     def summary(self, unit: str) -> str:
-        """How many there are, and the share that is not in the table."""
+        """Return the number of targets, and the share that is not in the table."""
         parts = [f"{self.written + self.without_end:,} {unit}"]
         if self.without_end:
             parts.append(f"{self.without_end:,} without an end")
@@ -217,7 +217,7 @@ class Totals:
         return ", ".join(parts)
 
     def warnings(self, max_words: int) -> Iterator[str]:
-        """What the user should know of them."""
+        """Yield warnings about unknown words, missing sources and the like."""
         if self.lacking:
             yield f"the table lacks {len(self.lacking):,} of the sources: {_some(self.lacking)}"
         if self.with_unknown:

@@ -1,4 +1,4 @@
-"""A whole translation: a text in; its translations, n-best lists and alignments out, resumable after any death."""
+"""Translate a text and write translations, n-best lists and alignments; a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def translate_text(
     advanced: Advanced,
     should_stop: Callable[[], bool],
 ) -> Counts:
-    """Translate a text; in a list the model's log p is the feature NAME0.
+    """Translate a text; in n-best lists, the model's log p is the feature NAME0.
 
-    `lexicon` was read from the request's dictionary. `advanced` is told now and then the lines that this run has
-    translated and, if known, their share of those that it has to. `should_stop` is asked as often, and while a pipe has
-    nothing to give; then, and after an error, what was finished can be resumed, unless it goes to a pipe.
+    `lexicon` was read from the request's dictionary. `advanced` regularly gets the number of lines that this run has
+    translated and, if known, their share. `should_stop` is called as often, and while a pipe has no data; after a stop
+    or an error, the run can be resumed unless it writes to a pipe.
     """
     config = BeamConfig(
         width=request.beam,
@@ -74,13 +74,13 @@ def translate_text(
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
-    """What to do about a line that was refused."""
+    """Return advice about a rejected line."""
     done = f"{counts['lines']:,} lines are already translated and saved. Correct the line, then continue with --resume."
     return done if isinstance(error, FormatError) else ""
 
 
 def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, lexicon: Lexicon | None) -> Note:
-    """Everything that decides the bytes, but for the text: that is known by the hash in each block's note."""
+    """Return everything that determines the output, except the text, which the hash in each block's note covers."""
     members = [dict(member.hashes) for member in model.models]
     return {
         "model": {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0],
@@ -96,7 +96,7 @@ def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, le
 
 
 class _Run:
-    """Goes through the text, block by block; `feature` is what log p is called in a list."""
+    """Translates the text block by block; `feature` is the name of log p in a list."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class _Run:
 
     @property
     def _done(self) -> int:
-        """The lines that are translated, those of interrupted runs among them."""
+        """Number of translated lines, including those of interrupted runs."""
         return self._translator.counts.lines
 
     def translate(self, advanced: Advanced, note: Note | None) -> None:
-        """Translate what is not yet translated, given the note of the last block that is."""
+        """Translate the rest of the text, given the note of the last translated block."""
         stamp = change_stamp(self._text)
         with contextlib.closing(self._lines()) as lines:
             blocks = blocks_of(lines, self._text)
@@ -143,12 +143,12 @@ class _Run:
         try:
             yield from read_lines(self._text, meter=self._meter)
         except FormatError as error:
-            if error.line is not None:  # which is too long for a table, even
+            if error.line is not None:  # too long even for a table
                 error.advice = FEW_LINE_ENDS
             raise
 
     def _skip(self, blocks: Iterator[list[Words]], note: Note) -> None:
-        """Go over the blocks that an interrupted run has translated; refuse those of another text."""
+        """Skip the blocks that an interrupted run has translated; raise an error if the text differs."""
         for _ in range(note["blocks"]):
             self._add(next(blocks, []))
         grown = self._outputs.complete and next(blocks, None) is not None
@@ -172,7 +172,7 @@ class _Run:
             raise Stopped(f"stopped after {self._done:,} lines; {what_next}")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
-        """Write a block of each file, and save it."""
+        """Write a block to each file and save."""
         numbered = list(enumerate(translations, self._done - len(block)))  # from 0
         texts = [b"".join(translation.best.text + b"\n" for translation in translations)]
         if self._request.n_best is not None:
@@ -186,8 +186,8 @@ class _Run:
         self._outputs.save({"sha256": self._hash.hexdigest(), "blocks": self._blocks, **counts})
 
     def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
-        """The candidates of a line, numbered from 0, as Moses lists them."""
-        # by a word of the text, or of a lexicon, in place of an unknown one
+        """Return the candidates of a line, numbered from 0, as lines of a Moses n-best list."""
+        # caused by a word of the text or a lexicon that replaced an unknown one
         if parted := next((one.text for one in translation.candidates if SEPARATOR in one.text), None):
             raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
         return b"".join(

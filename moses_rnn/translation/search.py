@@ -1,10 +1,10 @@
-"""The network writes: targets are sampled, or searched by beams, word by word, for many sources together.
+"""Generate targets word by word, by sampling or beam search, for many sources together.
 
 Ancestral sampling draws each word from p(y_t | y_<t, e), up to ``</s>`` (section 4.3 of the paper). All samples of all
-sources advance together, and those that begin with the same words share one state and one normalisation.
+sources advance together, and those with the same prefix share one state and one normalisation.
 
-Beam search finds the targets of the highest log p(f|e), or of the highest log p(f|e) per word. At every step the ends
-of all live prefixes are judged, and the likeliest `width` extensions of each source continue; see the two rankings.
+Beam search finds the targets with the highest log p(f|e), or the highest log p(f|e) per word. Each step considers the
+ends of all live prefixes, and keeps the likeliest `width` extensions of each source; see the two rankings.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from moses_rnn.networks.batches import take_rows
 from moses_rnn.networks.steps import Candidates, Prefixes, SomeTerms, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
-MAX_WORDS = 50  # a phrase of a table has seven; what a network writes without end is no phrase
-PREFIXES_AT_ONCE = 8192  # whose states are in memory
+MAX_WORDS = 50  # a table's phrases have up to seven; endless output is no phrase
+PREFIXES_AT_ONCE = 8192  # with states in memory
 LengthScore = Literal["sum", "mean"]
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A target phrase that a network wrote, or as much of it as the length limit allows.
+    """A target phrase that a network wrote, up to the length limit.
 
-    `log_prob` is the model's own log p(words, ``</s>`` | source), natural. Of a phrase that has not `ended` it is that
-    of the words alone, which no phrase that begins with them exceeds.
+    `log_prob` is the model's natural log p(words, ``</s>`` | source). If the phrase has not `ended`, it is that of the
+    words alone, an upper bound for all phrases with this prefix.
     """
 
     words: tuple[int, ...]  # ids without </s>
@@ -45,16 +45,16 @@ class Hypothesis:
 
 @torch.inference_mode()
 def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
-    """The terms of each source; equal ones are read once."""
+    """Return the terms of each source; read equal sources once."""
     ids = np.array([i for source in sources for i in source], dtype=np.int64)
     terms, term_of = stepper.encode(ids, np.array([len(source) for source in sources], dtype=np.int64))
     return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
 
 
 class Writer(ABC):
-    """Writes targets of sources with a network, whose type of products decides the precision.
+    """Generates targets of sources with a network, in the precision of its products.
 
-    `prefixes_of_each` is how many prefixes of a source are live at once.
+    `prefixes_of_each` is the number of live prefixes per source.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
@@ -63,7 +63,7 @@ class Writer(ABC):
         self._prefixes_of_each = prefixes_of_each
 
     def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The targets of each source, which are ids without end symbols; a ScoreError has the row of its source."""
+        """Return the targets of each source, given as ids without end symbols; a ScoreError has the source's row."""
         written: list[list[Hypothesis]] = []
         count = max(PREFIXES_AT_ONCE // self._prefixes_of_each, 1)
         for first in range(0, len(sources), count):
@@ -76,10 +76,10 @@ class Writer(ABC):
 
     @abstractmethod
     def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The targets of sources that are few enough to be written together."""
+        """Return the targets of a group of sources that fits in memory."""
 
     def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Candidates | None = None) -> Tensor:
-        """See `Stepper`; some may be minus infinity, which no target has."""
+        """See `Stepper`; values may be minus infinity for impossible words."""
         log_probs = self._stepper.next_log_probs(terms, prefixes, columns)
         wrong = log_probs[:, END_ID].isnan()  # as are all words of a prefix if one is: they were normalised together
         if wrong.any():
@@ -90,24 +90,24 @@ class Writer(ABC):
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """How to draw; none of it changes the log-probability that a sample is reported with, which is the model's."""
+    """Options of sampling; reported log-probabilities are always the model's."""
 
     samples: int = 50  # of each source
     temperature: float = 1.0  # words are drawn from p^(1/temperature), normalised
     seed: int = 1
-    max_words: int = MAX_WORDS  # what has more has not ended
+    max_words: int = MAX_WORDS  # longer samples have not ended
     allow_unknown: bool = True  # <unk> is a word of the model like any other
 
 
 class Sampler(Writer):
     """Draws target phrases.
 
-    A source's samples depend on the seed, the source and the configuration, not on what else is sampled with it. Take
-    products in float64 for that: float32 products of other sizes are rounded otherwise, and one of some ten thousand
-    samples then falls on the other side of the border between two words.
+    A source's samples depend only on the seed, the source and the configuration, not on other sources. This needs
+    float64 products: float32 products of other sizes round differently, and one in about ten thousand samples then
+    crosses the boundary between two words.
 
-    Of each source it gives `config.samples`, in the order in which they were drawn; equal sources get equal samples.
-    Those without ``</s>`` among `max_words` + 1 words have not `ended`.
+    Each source gets `config.samples` samples in the order of drawing; equal sources get equal samples. Samples without
+    ``</s>`` among `max_words` + 1 words have not `ended`.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:
@@ -124,12 +124,12 @@ class Sampler(Writer):
         terms = read_sources(self._stepper, sources)
         prefixes = self._stepper.start(terms)
         live = torch.arange(random.shape[1], device=device)  # samples that have not ended
-        at = live // self.config.samples  # the prefix that each has come to
+        at = live // self.config.samples  # current prefix of each
         for step in range(steps):
             drawn, log_p = self._draw(terms, prefixes, at, random[step, live])
             words[step, live] = drawn
             continues = drawn != END_ID
-            if step == self.config.max_words:  # a word too many is not counted
+            if step == self.config.max_words:  # do not count the extra word
                 log_p = log_p.masked_fill(continues, 0.0)
             totals[live] += log_p
             live = live[continues]
@@ -143,16 +143,16 @@ class Sampler(Writer):
         return [samples[first : first + self.config.samples] for first in range(0, len(samples), self.config.samples)]
 
     def _random(self, source: Phrase) -> Tensor:
-        """Numbers from 0 to below 1 that decide a source's samples; steps × samples, float64.
+        """Return random numbers from 0 to below 1 for a source's samples; steps × samples, float64.
 
-        They are numpy's, the same for every device: a torch generator heeds 32 bits of its seed on a CPU, too few for a
-        seed and a phrase.
+        They are numpy's, equal on every device: a torch generator uses only 32 bits of its seed on a CPU, too few for
+        a seed and a phrase.
         """
         random = np.random.default_rng([self.config.seed, *source, END_ID])
         return torch.from_numpy(random.random((self.config.max_words + 1, self.config.samples)))
 
     def _draw(self, terms: Terms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
-        """The next word of each sample and its log p after the prefix; samples."""
+        """Draw the next word of each sample; return it and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
         for rows in row_blocks(len(prefixes.sources), self._vocabulary_size, self._stepper.device):
             log_p = self._next_log_probs(terms, take_rows(prefixes, rows))
@@ -163,7 +163,7 @@ class Sampler(Writer):
         return words, log_probs
 
     def _weights(self, log_p: Tensor) -> Tensor:
-        """What words are drawn by: p^(1/temperature) over that of the likeliest word that may be drawn."""
+        """Return sampling weights: p^(1/temperature), relative to the likeliest allowed word."""
         if not self.config.allow_unknown:
             log_p = log_p.clone()
             log_p[:, UNKNOWN_ID] = -torch.inf
@@ -175,10 +175,10 @@ class Sampler(Writer):
 
 
 def first_above(cumulated: Tensor, rows: Tensor, random: Tensor) -> Tensor:
-    """The first word whose cumulated weight (prefixes × K words) exceeds a share of its row's whole weight; samples.
+    """Return the first word at which the cumulated weight (prefixes × K) exceeds a share of the row's total; samples.
 
-    A binary search: torch.searchsorted would need a row for each sample, or as many samples in each row. `rows` are the
-    samples' prefixes, `random` their shares, from 0 to below 1.
+    This is a binary search: torch.searchsorted would need one row per sample, or equally many samples in each row.
+    `rows` are the samples' prefixes, `random` their shares, from 0 to below 1.
     """
     wanted = random * cumulated[rows, -1]
     low = torch.zeros_like(rows)
@@ -192,7 +192,7 @@ def first_above(cumulated: Tensor, rows: Tensor, random: Tensor) -> Tensor:
 
 
 class LivePrefixes(NamedTuple):
-    """Prefixes that have not ended; a row each."""
+    """Prefixes that have not ended; one row each."""
 
     prefixes: Prefixes
     words: Tensor  # rows × step
@@ -200,22 +200,22 @@ class LivePrefixes(NamedTuple):
 
 
 class Extensions(NamedTuple):
-    """Prefixes of one word more."""
+    """Prefixes extended by one word."""
 
-    rows: Tensor  # of the prefix without the word
+    rows: Tensor  # row of the prefix without the word
     words: Tensor
     totals: Tensor
 
     def take(self, places: Tensor) -> Extensions:
-        """Some of them."""
+        """Select extensions."""
         return Extensions(*(tensor[places] for tensor in self))
 
 
 class BySum:
     """Ranks by log p, the sum over words and ``</s>``.
 
-    Every end of a live prefix is judged. Since no word makes a target likelier, a source is done as soon as none of its
-    live prefixes is above the worst of the targets that are wanted: `best` of each, none below `least_log_prob`.
+    It considers every end of a live prefix. No word makes a target likelier, so a source is done once none of its live
+    prefixes exceeds the worst of the `best` targets, or `least_log_prob`.
     """
 
     def __init__(self, sources: int, width: int, best: int, least_log_prob: float = -math.inf) -> None:
@@ -224,9 +224,9 @@ class BySum:
         self._ended: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in range(sources)]  # the best, best first
 
     def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
-        """Take the targets that end here; of the extensions those that continue, source by source, best first.
+        """Record the targets that end here; return the extensions that continue, by source, best first.
 
-        `ends` are log p of each live prefix with ``</s>``; `extensions` are the likeliest of each, none impossible.
+        `ends` is log p of each live prefix with ``</s>``; `extensions` are the likeliest possible ones of each.
         """
         good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
         for source, target, log_prob in _listed(good, ends, live):
@@ -239,21 +239,21 @@ class BySum:
         return extensions.take(hopeful[best_of_each(extensions.totals[hopeful], sources[hopeful], self._width)])
 
     def _bounds(self, device: torch.device) -> Tensor:
-        """What a further target of each source must exceed."""
+        """Return the log p that a further target of each source must exceed."""
         bounds = [ended[-1][0] if len(ended) == self._best else self._least for ended in self._ended]
         return torch.tensor(bounds, dtype=torch.float64, device=device)
 
     def in_order(self, source: int) -> list[Hypothesis]:
-        """The targets of a source that have ended, best first; at most as many as are wanted."""
+        """Return the best ended targets of a source, best first."""
         return [Hypothesis(words, log_prob, ended=True) for log_prob, words in self._ended[source]]
 
 
 class ByMean:
     """Ranks by log p / (T + 1) of T words and ``</s>``, as RNNsearch's released code does (GroundHog, sample.py).
 
-    ``</s>`` competes with the other words for the places of a beam, and a target that ends keeps its place: the width
-    of its source shrinks by one, and at 0 its search is over. Nothing is proven to be the best. The code's forced
-    minimum length is not taken over.
+    ``</s>`` competes with other words for places in the beam, and an ended target keeps its place: the width of its
+    source shrinks by one, and the search ends at 0. The result is not guaranteed to be the best. Unlike the released
+    code, there is no forced minimum length.
     """
 
     def __init__(self, sources: int, width: int, best: int, device: torch.device) -> None:
@@ -280,15 +280,15 @@ class ByMean:
 
 
 def _listed(rows: Tensor, ends: Tensor, live: LivePrefixes) -> list[tuple[int, tuple[int, ...], float]]:
-    """Source, words and log p of the targets that some live prefixes are when they end."""
+    """Return source, words and log p of the targets formed by ending live prefixes."""
     sources, words, log_probs = (tensor[rows].tolist() for tensor in (live.prefixes.sources, live.words, ends))
     return list(zip(sources, map(tuple, words), log_probs, strict=True))
 
 
 def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor:
-    """The places of each source's highest totals, best first, source by source.
+    """Return the indices of each source's highest totals, best first, by source.
 
-    `count` is how many to take of a source, or beside each total how many to take of its source.
+    `count` is the number to take per source, or a tensor with that number for each total.
     """
     order = totals.argsort(descending=True, stable=True)
     order = order[sources[order].argsort(stable=True)]
@@ -299,28 +299,28 @@ def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor
 
 @dataclass(frozen=True)
 class BeamConfig:
-    """How far to search, and for how many targets."""
+    """Options of beam search."""
 
-    width: int = 50  # live prefixes of a source
+    width: int = 50  # live prefixes per source
     best: int = 1  # targets wanted
     max_words: int = MAX_WORDS
     allow_unknown: bool = True  # <unk> is a word of the model like any other
-    words_per_source_word: int = 0  # at most so many for each word of the source and its </s>; 0: `max_words` for all
+    words_per_source_word: int = 0  # length limit per source word, counting </s>; 0: only `max_words`
     length_score: LengthScore = "sum"  # or "mean": log p / (T + 1) decides; see `ByMean`
-    unknown_tokens: int = 0  # words behind </s> that stand for unknown ones, as <unk> does; see `scorers.rare_words`
+    unknown_tokens: int = 0  # tokens after </s> that replace unknown words, like <unk>; see `scorers.rare_words`
 
     def most_words(self, source: Phrase) -> int:
-        """The longest target of a source."""
+        """Return the maximum target length for a source."""
         return self.words_per_source_word * (len(source) + 1) or self.max_words
 
 
 class BeamSearch(Writer):
-    """Finds likely target phrases.
+    """Finds likely target phrases by beam search.
 
-    What it finds is the best of what it looked at: only a beam that loses no prefix is sure to find the best of all.
-    Of each source it gives at most `config.best` targets, best first. Where the length limit ended a search that might
-    have found better ones, the likeliest of the prefixes it was left with follows, which has not `ended`.
-    Where the sum decides, no prefix below `least_log_prob` is followed.
+    It finds the best targets it considers: only a beam that drops no prefix surely finds the best of all.
+    Each source gets at most `config.best` targets, best first. If the length limit ended a search that might have found
+    better ones, the likeliest remaining prefix follows, which has not `ended`. With the ranking by sum, prefixes below
+    `least_log_prob` are dropped.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
@@ -330,7 +330,7 @@ class BeamSearch(Writer):
 
     @torch.inference_mode()
     def together(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[Hypothesis]]:
-        """The targets of each source; with columns, of candidate words alone and by their probabilities among these."""
+        """Return the targets of each source; `columns` restricts words and normalisation to candidates."""
         terms = read_sources(self._stepper, sources)
         live = LivePrefixes(
             self._stepper.start(terms),
@@ -339,7 +339,7 @@ class BeamSearch(Writer):
         )
         ranking = self._ranking(len(sources))
         limits = [self.config.most_words(source) for source in sources]
-        left: list[list[Hypothesis]] = [[] for _ in sources]  # the likeliest prefix that a limit stopped, if any
+        left: list[list[Hypothesis]] = [[] for _ in sources]  # the likeliest prefix stopped by a limit, if any
         while True:
             extensions = ranking.choose(*self._judge(terms, live, columns), live)
             if live.words.shape[1] in limits:
@@ -353,7 +353,7 @@ class BeamSearch(Writer):
     def _stop(
         self, extensions: Extensions, live: LivePrefixes, limits: Sequence[int], left: Sequence[list[Hypothesis]]
     ) -> Extensions:
-        """The extensions that their source's limit allows; of the others, the likeliest prefix of a source is left."""
+        """Return the extensions within the length limit; keep the likeliest other prefix of each source."""
         at_limit = torch.tensor(limits, device=self._stepper.device) == live.words.shape[1]
         stopped = at_limit[live.prefixes.sources[extensions.rows]]
         for row in extensions.rows[stopped].tolist():
@@ -368,10 +368,9 @@ class BeamSearch(Writer):
         return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
 
     def _judge(self, terms: Terms, live: LivePrefixes, columns: Candidates | None) -> tuple[Tensor, Extensions]:
-        """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.
+        """Return log p of each live prefix with ``</s>``, and enough of its likeliest continuations.
 
-        Both special words, and what stands for unknown ones, are among all columns, and so have the places there that
-        they have among all words.
+        Both special words and the unknown tokens are always among the columns, at the same positions as in all words.
         """
         ends, parts = [], []
         count = self._vocabulary_size if columns is None else len(columns.words)

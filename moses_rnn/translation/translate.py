@@ -1,13 +1,12 @@
-"""Sentences in, their likeliest translations out, by beam search with any network that writes.
+"""Translate sentences by beam search with any network that writes.
 
-α, where a network with attention looked, is that of a chosen target by a second, forced pass over it. N source words
-with the end symbol, T target words.
+The attention α of a chosen target comes from a second, forced pass over it. N source words with the end symbol, T
+target words.
 
-A word that the network cannot write is replaced by what the source has in its place: either attention says which source
-word that is (Jean et al. 2015, section 3.4), or the tokens that the network learned to write in place of rare words do
-(Luong et al. 2015).
+A word that the network cannot write is replaced by way of its source word. Either attention points to that word (Jean
+et al. 2015, section 3.4), or the tokens that the network writes in place of rare words do (Luong et al. 2015).
 
-Candidate lists are the few target words that a source's translation is chosen from (Jean et al. 2015, section 3.3):
+Candidate lists restrict a source's translation to a few target words (Jean et al. 2015, section 3.3):
 V_x = {<unk>, </s>} ∪ the K most frequent words ∪ for each word of the source x its K' likeliest translations.
 """
 
@@ -36,9 +35,9 @@ from moses_rnn.table.phrase_table import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
 
-LINES = 512  # of a block: sorted by length among themselves, and equal ones searched once
-MOST_WORDS = 1000  # of a line
-PREFIXES_NEAR = 1024  # searched together on a processor: enough for its products
+LINES = 512  # per block; a block is sorted by length, and equal lines are searched once
+MOST_WORDS = 1000  # per line
+PREFIXES_NEAR = 1024  # searched together on a CPU: enough for efficient products
 
 Words = list[bytes]
 SourceIds = tuple[int, ...]
@@ -47,18 +46,18 @@ Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ende
 NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line, or not asked for
 NUMBERS_AT_ONCE = 1 << 22  # of α
 SPECIAL = UNKNOWN_ID, END_ID
-Further = tuple[int, ...]  # ids of candidates behind the most frequent words; ascending
-Places = Sequence[int | None]  # of each word that was written the place of its source word, from 0
+Further = tuple[int, ...]  # ids of candidates besides the most frequent words, ascending
+Places = Sequence[int | None]  # position of each written word's source word, from 0
 
 
 def has_attention(stepper: Stepper[Any, Any]) -> bool:
-    """Whether a network says where it looks."""
+    """Whether a network has attention."""
     terms = read_sources(stepper, [[]])
     return stepper.alignment(terms, stepper.start(terms)) is not None
 
 
 def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
-    """α of each target that was written for the source beside it; sources have no end symbols and may repeat."""
+    """Yield α of each target, given its source; sources have no end symbols and may repeat."""
     if hypotheses:
         largest = max(map(_predicted, hypotheses)) * (max(map(len, sources)) + 1)
         count = min(max(NUMBERS_AT_ONCE // max(largest, 1), 1), PREFIXES_AT_ONCE)
@@ -67,7 +66,7 @@ def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Seq
 
 
 def _predicted(hypothesis: Hypothesis) -> int:
-    """How many words were predicted, the end symbol among them."""
+    """Return the number of predicted words, including the end symbol."""
     return len(hypothesis.words) + hypothesis.ended
 
 
@@ -75,7 +74,7 @@ def _predicted(hypothesis: Hypothesis) -> int:
 def _align_together(
     stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]
 ) -> list[Alpha]:
-    """α of each target, by a pass over the words of all; each distinct source is read once."""
+    """Compute α of all targets in one pass over their words; read each distinct source once."""
     row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
     counts = list(map(_predicted, hypotheses))
     padded = [[*h.words, *[0] * (max(counts) - len(h.words))] for h in hypotheses]
@@ -99,14 +98,14 @@ def _align_together(
 
 
 def links(alpha: Alpha, target_words: int) -> tuple[int, ...]:
-    """For each of T target words the source word that it looks at most, from 0; end symbols are left out."""
+    """Return, for each of T target words, the source word with the most attention, from 0, without end symbols."""
     return tuple(alpha[:target_words, :-1].argmax(1).tolist())
 
 
 def format_alignment(number: int, source: Sequence[bytes], target: Sequence[bytes], alpha: Alpha) -> bytes:
-    """A line of JSON: α with the words that it is of, rounded to four digits; the line's number is from 1.
+    """Format α, rounded to four digits, and its words as a line of JSON; line numbers are from 1.
 
-    Words come without end symbols, which are the last column of α and the last row if there is one row more than words.
+    Words have no end symbols; these are the last column of α, and the last row if there is one more row than words.
     """
     record = {
         "line": number,
@@ -118,9 +117,9 @@ def format_alignment(number: int, source: Sequence[bytes], target: Sequence[byte
 
 
 class CandidateLists:
-    """The candidates of sources: the K most `frequent` words and K' translations `of_each` source word.
+    """Candidate lists: the K most `frequent` words and K' translations `of_each` source word.
 
-    The first `tokens` words of `target`, which is in the order of frequency, stand for others: candidates always.
+    The first `tokens` words of `target`, which is ordered by frequency, replace rare words and are always candidates.
     """
 
     def __init__(self, target: Vocabulary, lexicon: Lexicon, frequent: int, of_each: int, tokens: int = 0) -> None:
@@ -130,13 +129,13 @@ class CandidateLists:
         self._of_each = of_each
 
     def choose(self, source: Sequence[bytes]) -> Further:
-        """The candidates of a source, but for the most frequent words."""
+        """Return the candidates of a source, without the most frequent words."""
         translations = (target for word in source for target in self._lexicon.likeliest(word, self._of_each))
         ids = {self._id_of.get(target, UNKNOWN_ID) for target in translations}
         return tuple(sorted(i for i in ids if i >= self._always))
 
     def columns(self, sources: Sequence[Further], device: torch.device) -> Candidates:
-        """The candidates of sources that are searched together, given what `choose` gives for each."""
+        """Combine the candidates of sources that are searched together, given each one's result of `choose`."""
         further = np.unique(np.fromiter((word for of_source in sources for word in of_source), np.int64))
         allowed = np.zeros((len(sources), self._always + len(further)), np.bool_)
         allowed[:, : self._always] = True
@@ -147,10 +146,10 @@ class CandidateLists:
 
 
 def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
-    """What is written for a source word.
+    """Return the function that replaces a source word.
 
-    "copy": the word itself; "dictionary": its likeliest translation, or else itself; "lowercase": the same for words
-    that begin with a lower-case letter, and others themselves.
+    "copy" keeps the word; "dictionary" gives its likeliest translation, or the word if there is none; "lowercase" is
+    "dictionary" for words that begin with a lower-case letter, and "copy" for others.
     """
     if rule == COPY or lexicon is None:
         return lambda word: word
@@ -160,66 +159,66 @@ def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
 
 
 def restore_by_attention(source: Words, written: Words, places: Places | None, chosen: WordFor) -> Restored:
-    """Replace each ``<unk>`` by what is chosen for the source word that it looks at most; without one it stays."""
+    """Replace each ``<unk>`` by the choice for its most attended source word, if it has one."""
     both = zip(written, places or [None] * len(written), strict=True)
     return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
 
 
 class Query(NamedTuple):
-    """A line as the network is asked to translate it; equal ones are asked once."""
+    """The input of the network for a line; equal queries are translated once."""
 
     ids: SourceIds
     candidates: Further = ()
 
 
 class Candidate(NamedTuple):
-    """A translation that the search proposes; words have blanks between."""
+    """A translation found by the search; words are separated by blanks."""
 
     words: bytes  # as the network wrote them
-    log_prob: float  # log p(words, </s> | source), natural; of what has not ended, of the words alone
-    ended: bool  # or met the limit
-    links: Sequence[int] | None  # of each word of the text the source word that it looks at most, from 0; None: unknown
-    text: bytes  # as it is to be read, with words in place of unknown ones
-    replaced: int = 0  # unknown words
+    log_prob: float  # natural log p(words, </s> | source); of the words alone if not ended
+    ended: bool  # False: it met the length limit
+    links: Sequence[int] | None  # most attended source word of each word of the text, from 0; None: unknown
+    text: bytes  # final text, with unknown words replaced
+    replaced: int = 0  # number of replaced words
 
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of a line."""
+    """The translation of a line."""
 
     source: Words
-    candidates: Sequence[Candidate]  # best first, at least one; one that has not ended only where none has
-    alpha: Alpha  # of the best as the network wrote it; NO_ALPHA if not asked for
+    candidates: Sequence[Candidate]  # best first, at least one; unended only if none has ended
+    alpha: Alpha  # of the best candidate's original words; NO_ALPHA if not asked for
 
     @property
     def best(self) -> Candidate:
-        """The translation."""
+        """The best candidate."""
         return self.candidates[0]
 
 
 @dataclass
 class Counts:
-    """What was met while translating."""
+    """Counts of a translation run."""
 
     lines: int = 0
     empty: int = 0  # lines
-    words: int = 0  # of the sources
+    words: int = 0  # source words
     unknown: int = 0  # of them, read as <unk>
     unended: int = 0  # translations that met the limit
     written_unknown: int = 0  # <unk> among the words of the translations
-    replaced: int = 0  # unknown words of the translations in whose place the source's have come
+    replaced: int = 0  # unknown words of the translations that were replaced
     without_words: int = 0  # translations of lines that are not empty
 
 
 class Translator:
-    """Translates lines by a model that reads plain words; of a line it gives at most `config.best` candidates.
+    """Translates lines with a model of plain words; each line gets at most `config.best` candidates.
 
-    An empty line's translation is empty, with log p 0: the network is not asked. Words outside the shortlist are read
-    as ``<unk>``; one that the network writes stays to be seen, unless the search may not write it.
+    An empty line has an empty translation with log p 0, without the network. Words outside the shortlist are read as
+    ``<unk>``; an ``<unk>`` that the network writes stays visible, unless the search may not write it.
 
-    `unknown` is a rule, see `rule_of`; one that asks where the network looked needs attention. `candidates` are how
-    many frequent words, and how many of the lexicon's translations of each source word, may be written; None: all
-    words. With attention, `aligned` candidates say which source words they look at, and the best has α.
+    `unknown` is a rule, see `rule_of`; some rules need attention. `candidates` are the numbers of frequent words and of
+    the lexicon's translations per source word that may be written; None: all words. With attention, `aligned` adds
+    links to candidates, and α to the best.
     """
 
     def __init__(
@@ -256,16 +255,16 @@ class Translator:
         self._at_once = max(prefixes // config.width, 1)
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
-        """The translation of each line of the text `name`, in order; refuses a line of more than `MOST_WORDS` words."""
+        """Yield the translation of each line of the text `name`; reject lines of more than `MOST_WORDS` words."""
         for block in blocks_of(lines, name):
             yield from self.translate(block)
 
     def translate(
         self, block: Sequence[Words], advanced: Callable[[int], None] = lambda _lines: None
     ) -> list[Translation]:
-        """The translations of lines that are searched together; a ScoreError has the row of its line.
+        """Translate lines that are searched together; a ScoreError has the row of its line.
 
-        `advanced` is called now and then with the number of lines that are done; it may raise.
+        `advanced` is called regularly with the number of finished lines; it may raise.
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
@@ -292,7 +291,7 @@ class Translator:
         return Query(ids, self._lists.choose(line) if self._lists and ids else ())
 
     def _finished(self, line: Words, candidate: Candidate) -> Candidate:
-        """A candidate of a line with words in place of unknown ones, if the rule wants some."""
+        """Replace the unknown words of a candidate, as the rule says."""
         if not self._restores:
             return candidate
         links, written = candidate.links, words(candidate.words)
@@ -304,7 +303,7 @@ class Translator:
         return candidate._replace(text=b" ".join(restored.words), links=kept, replaced=restored.replaced)
 
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha]]:
-        """Candidates of sources, and α of the best."""
+        """Yield the candidates of sources, and α of the best."""
         sources, lists = [query.ids for query in group], self._lists
         columns = lists.columns([query.candidates for query in group], self._stepper.device) if lists else None
         found = self._search.together(sources, columns)
@@ -338,7 +337,7 @@ class Translator:
 
 
 def _with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
-    """The same for a network that writes tokens in place of rare words or behind words."""
+    """Adapt the config to a network that writes tokens for rare words or after words."""
     if rare is None:
         return config
     limit, tokens = (1 + rare.doubles) * config.words_per_source_word, len(rare.unknown_tokens) - 1
@@ -346,7 +345,7 @@ def _with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
 
 
 def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
-    """The words of lines, in blocks of `LINES`, the last one of fewer; refuses a line of more than `MOST_WORDS`."""
+    """Yield the words of lines in blocks of up to `LINES`; reject lines of more than `MOST_WORDS` words."""
     block = []
     for number, line in enumerate(lines, 1):
         block.append(words(line.rstrip(b"\r\n")))
@@ -361,14 +360,14 @@ def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
 
 
 def rule_of(model: Writer, unknown: str | None, lexicon: Lexicon | None) -> str:
-    """What becomes of unknown words: if nothing was asked for, annotated ones are restored as well as can be."""
+    """Return the rule for unknown words; by default, annotated ones are restored as well as possible."""
     if unknown or model.rare is None:
         return unknown or NO
     return COPY if lexicon is None else DICTIONARY
 
 
 def no_attention(model: Writer, advice: str = "") -> InputError:
-    """What to say where a network does not tell where it looked."""
+    """Return the error for a network without attention."""
     folders = ", ".join(str(member.folder) for member in model.models)
     titles = " and ".join(member.architecture.title for member in model.models)
     return InputError(

@@ -1,1 +1,1 @@
-"""Weights of n-best lists, and the best hypotheses by them."""
+"""Tune the weights of n-best lists, and choose the best hypotheses."""

@@ -1,4 +1,4 @@
-"""BLEU-4 of a corpus from sums of its sufficient statistics, many corpora at once.
+"""Corpus BLEU-4 from summed sufficient statistics, for many corpora at once.
 
 Statistics are sacreBLEU's, in its order: length of the hypothesis, length of the reference, n-grams that match for
 n = 1…4, n-grams that there are for n = 1…4. They add up over sentences, so that a corpus's BLEU needs only their sum.
@@ -38,7 +38,7 @@ def corpus_bleu(statistics_sum: npt.ArrayLike) -> Floats:
 
 
 def smoothed_bleu(statistics: npt.ArrayLike) -> Floats:
-    """BLEU-4 of sentences, … × 10 to …: one match and one n-gram more for n above 1 (Lin and Och, 2004)."""
+    """Return sentence BLEU-4, … × 10 to …, adding one match and one n-gram for n above 1 (Lin and Och, 2004)."""
     added = np.zeros(STATISTICS)
     added[MATCHES.start + 1 : MATCHES.stop] = added[TOTALS.start + 1 : TOTALS.stop] = 1
     return _bleu(np.asarray(statistics, np.float64) + added)
@@ -53,7 +53,7 @@ def _bleu(sums: Floats) -> Floats:
 
 
 class References:
-    """Reference translations, and how hypotheses compare with them.
+    """Reference translations, and the statistics of hypotheses compared with them.
 
     Words are parted at blanks only, as Moses does. sacreBLEU, with ``tokenize="none"`` too, parts them at any white
     space that Unicode knows, U+00A0 among it; so it is given a number for each word, and counts what Moses counts.
@@ -74,7 +74,7 @@ class References:
         return len(self._lines)
 
     def statistics(self, sentence: int, hypothesis: bytes) -> tuple[int, ...]:
-        """The ten statistics of a hypothesis for a sentence (from 0)."""
+        """Return the ten statistics of a hypothesis for a sentence (from 0)."""
         score = self._bleu.sentence_score(self._numbered(hypothesis), self._lines[sentence])
         return (score.sys_len, score.ref_len, *score.counts, *score.totals)
 

@@ -1,4 +1,4 @@
-"""N-best lists and references as numbers: what a tuning of weights looks at."""
+"""N-best lists and references as arrays for tuning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TunableList:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The sentences, from 0, of which there is no hypothesis."""
+        """Sentences, from 0, without hypotheses."""
         return tuple(np.flatnonzero(~self.present.any(1)).tolist())
 
     @cached_property
@@ -46,12 +46,12 @@ class TunableList:
 
     @cached_property
     def is_constant(self) -> Booleans:
-        """For each weight, whether its feature is the same for all hypotheses of each sentence: it can choose none."""
+        """For each weight, whether its feature is constant within each sentence and so cannot choose."""
         return np.asarray((self.columns == self.columns[:, :, :1]).all((1, 2)))
 
     @property
     def constant(self) -> tuple[str, ...]:
-        """The names of the constant features."""
+        """Names of the constant features."""
         return tuple(name for name, is_so in zip(self.names, self.is_constant, strict=True) if is_so)
 
 
@@ -69,17 +69,17 @@ def model_scores(points: TunableList, weights: npt.ArrayLike) -> Floats:
 
 
 def choose(points: TunableList, weights: npt.ArrayLike) -> Integers:
-    """The best hypothesis of each sentence; of equally good ones the first in the list."""
+    """Return the best hypothesis of each sentence; ties go to the first in the list."""
     return np.asarray(model_scores(points, weights).argmax(1))
 
 
 def statistics_of(points: TunableList, chosen: Integers) -> Integers:
-    """Sum of the statistics of one hypothesis of each sentence, 10."""
+    """Sum the statistics of one chosen hypothesis per sentence; 10."""
     return np.asarray(points.statistics[np.arange(len(chosen)), chosen].sum(0))
 
 
 def bleu_of(points: TunableList, weights: npt.ArrayLike) -> float:
-    """BLEU, 0 to 1, of the hypotheses that the weights choose."""
+    """Return BLEU, 0 to 1, of the hypotheses that the weights choose."""
     return float(corpus_bleu(statistics_of(points, choose(points, weights))))
 
 
@@ -104,12 +104,12 @@ class Features:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name for each weight, as Moses's extractor gives them: ``LM0_0``."""
+        """Names of the weights, as in Moses's extractor: ``LM0_0``."""
         dense = [f"{label}_{k}" for label, count in self.labels.items() for k in range(count)]
         return (*dense, f"{SPARSE}_0") if self.sparse_weights else tuple(dense)
 
     def values(self, line: NBestLine) -> list[float]:
-        """A line's features in the order of `names`.
+        """Return a line's features in the order of `names`.
 
         Refuses others than those of the first line, sparse ones without a weight, and numbers that are not finite.
         """

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from moses_rnn.tuning.bleu import Floats, Integers, corpus_bleu
 from moses_rnn.tuning.lists import TunableList, bleu_of, model_scores, statistics_of
 
-RESTARTS = 20  # as mert-moses.pl asks of Moses's mert
-DIRECTIONS = 10  # random ones a round, besides the axes
+RESTARTS = 20  # as in mert-moses.pl
+DIRECTIONS = 10  # random directions per round, besides the axes
 LEAST_GAIN = 1e-4  # of BLEU (0 to 1) in a round, below which it was the last; Moses's kEPS
 # Of the step that changes the weights as much as they are large (L1): what lies between two nearer corners is noise, as
 # weights are written with nine digits and Moses reads them as float32.
@@ -29,7 +29,7 @@ MARGIN = 0.1  # the same, beyond the last corner at either end, where nothing ch
 def search_weights(
     points: TunableList, start: Floats, *, seed: int, restarts: int, should_stop: Callable[[], bool]
 ) -> Floats:
-    """The best weights of searches that begin at the start and at random.
+    """Return the best weights of searches from the start and from random points.
 
     Each restart has random numbers of its own, so that more restarts never give less. `should_stop` is asked after
     every line.
@@ -45,7 +45,7 @@ def search_weights(
 
 
 def _descend(points: TunableList, weights: Floats, rng: np.random.Generator) -> Iterator[tuple[Floats, float]]:
-    """Go to the best point of line after line until a round gains next to nothing; each point and its BLEU.
+    """Move to the best point of line after line until a round gains too little; yield each point and its BLEU.
 
     Moses's mert tries all axes from one point and then takes the best of them; here each line begins where the last one
     led, which takes fewer lines.
@@ -63,7 +63,7 @@ def _descend(points: TunableList, weights: Floats, rng: np.random.Generator) -> 
 
 
 def _draw_directions(points: TunableList, rng: np.random.Generator) -> Iterator[Floats]:
-    """A round's directions: all axes, then random ones; constant features stay out."""
+    """Yield a round's directions: all axes, then random ones; skip constant features."""
     tuned = ~points.is_constant
     axes = np.eye(len(tuned))[tuned]
     yield from axes[rng.permutation(len(axes))]
@@ -73,7 +73,7 @@ def _draw_directions(points: TunableList, rng: np.random.Generator) -> Iterator[
 def _draw_starts(
     points: TunableList, start: Floats, seed: int, restarts: int
 ) -> Iterator[tuple[Floats, np.random.Generator]]:
-    """The start, then random weights, each with its generator.
+    """Yield the start, then random weights, each with its generator.
 
     They are from 0 to 1 as mert-moses.pl has it, from -1 to 0 where the start is negative.
     """
@@ -84,7 +84,7 @@ def _draw_starts(
 
 
 class Step(NamedTuple):
-    """How far to go, and the corpus's BLEU there, 0 to 1."""
+    """A step size, and the corpus's BLEU there, 0 to 1."""
 
     step: float
     bleu: float
@@ -157,7 +157,7 @@ def _trace_rounds(
 
 
 def _find_next_corners(origin: Floats, slopes: Floats, best: Integers) -> tuple[Floats, Integers]:
-    """Where a steeper line crosses the best first, infinite where none does; and the steepest of those that do."""
+    """Return the first crossing of the best by a steeper line (infinite if none), and the steepest such line."""
     rows = np.arange(len(best))
     rise = slopes - slopes[rows, best][:, None]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -167,7 +167,7 @@ def _find_next_corners(origin: Floats, slopes: Floats, best: Integers) -> tuple[
 
 
 def _sum_statistics(points: TunableList, corners: Corners, order: Integers) -> Integers:
-    """The corpus's statistics before the first corner and behind each, corners + 1 × 10."""
+    """Return the corpus's statistics before the first corner and after each; corners + 1 × 10."""
     sentences, before, behind = (indices[order] for indices in corners[2:])
     changes = points.statistics[sentences, behind] - points.statistics[sentences, before]
     return np.asarray(np.concatenate([[statistics_of(points, corners.first)], changes]).cumsum(0))

@@ -1,4 +1,4 @@
-"""The best hypothesis of each sentence, by new weights or if the references were known; and its phrases."""
+"""Choose the best hypothesis of each sentence, by new weights or by the references, and format its phrases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scored = Iterator[tuple[float, NBestLine]]
 
 
 def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
-    """The line of each sentence with the highest score; of equally good ones the first. Refuses an empty list."""
+    """Return each sentence's line with the highest score; ties go to the first. Raise an error for an empty list."""
     best: dict[int, tuple[float, NBestLine]] = {}
     for score, line in scored:
         if line.sentence not in best or score > best[line.sentence][0]:
@@ -28,7 +28,7 @@ def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
 
 
 def score_by_weights(lines: Iterable[NBestLine], weights: Weights, name: str) -> Scored:
-    """Σ weight · feature of each line; refuses weights or lines without some feature."""
+    """Score lines by Σ weight · feature; raise an error if weights or lines lack a feature."""
     features: Features | None = None
     for line in lines:
         if features is None:
@@ -38,7 +38,7 @@ def score_by_weights(lines: Iterable[NBestLine], weights: Weights, name: str) ->
 
 
 def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:
-    """Total + feature of each line; refuses a line that has not exactly one value of that label.
+    """Score lines by total + feature; raise an error for a line without exactly one value of that label.
 
     That is the even average of Sutskever et al. (2014), section 3.4; it depends on the scale of the totals' weights.
     """
@@ -50,12 +50,12 @@ def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:
 
 
 def list_translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:
-    """A line for each sentence; empty where the list has none."""
+    """Return a line for each sentence; empty if the list has none."""
     return [best[i].hypothesis if i in best else b"" for i in range(sentences)]
 
 
 def format_segments(best: Mapping[int, NBestLine], sentences: int, name: str) -> list[bytes]:
-    """The same with ``|0-1|`` behind each phrase, as the decoder's ``-report-segmentation`` prints it."""
+    """Return these lines with ``|0-1|`` after each phrase, as the decoder's ``-report-segmentation`` prints it."""
     return [_format_phrases(best[i], name) if i in best else b"" for i in range(sentences)]
 
 
@@ -74,7 +74,7 @@ def _format_phrases(line: NBestLine, name: str) -> bytes:
 def compare_bleu(
     lines: Iterable[NBestLine], references: Sequence[Sequence[bytes]], name: str, chosen: Sequence[bytes]
 ) -> tuple[float, ...]:
-    """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones (a line each), and of the oracle's."""
+    """Return BLEU, 0 to 100, of the first hypotheses, the chosen ones (a line each), and the oracle's."""
     points = read_tunable(lines, references, name=name, sparse_weights={})
     texts = References(references)
     of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])

@@ -1,4 +1,4 @@
-"""Tuning the weights of n-best lists: where they start, and by mert or by Moses's kbmira.
+"""Tune the weights of n-best lists with mert or Moses's kbmira.
 
 kbmira is run through its files (mert/FeatureArray.cpp, ScoreArray.cpp). They are written here, and not by Moses's
 extractor, which would need the lists and references once more; for lists with a hypothesis of every sentence they are
@@ -73,7 +73,7 @@ def recover_weights(points: TunableList) -> Floats:
 
 
 def choose_start(points: TunableList, weights: Weights | None) -> Floats:
-    """The weights that a search begins with: given ones, or those that the list was made with; 0 for added features."""
+    """Return a search's initial weights: the given ones or the list's own, with 0 for added features."""
     if weights is None:
         return recover_weights(points)
     added = {label: [0.0] * count for label, count in count_values(points.names).items()}
@@ -106,13 +106,13 @@ def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -
 
 
 def format_features(points: TunableList) -> Iterator[str]:
-    """The list as features.dat."""
+    """Format the list as features.dat."""
     heading = f"{len(points.names)} {' '.join(points.names)} "
     return _format_sections(points, "FEATURES", heading, points.features, "%.9g " * len(points.names))
 
 
 def format_scores(points: TunableList) -> Iterator[str]:
-    """The list's statistics as scores.dat: matches and totals in turn, then the length of the reference."""
+    """Format the list's statistics as scores.dat: matches and totals in turn, then the reference length."""
     order = [column for n in range(4) for column in (MATCHES.start + n, TOTALS.start + n)] + [REFERENCE_LENGTH]
     return _format_sections(points, "SCORES", f"{len(order)} BLEU", points.statistics[:, :, order], "%d " * len(order))
 
@@ -120,7 +120,7 @@ def format_scores(points: TunableList) -> Iterator[str]:
 def _format_sections(
     points: TunableList, kind: str, heading: str, values: Floats | Integers, form: str
 ) -> Iterator[str]:
-    """A section for each sentence; one without hypotheses has that of place 0, the empty translation."""
+    """Yield a section per sentence; one without hypotheses has that of place 0, the empty translation."""
     for sentence, count in enumerate(points.present.sum(1).tolist()):
         rows = values[sentence, : max(count, 1)].tolist()
         yield f"{kind}_TXT_BEGIN_0 {sentence} {len(rows)} {heading}\n"

@@ -29,7 +29,7 @@ class Weights:
     sparse: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, label: str, count: int) -> list[float]:
-        """The weights of a dense feature's values in a list; refuses others than `count` finite numbers."""
+        """Return the weights of a dense feature's values; raise an error unless they are `count` finite numbers."""
         values = list(self.dense.get(label, ()))
         tuneable = self.tuneable.get(label, ())
         if len(values) != count and len(values) == len(tuneable):
@@ -61,7 +61,7 @@ def read_weights(path: str) -> Weights:
 
 
 def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
-    """Sparse weights by label: lines of a label and a number, and comments (moses/FeatureVector.cpp)."""
+    """Parse sparse weights by label: lines of a label and a number, and comments (moses/FeatureVector.cpp)."""
     weights = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         label, *values = (part.decode("utf-8", "surrogateescape") for part in line.split() or [b"#"])
@@ -82,7 +82,7 @@ def _content(path: str) -> bytes:
 
 
 def select_weights(names: Sequence[str], weights: Weights) -> Floats:
-    """The weights of a list's features; that of the weighted sum of sparse features is 1."""
+    """Return the weights of a list's features; the weight of the sum of sparse features is 1."""
     selected: list[float] = []
     for label, count in count_values(names).items():
         selected += [1.0] if label == SPARSE and weights.sparse else weights.of(label, count)
@@ -108,5 +108,5 @@ def format_ini(
 
 
 def count_values(names: Sequence[str]) -> dict[str, int]:
-    """How many values each label has; in order."""
+    """Count the values of each label, in order."""
     return dict(Counter(name.rpartition("_")[0] for name in names))
