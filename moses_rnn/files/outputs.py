@@ -16,6 +16,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import sys
 import time
 import zlib
@@ -72,11 +73,12 @@ def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
                 raise OutputError(f"{path}: is also used for {taken[resolved]}; name another output")
             taken[resolved] = path
             if place.exists():
-                _refuse_existing(place, inputs)
+                with contextlib.suppress(FileNotFoundError):  # another run may just have removed it
+                    _refuse_existing(place, inputs)
 
 
 def _refuse_existing(place: Path, inputs: tuple[str, ...]) -> None:
-    if not place.is_file():
+    if not stat.S_ISREG(place.stat().st_mode):
         raise OutputError(f"{place}: is not a regular file, so it is not replaced")
     for given in inputs:
         if Path(given).exists() and place.samefile(given):
@@ -345,11 +347,14 @@ class ResumableOutputs:
         self._due = 0.0  # time of the next save
         self._keeps = True  # whether to keep the parts
         self._state = hidden(self._path, "state")
+        looks = self.resumable and resume and not force
+        if looks and not any(hidden(self._path, kind).exists() for kind in ("state", "lock")):
+            self._stop_if_complete([*growing, *small], inputs)  # without the lock: several runs may look at once
         self._lock = hold(self._path, "lock", self._holder) if self.resumable else None
         try:
             self._saved = read_state(self._state) if self._lock else {}
             left = (self._saved or {}).get("counts") is not None
-            if self._lock and resume and not force and self._saved == {}:
+            if looks and self._saved == {}:
                 self._stop_if_complete([*growing, *small], inputs)
             for path in (*named, *small):
                 self._parts[path] = Part(path, replace=force or left)
@@ -546,7 +551,8 @@ class ResumableOutputs:
 
 def read_state(path: Path) -> Note | None:
     """Read a state file; return an empty dict if it is empty or missing, None if it cannot be trusted."""
-    data = path.read_bytes() if path.is_file() else b""
+    with writing(path):
+        data = path.read_bytes() if path.is_file() else b""
     checksum, _, text = data.removesuffix(b"\n").partition(b" ")
     if not data:
         return {}

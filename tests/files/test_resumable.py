@@ -366,12 +366,14 @@ def test_existing_files_live_until_the_new_ones_are_complete(here, whole):
     assert contents() == whole
 
 
-def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole):
+def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole, monkeypatch):
     make()
     (here / "input").write_bytes(b"")
     os.utime("input", ns=(0, 0))
-    with pytest.raises(AlreadyComplete, match="t.gz: already complete"):
-        make(resume=True, inputs=("input",))
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "hold", fail)  # other runs look at the same time, or the folder is read-only
+        with pytest.raises(AlreadyComplete, match="t.gz: already complete"):
+            make(resume=True, inputs=("input",))
     os.utime("input")
     os.utime("t.gz", ns=(0, 0))
     with pytest.raises(OutputError, match="t.gz: already exists, and input has changed since"):
