@@ -95,13 +95,20 @@ def expectation(hint: Any, value: object) -> str:
     if kind not in (int, float):
         return ""
     least, most = option.min, MOST_WHOLE if option.max is None and kind is int else option.max
-    if type(value) in (int, kind) and math.isfinite(number := cast(float, value)):
+    if type(value) in (int, kind) and _is_finite(number := cast(float, value)):
         enough = least is None or number > least or (number == least and not option.min_open)
         if enough and (most is None or number < most or (number == most and not option.max_open)):
             return ""
     bounds = "" if least is None else f" {'above' if option.min_open else 'from'} {least}"
     bounds += "" if most is None else f" {'below' if option.max_open else 'to'} {most}"
     return f"a {'whole ' * (kind is int)}number{bounds}"
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 # Options of several commands

@@ -59,17 +59,16 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Lookup:
-    """A pair, `read` in the network's words, source first; and all targets of its source in the table's order."""
+    """A pair, `read` in the network's words, source first; and all targets of its source in the table's order.
+
+    `chosen` is the pair's own place among these `options`; a rule can be there twice, with other alignments.
+    """
 
     source: bytes
     target: bytes
     read: tuple[bytes, bytes]
     options: Sequence[Option] = ()
-
-    @property
-    def chosen(self) -> int | None:
-        """The pair's own place among the options; of a rule that is there twice the first one."""
-        return next((i for i, option in enumerate(self.options) if option.target == self.target), None)
+    chosen: int | None = None
 
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
@@ -97,8 +96,9 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
             yield from zip(dict.fromkeys(block.pairs().sides(inverse=inverse)[0]))
 
     others = [phrase for (phrase,) in draw_phrases(phrases(), OTHERS)]
-    found = replace(pair, options=options)
-    return found if found.chosen is None else replace(found, read=options[found.chosen].read), others
+    chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
+    read = pair.read if chosen is None else options[chosen].read
+    return replace(pair, read=read, options=options, chosen=chosen), others
 
 
 def read_option(line: TableLine, name: str, form: PhraseForm) -> Option:

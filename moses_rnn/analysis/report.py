@@ -226,8 +226,9 @@ def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[t
     for one in find_disputes(pairs):
         lines = table.lines(one.targets)
         options = [read_option(line, table.path, table.form) for line in lines.values()]
-        target, _, read = options[one.pair - one.targets.start]
-        yield one, explain(Lookup(b" ".join(words(lines[one.pair].source)), target, read, options))
+        chosen = one.pair - one.targets.start
+        source, (target, _, read) = b" ".join(words(lines[one.pair].source)), options[chosen]
+        yield one, explain(Lookup(source, target, read, options, chosen))
 
 
 def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], announce: Announce) -> list[Proposals]:

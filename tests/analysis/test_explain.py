@@ -1,6 +1,7 @@
 """Everything that is known of a pair, and how it is found in a table."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -187,3 +188,13 @@ def test_what_is_no_pair_is_refused(text, form, message):
 
 def test_a_factored_pair_is_read_by_its_factors():
     assert parse_pair(b"a|A b|B ||| u|U", PhraseForm(1, 0)).read == (b"A B", b"u")
+
+
+def test_of_a_rule_that_is_there_twice_the_chosen_line_counts():
+    """As the report asks for it: the two differ in the alignment of their gaps alone."""
+    lines = [b"a ||| u ||| .1 .1 .4 .1 %g\n" % score for score in (0.3, RNN[b"u"])]
+    found, others = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(b"a ||| u"), inverse=False)
+    scores = [
+        Explainer(checkpoint(), STUB, others, NAMED, None)(replace(found, chosen=i)).columns[-1].score for i in (0, 1)
+    ]
+    assert scores == [0.3, RNN[b"u"]]
