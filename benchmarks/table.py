@@ -40,7 +40,7 @@ def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
     known = shortlist(Counter(word for phrases in targets for phrase in phrases for word in words(phrase)), WORDS)
 
     def written() -> list[bytes]:
-        return [chunk.append_scores(np.exp(Random.values[: len(chunk)])) for chunk in chunks]
+        return [chunk.append_scores(np.exp(Random.values[: len(chunk), None])) for chunk in chunks]
 
     def ids() -> object:
         of_phrases = PhraseIds(known.id_of())
