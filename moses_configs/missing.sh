@@ -77,8 +77,16 @@ esac
 [ -n "$PHRASE_TABLE" ] && [ -z "$WITH_NETWORKS" ] || corpora TRAIN "$TRAIN"
 corpora DEV "$DEV"
 corpora TEST "$TEST"
-[ -z "$(printf '%s\n' $SETS train all | sort | uniq -d)" ] ||
-	missing 'TEST sets whose names differ, none of them dev, train or all'
+[ -z "$(printf '%s\n' $SETS train all clean domain | sort | uniq -d)" ] ||
+	missing 'TEST sets whose names differ, none of them dev, train, all, clean or domain'
+if [ -n "$SELECT" ]; then
+	corpora IN_DOMAIN "$IN_DOMAIN"
+	awk -v share="$SELECT" 'BEGIN { exit !(share ~ /^[0-9.]+$/ && share > 0 && share <= 1) }' ||
+		missing "SELECT above 0 and at most 1, found $SELECT"
+fi
+for text in $LM_TEXT; do
+	given LM_TEXT "$text"
+done
 given PHRASE_TABLE "$PHRASE_TABLE"
 given BASELINE_INI "$BASELINE_INI"
 case ${PHRASE_TABLE:+table}${BASELINE_INI:+ini} in

@@ -19,9 +19,14 @@ TOKENISED ?= no
 # yes: raw text is also lower-cased
 LOWERCASE ?= no
 MAX_WORDS ?= 80
+# Keep this share of TRAIN and LM_TEXT, such as 0.5: what is most like IN_DOMAIN, a prefix like TRAIN's
+SELECT ?=
+IN_DOMAIN ?= $(DEV)
 MAX_PHRASE ?= 7
 REORDERING ?= msd-bidirectional-fe
 ORDER ?= 5
+# More text for the n-gram model, beside TRAIN's: files in the target language, tokenised, plain or .gz
+LM_TEXT ?=
 LM_FLAGS ?=
 # auto: fast_align and atools if they are in PATH, else sil-thot. mgiza: needs MGIZA_BIN, the folder of its programs
 ALIGNER ?= auto
@@ -84,9 +89,9 @@ SPACE := $(subst ,, )
 # --- values -----------------------------------------------------------------------------------------------------------
 
 # What a user may set: to one word, to several, to integers (which missing.sh checks)
-TEXTS := WORK SRC TRG TRAIN DEV TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN PHRASE_TABLE BASELINE_INI MODEL \
-	INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
-LISTS := TEST SYSTEMS CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
+TEXTS := WORK SRC TRG TRAIN DEV IN_DOMAIN SELECT TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN PHRASE_TABLE \
+	BASELINE_INI MODEL INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
+LISTS := TEST SYSTEMS LM_TEXT CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
 	BENGIO SEARCH LSTM RNNENC TRANSLATE NBEST PRUNE DECODER MERT)
 INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED
 VARIABLES := $(TEXTS) $(LISTS) $(INTEGERS)
@@ -251,7 +256,7 @@ seed_of = $(patsubst .%,%,$(suffix $(1)))
 
 .PHONY: pipeline-help
 pipeline-help: ## list the pipeline's targets and variables
-	@echo 'corpus align phrase-table lm baseline train-rnn train-inverse score train-cslm'
+	@echo 'corpus select align phrase-table lm baseline train-rnn train-inverse score train-cslm'
 	@echo '$(LANGUAGE_MODELS:%=train-%) $(NETWORKS:%=train-%)'
 	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
@@ -268,8 +273,8 @@ WITH_NETWORKS = $(filter $(NETWORK_SYSTEMS),$(SYSTEMS))
 WITH_WORDS = $(filter $(WORD_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
-CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS TOKENISED MGIZA_BIN TUNER PHRASE_TABLE BASELINE_INI \
-	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
+CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS SELECT IN_DOMAIN TOKENISED MGIZA_BIN TUNER \
+	PHRASE_TABLE BASELINE_INI LM_TEXT CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
 	UNTRANSLATED_SYSTEMS SEEDS ENSEMBLE_SEEDS INTEGERS $(INTEGERS)
 
 # Names what is missing before anything runs
@@ -280,8 +285,9 @@ pipeline-tools: $(INSTALLED)
 
 # --- corpus -----------------------------------------------------------------------------------------------------------
 
-.PHONY: corpus align phrase-table lm baseline train-rnn train-inverse score train-cslm results
+.PHONY: corpus select align phrase-table lm baseline train-rnn train-inverse score train-cslm results
 corpus: $(DONE)/corpus ## tokenised and cleaned training text
+select: $(DONE)/corpus ## the same; SELECT=0.5 keeps the half that is most like IN_DOMAIN
 align: $(DONE)/align ## word alignments of it
 phrase-table: $(DONE)/phrase-table ## phrase and reordering table
 lm: $(DONE)/lm ## language model of the target side
@@ -299,10 +305,20 @@ results: $(W)/results.json $(LENGTHS) ## all SYSTEMS, SEEDS tunings each: BLEU, 
 text = $(call with,BIN SRC TRG TOKENISED LOWERCASE THREADS) WORK='$(W)' sh $(PIPELINE)/text.sh
 files = $(foreach language,$(SRC) $(TRG),$(wildcard $(1).$(language) $(1).$(language).gz))
 
-$(DONE)/corpus: $(call files,$(TRAIN)) | pipeline-tools
+# what is most like IN_DOMAIN: $(call select,SUFFIXES,CORPUS,OUTPUT)
+select = $(BIN_PYTHON) $(PIPELINE)/moore_lewis.py $(SELECT) --lmplz $(MOSES_BIN)/lmplz \
+	--domain $(1:%=$(W)/corpus/domain.%) --corpus $(1:%=$(2).%) --output $(1:%=$(3).%)
+DONE_DOMAIN := $(if $(SELECT),$(DONE)/domain)
+
+$(DONE)/corpus: $(call files,$(TRAIN)) $(DONE_DOMAIN) | pipeline-tools
 	$(text) $(TRAIN) all
 	$(call logged,clean.log,$(MOSES_SCRIPTS)/training/clean-corpus-n.perl $(W)/corpus/all $(SRC) $(TRG) \
-		$(W)/corpus/train 1 $(MAX_WORDS))
+		$(W)/corpus/$(if $(SELECT),clean,train) 1 $(MAX_WORDS))
+	$(if $(SELECT),$(call logged,select.log,$(call select,$(SRC) $(TRG),$(W)/corpus/clean,$(W)/corpus/train)))
+	touch $@
+
+$(DONE)/domain: $(call files,$(IN_DOMAIN)) | pipeline-tools
+	$(text) $(IN_DOMAIN) domain
 	touch $@
 
 $(DONE)/dev: $(call files,$(DEV)) | pipeline-tools
@@ -333,11 +349,15 @@ else
 endif
 	touch $@
 
-$(DONE)/lm: $(DONE)/corpus
+$(DONE)/lm: $(DONE)/corpus $(LM_TEXT)
 	mkdir -p $(W)/lm
-	$(call logged,lm.log,$(MOSES_BIN)/lmplz -o $(ORDER) -S 40% -T $(W)/lm --text $(W)/corpus/train.$(TRG) \
+	gzip -cdf $(W)/corpus/train.$(TRG) > $(W)/lm/text
+	$(if $(LM_TEXT),gzip -cdf $(LM_TEXT) > $(W)/lm/more.$(TRG))
+	$(if $(LM_TEXT),$(if $(SELECT),$(call logged,select-lm.log,$(call select,$(TRG),$(W)/lm/more,$(W)/lm/selected))))
+	$(if $(LM_TEXT),cat $(W)/lm/$(if $(SELECT),selected,more).$(TRG) >> $(W)/lm/text)
+	$(call logged,lm.log,$(MOSES_BIN)/lmplz -o $(ORDER) -S 40% -T $(W)/lm --text $(W)/lm/text \
 		--arpa $(W)/lm/lm.arpa $(LM_FLAGS) && \
-		$(MOSES_BIN)/build_binary $(W)/lm/lm.arpa $(W)/lm/lm.binary && rm $(W)/lm/lm.arpa)
+		$(MOSES_BIN)/build_binary $(W)/lm/lm.arpa $(W)/lm/lm.binary && rm $(W)/lm/lm.arpa $(W)/lm/text)
 	touch $@
 
 $(DONE)/phrase-table: $(DONE)/align $(DONE)/lm

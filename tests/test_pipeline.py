@@ -195,8 +195,10 @@ MISSING = {
     "no corpus": (["DEV=/no/dev"], "missing: /no/dev.en or /no/dev.en.gz: a corpus (DEV=)"),
     "no corpus named": (["TRAIN="], "missing: TRAIN, the prefix of a corpus: TRAIN=data/x for data/x.en and data/x.fr"),
     "no test set named": (["TEST="], "missing: TEST, the prefix of a corpus"),
-    "sets of one name": (["TEST=a/all b/x"], "missing: TEST sets whose names differ, none of them dev, train or all"),
+    "sets of one name": (["TEST=a/all b/x"], "missing: TEST sets whose names differ, none of them dev, train, all, clean or domain"),
     "no commands": (["BIN=/nowhere"], "missing: /nowhere/moses-rnn: pip install 'moses-rnn'"),
+    "no share": (["SELECT=1.5"], "missing: SELECT above 0 and at most 1, found 1.5"),
+    "no domain": (["SELECT=0.5", "IN_DOMAIN=/no/news"], "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)"),
     "no sacrebleu": (["BIN=/nowhere"], "missing: /nowhere/sacrebleu: pip install 'sacrebleu'"),
     "no thot": (
         ["ALIGNER=thot", "BIN_PYTHON=false"],
