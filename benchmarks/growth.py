@@ -22,6 +22,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 SIZES = ["--hidden-size", "8", "--embedding-size", "8", "--shortlist", "200", "--max-epochs", "0.1"]
 WORDS = 5_000
+NOISE = 0.1  # seconds by which the start-up time varies
 
 
 def write_table(path: Path, lines: int) -> None:
@@ -39,7 +40,8 @@ def run(table: Path, model: Path) -> tuple[float, float, int]:
     """Wall-clock seconds, seconds of processors, peak memory in bytes, which begins with this process's own."""
     command = [BIN / "moses-rnn-score", table, "--model", model, "-o", table.with_suffix(".out.gz")]
     started = time.perf_counter()
-    process = subprocess.Popen([*command, "--force", "--allow-misfit", "-q"], stdout=subprocess.DEVNULL)  # noqa: S603
+    options = ["--force", "--allow-misfit", "-q"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"moses-rnn-score ended with status {status}")
@@ -70,10 +72,10 @@ def main() -> None:
     print(f"start-up {wall_0:.2f} s ({cpu_0:.2f} s of CPU time), subtracted; best of {given.rounds} rounds")
     print(f"{'lines':>12}{'seconds':>10}{'lines/s':>12}{'CPU µs per line':>26}{'peak MiB':>10}")
     for lines, (wall, cpu, peak) in best.items():
-        print(
-            f"{lines:>12,}{wall - wall_0:>10.2f}{lines / (wall - wall_0):>12,.0f}"
-            f"{(cpu - cpu_0) / lines * 1e6:>26.2f}{peak / 2**20:>10.0f}"
-        )
+        seconds, cpu_seconds = wall - wall_0, cpu - cpu_0
+        per_second = f"{lines / seconds:,.0f}" if seconds > NOISE else "-"
+        per_line = f"{cpu_seconds / lines * 1e6:.2f}" if cpu_seconds > NOISE else "-"
+        print(f"{lines:>12,}{seconds:>10.2f}{per_second:>12}{per_line:>26}{peak / 2**20:>10.0f}")
     if given.json:
         given.json.write_text(json.dumps({"start_up": [wall_0, cpu_0], "wall_cpu_peak": best}, indent=2) + "\n")
 
