@@ -92,16 +92,12 @@ class Plan:
     """The network, material and options of a training on this machine."""
 
     options: Options
-    preset: Preset  # as overridden by the options
+    training: TrainingConfig
+    learning: Mapping[str, float]  # further training options of a language model
     config: Mapping[str, Any]  # of the network, without vocabulary sizes
     kind: Architecture
     task: Callable[..., Task]
     embeddings: Mapping[str, str]  # files, by side
-
-    @property
-    def training(self) -> TrainingConfig:
-        """Training options."""
-        return self.preset.training
 
 
 class Estimate(NamedTuple):
@@ -147,7 +143,7 @@ def train(
         options.update(name_material(material, options.get("architecture") or "encdec"))
     plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
     with ModelFolder(Path(model), plan.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
-        folder.check_choices({**plan.config, **plan.preset.learning, **plan.training.course()})
+        folder.check_choices({**plan.config, **plan.learning, **plan.training.course()})
         corpus = build_on_first_rank(ranks, folder.arrays, pairs, should_stop)
         task = begin(plan, pairs, corpus, observer)
         folder.checkpoint = Model(
@@ -184,7 +180,7 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     every, preset = choose(options)
     embeddings = find_embeddings(every)
     digests: dict[str, Any] = {f"{side}_embeddings": sha256_of(path) for side, path in embeddings.items()}
-    preset = replace(preset, training=replace(_on_this_machine(every, preset, processes), **digests))
+    training = replace(_on_this_machine(every, preset, processes), **digests)
     name, config = every["architecture"], dict(preset.network)
     if name in ("encdec", "rnnenc"):
         config = _encdec(config)
@@ -196,7 +192,7 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     except ValueError as error:  # invalid sizes, found before anything is read
         raise MosesRnnError(str(error)) from error
     material = MATERIALS[NETWORKS[name].material](every, preset, watch)
-    return Plan(every, preset, config, kind, task, embeddings), material
+    return Plan(every, training, preset.learning, config, kind, task, embeddings), material
 
 
 def _encdec(chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,7 +267,7 @@ def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Ta
     if not options["preset"] and options["architecture"] == "encdec" and not options["device"].startswith("cuda"):
         described.append(NO_GPU)
     observer.corpus_read(described)
-    return plan.task(model, corpus, plan.training, **plan.preset.learning)
+    return plan.task(model, corpus, plan.training, **plan.learning)
 
 
 def estimate(task: Task, seconds: float = LEAST_SECONDS) -> Estimate:
@@ -298,7 +294,7 @@ def _provenance(plan: Plan, material: Material, corpus: Any) -> dict[str, Any]:
         **material.origin,
         "device": plan.options["device"],
         f"{material.name}_options": asdict(material.config),
-        **({"learning": dict(plan.preset.learning)} if plan.preset.learning else {}),
+        **({"learning": dict(plan.learning)} if plan.learning else {}),
         "training_options": asdict(plan.training),
         material.name: asdict(corpus.statistics),
         **({} if unigram is None else {"unigram_nats_per_token": unigram}),
