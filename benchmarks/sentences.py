@@ -159,7 +159,7 @@ def learning(model: RnnSearch, corpus: Corpus, config: TrainingConfig, batches: 
         shared = replace(config, native=native, threads=torch.get_num_threads())
         ways["native core, threads that share a minibatch"] = shared
     for name, chosen in ways.items():
-        trainer = Trainer(PhrasePairs(copy.deepcopy(model), corpus, chosen), chosen)
+        trainer = Trainer(PhrasePairs(copy.deepcopy(model), corpus, chosen))
 
         def work(trainer: Trainer = trainer) -> None:
             with threads_of_each(trainer.config.threads):

@@ -132,7 +132,7 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, given: ar
     for name, chosen in levers(plain, given):
         print(f"warming up: {name}", file=sys.stderr)
         batches = endless(chosen)
-        warm, trainer = (Trainer(PhrasePairs(copy.deepcopy(first), corpus, chosen), chosen) for _ in range(2))
+        warm, trainer = (Trainer(PhrasePairs(copy.deepcopy(first), corpus, chosen)) for _ in range(2))
         with threads_of_each(chosen.threads):  # what is compiled depends on it
             for _ in range(WARM_UP if chosen.compiled else 2):
                 warm.learn(next(batches))

@@ -1,4 +1,4 @@
-"""moses-rnn cslm: language models of the target side: trained, judged, written for the decoder."""
+"""moses-rnn cslm: train language models of the target side, compare them, export them for the decoder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moses_rnn.cli.command import (
     print_err,
     print_out,
 )
-from moses_rnn.cli.training import check_options, run_training, say_next, shown_presets, takes_settings
+from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
 from moses_rnn.errors import InputError, OutputError
 from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
 from moses_rnn.training.networks import Learning, RunOptions, TextOptions, networks_of
@@ -70,7 +70,7 @@ def train(texts: TextOptions, learning: Learning, run: RunOptions) -> None:
     check_inputs(*texts.texts, texts.dev)
     run_training(options)
     text = texts.dev or texts.texts[0]
-    say_next("moses-rnn", "cslm", "perplexity", text, "--model", texts.model, quiet=run.quiet)
+    print_next("moses-rnn", "cslm", "perplexity", text, "--model", texts.model, quiet=run.quiet)
 
 
 PERPLEXITY_EPILOG = """\b
@@ -90,7 +90,7 @@ DYNAMIC = "rnnlm"  # the network that learns from what it reads
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """Texts, the models that are compared on them, and how."""
+    """Texts, the models to compare on them, and how."""
 
     texts: tuple[str, ...]
     models: ModelFolders
@@ -145,7 +145,7 @@ def perplexity(given: Judging) -> None:
             done += more
             advanced(done, done / total)
 
-        for (path, sentences), name in zip(texts, names, strict=True):  # models that learn begin each anew
+        for (path, sentences), name in zip(texts, names, strict=True):  # models that learn start anew for each text
             contenders = _contenders(models, shares, n_grams, closed, given)
             text = score_text(sentences, path, contenders, observe)
             scored.append(replace(text, name=path if names.count(name) > 1 else name))
@@ -161,7 +161,7 @@ def perplexity(given: Judging) -> None:
 
 
 def _check_judging(given: Judging) -> None:
-    """Refuse what does not go together."""
+    """Refuse options that conflict."""
     if given.vocabulary and not given.rare:
         raise click.UsageError("--vocabulary is for --rare uniform")
     if given.vocabulary and given.lm:
@@ -173,7 +173,7 @@ def _check_judging(given: Judging) -> None:
 
 
 def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
-    """A CSLM by itself, and perhaps an n-gram model."""
+    """Print the table of one CSLM, with or without an n-gram model."""
     from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
     from moses_rnn.scorers.shares import Backoff
 
@@ -187,7 +187,10 @@ def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
 
 
 def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, shared: bool) -> None:
-    """Any models, each alone and together; `shared` is whether all give a probability to every word."""
+    """Print the table of any models, alone and interpolated.
+
+    `shared`: whether every model gives a probability to every word.
+    """
     from moses_rnn.analysis.perplexity import as_table, interpolations
 
     counted = scored if shared else [text.only(~text.outside) for text in scored]
@@ -198,7 +201,7 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 
 
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
-    """N-gram models, which must all know the words of the first."""
+    """Open the n-gram models; all must know the words of the first."""
     from moses_rnn.files.streams import find_input
     from moses_rnn.scorers.kenlm import KenlmScorer
 
@@ -221,7 +224,7 @@ def _words_of_arpa(path: str) -> set[bytes]:
 
 
 def _shares(models: Sequence[Model], n_grams: Sequence[KenlmScorer], given: Judging) -> Iterator[Shares | None]:
-    """What the words outside each model's shortlist get of its <unk>."""
+    """Yield how each model's <unk> is divided among the words outside its shortlist."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.scorers.shares import even_shares, open_backoff, types_of
 
@@ -247,7 +250,7 @@ def _contenders(
     closed: ClosedVocabulary | None,
     given: Judging,
 ) -> list[Contender]:
-    """The models to be compared, all over one vocabulary."""
+    """Return the models to compare, all over one vocabulary."""
     from moses_rnn.analysis.perplexity import Contender
     from moses_rnn.networks.hardware import Compute
     from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm

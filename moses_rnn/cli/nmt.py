@@ -1,4 +1,4 @@
-"""moses-rnn nmt: networks that read whole sentences, and what goes with them: dictionaries, trees as texts."""
+"""moses-rnn nmt: networks that read whole sentences, with dictionaries for them and trees as texts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, StopRequest, check_inputs, command, inputs_of, print_err
-from moses_rnn.cli.nmt_train import train
+from moses_rnn.cli.command import (
+    CONTEXT,
+    STOPPED,
+    ProgramGroup,
+    StopRequest,
+    check_inputs,
+    command,
+    inputs_of,
+    print_err,
+)
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.cli.options import output_to, parallel_texts
+from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.options import Argument, Force, Option, Output
+from moses_rnn.training.networks import Learning, RunOptions, SentenceOptions, networks_of
 
 if TYPE_CHECKING:
     from moses_rnn.moses.lexicon import LinkCounts
@@ -33,6 +43,35 @@ Example: train a network, translate a text with it, and score given translations
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
     """Train a network on whole sentences, and translate with it alone."""
+
+
+TRAIN_EPILOG = f"""\b
+Example: train for at most an hour on a laptop, add an n-best feature, and translate:
+  moses-rnn nmt train corpus/train --source en --target fr --dev corpus/dev --model search
+  moses-rnn nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
+  moses-rnn nmt translate --model search < corpus/test.en > test.fr
+On all GPUs of a machine (docs/training.md):
+  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn nmt train corpus/train --source en --target fr \\
+    --dev corpus/dev --model search
+
+{shown_presets(*networks_of("sentences"))}
+Give the texts tokenised and escaped, as Moses sees them. After any interruption, even kill -9, run the same command
+again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
+{STOPPED} stopped and resumable.
+"""
+
+
+@command(TRAIN_EPILOG)
+@takes_settings
+def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
+    """Train a network on the sentences of PREFIX.SOURCE and PREFIX.TARGET."""
+    options = check_options(texts, learning, run)
+    dev, endings = texts.dev or texts.prefix, (texts.source, texts.target)
+    sides = (f"{prefix}.{ending}" for prefix in (texts.prefix, dev) for ending in endings)
+    check_inputs(*sides, texts.alignment, texts.dev_alignment)
+    run_training(options)
+    text = f"{dev}.{endings[texts.inverse]}"
+    print_next("moses-rnn", "nmt", "translate", text, "--model", texts.model, quiet=run.quiet)
 
 
 DICTIONARY_EPILOG = """\b
@@ -88,7 +127,6 @@ def _count_in_texts(corpus: str, source: str, target: str, alignment: str) -> Co
     from moses_rnn.training.materials import ParallelTexts, Watch
 
     texts = ParallelTexts.of_prefix(corpus, source, target, alignment)
-    texts.check_lengths()
     counts = count_links(texts.aligned_pairs(Watch(lambda *_: None, StopRequest())))
     return counts, inputs_of(texts.source, texts.target, texts.links)
 
@@ -150,7 +188,7 @@ def linearise(
 
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
-    """Words, and what is to be learned."""
+    """Yield the words and the linearised tree of each sentence."""
     from moses_rnn.analysis.trees import read_trees
     from moses_rnn.files.streams import read_lines
 
@@ -159,7 +197,7 @@ def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
 
 
 def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes, bytes] | None]:
-    """The same; None where arcs cross."""
+    """Yield the words and the actions of each sentence; None where arcs cross."""
     from moses_rnn.analysis.dependencies import find_actions, read_conllu
     from moses_rnn.files.streams import read_lines
 
@@ -199,7 +237,7 @@ def rebuild(
     with output_to(output, force, (written, words)) as file:
         for number, (sentence, line) in enumerate(lines, 1):
             text = words_of(sentence)
-            if kind == "conllu" and not text:  # which it would have no line for
+            if kind == "conllu" and not text:  # CoNLL-U cannot represent it
                 raise FormatError(words, number, "a sentence", "a blank line")
             piece, is_malformed = _rebuild(kind, words_of(line), text)
             pieces.append(piece)
@@ -210,7 +248,7 @@ def rebuild(
 
 
 def _rebuild(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:
-    """What becomes of a sentence, and whether what was written is malformed."""
+    """Return the rebuilt sentence, and whether the network's output is malformed."""
     from moses_rnn.analysis import trees
     from moses_rnn.analysis.dependencies import format_conllu, format_factors, run_actions
 

@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class Display:
-    """How far work is, how fast, and how long it will still take. Quiet shows nothing."""
+    """Shows how much work is done, how fast, and how much time is left; nothing if `quiet`."""
 
     def __init__(self, unit: str, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -29,7 +29,7 @@ class Display:
         self._bar = tqdm(unit=f" {unit}", unit_scale=True, file=sys.stderr) if on_terminal else None
 
     def show(self, done: float, share: float | None = None, note: str = "") -> None:
-        """Show how much is done: units, their share of all the work if that is known, and what else to show."""
+        """Show how many units are done, their share of all the work if known, and a note."""
         if self._bar is not None:
             self._bar.total = done / share if share else None
             self._bar.set_postfix_str(note, refresh=False)
@@ -45,10 +45,9 @@ class Display:
 
     def print_err(self, text: str) -> None:
         """Print a line that stays, above the bar."""
-        if self._bar is not None:
-            tqdm.write(text, file=sys.stderr)
-        elif not self._quiet:
-            print_err(text)
+        if not self._quiet:
+            with tqdm.external_write_mode(sys.stderr):
+                print_err(text)
 
     def close(self) -> None:
         """Leave the bar as it is."""
@@ -58,7 +57,7 @@ class Display:
 
 @contextmanager
 def progress(unit: str, *, quiet: bool = False) -> Iterator[Advanced]:
-    """Shows how far a piece of work is while it lasts."""
+    """Show the progress of a piece of work."""
     display = Display(unit, quiet=quiet)
     try:
         yield display.show
@@ -67,6 +66,6 @@ def progress(unit: str, *, quiet: bool = False) -> Iterator[Advanced]:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds."""
+    """Format a duration as hours, minutes and seconds."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"

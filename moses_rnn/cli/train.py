@@ -22,9 +22,9 @@ from moses_rnn.cli.progress import duration
 from moses_rnn.cli.training import (
     TrainingDisplay,
     check_options,
-    of_rank,
+    options_of_rank,
+    print_next,
     run_training,
-    say_next,
     shown_presets,
     takes_settings,
     together,
@@ -79,13 +79,13 @@ def main(
     options["model"] = folder = table.model or default_model(table.phrase_table, inverse=table.inverse)
     outcome = run_training(options, _warning)
     if outcome.progress.best < (outcome.baseline_cost or math.inf):  # else it will be refused
-        say_next(*_next_words(options), quiet=run.quiet)
+        print_next(*_next_words(options), quiet=run.quiet)
     if as_json:
         print_json(_record(outcome, folder))
 
 
 def _next_words(options: Options) -> list[str | Path]:
-    """The command that scores, or before it the one that trains the direction which no table goes without."""
+    """Return the command that scores the table, or the one that trains the direct model first if there is none."""
     table, inverse = options["phrase_table"], options["inverse"]
     layout: list[str | Path] = ["--format", options["layout"]] if options["layout"] != LAYOUTS[0] else []
     if inverse and not default_model(table).is_dir():
@@ -94,7 +94,7 @@ def _next_words(options: Options) -> list[str | Path]:
 
 
 def _warning(outcome: Outcome) -> str:
-    """What is wrong with the model; empty if nothing is."""
+    """Return what is wrong with the model; empty if nothing is."""
     best, rival, measure = outcome.progress.best, outcome.baseline_cost or math.inf, outcome.measure
     if best >= rival:
         return (
@@ -106,7 +106,7 @@ def _warning(outcome: Outcome) -> str:
 
 
 def _record(outcome: Outcome, folder: Path) -> dict[str, Any]:
-    """How a training ended; costs are of held-out examples, the rival's is a unigram model's or guessing's."""
+    """Return the summary of a run for --json; costs are held-out, and the rival is a unigram model or guessing."""
     progress, warning = outcome.progress, _warning(outcome)
     return {
         "model": str(folder),
@@ -124,17 +124,18 @@ def _record(outcome: Outcome, folder: Path) -> dict[str, Any]:
 
 
 def _print_estimate(options: Options) -> None:
-    """How long, and how good if there is something to compare with."""
+    """Print how long training takes, and what cost to expect if there is something to compare with."""
     from moses_rnn.training.train import estimate_training
 
     with together() as ranks:
         if ranks.size > 1:
             raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
         display = TrainingDisplay(quiet=options["quiet"])
-        expected = estimate_training(of_rank(options, ranks), display, StopRequest())
+        expected = estimate_training(options_of_rank(options, ranks), display, StopRequest())
+    seconds = expected.pairs / expected.pairs_per_second
     passes = f"{expected.passes:.1f} passes within the limit" if expected.passes < math.inf else "no limit"
     print_out(
-        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} per pass over "
+        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(seconds)} per pass over "
         f"{expected.pairs:,} pairs; {passes}",
     )
     if options["architecture"] == "encdec":

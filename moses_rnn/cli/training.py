@@ -1,6 +1,6 @@
-"""What the commands that train have in common: options, the file of settings, the run and what it says.
+"""What the training commands share: options, the settings file, the run and its messages.
 
-Of several processes, as torchrun starts them, the first one speaks for all.
+If torchrun starts several processes, the first one prints the messages.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SMOOTHING = 0.02  # weight of a minibatch in the mean loss that the bar shows
 
 
 def shown_presets(*names: str) -> str:
-    """A paragraph of --help that shows what the presets of some networks are."""
+    """Return the paragraph of --help about the presets of some networks."""
     lines = "".join(
         f"\n  {f'{name}, ' * (len(names) > 1)}{preset}  {shown}"
         for name in names
@@ -52,7 +52,7 @@ def shown_presets(*names: str) -> str:
 
 
 def check_options(material: object, learning: Options, run: RunOptions) -> dict[str, Any]:
-    """All options of a training; one that does not go with the others is refused by its place: command line or file."""
+    """Return all options of a training run; refuse conflicts, naming the command line or the settings file."""
     options = {**vars(material), **learning, **vars(run)}
     try:
         choose(options)
@@ -67,7 +67,7 @@ def check_options(material: object, learning: Options, run: RunOptions) -> dict[
 
 @reports_errors
 def _take_settings(context: click.Context, _option: click.Parameter, path: str | None) -> None:
-    """Have a file's values be the defaults."""
+    """Make a file's values the defaults."""
     if path is None:
         return
     keys = {parameter.name: parameter for parameter in context.command.params if _is_key(parameter)}
@@ -84,7 +84,7 @@ def _take_settings(context: click.Context, _option: click.Parameter, path: str |
 
 
 def _is_key(param: click.Parameter) -> bool:
-    """Numbers, choices and settings may come from a file; names of files and what is of one run alone may not."""
+    """Whether a file may set a parameter: numbers, choices and settings, but no file names and no flags."""
     return isinstance(param, SettingParameter) or isinstance(
         param.type, click.Choice | click.IntRange | click.FloatRange
     )
@@ -113,7 +113,7 @@ takes_settings = click.option(
 
 
 class TrainingDisplay:
-    """Shows a training run, of whatever network; see `moses_rnn.training.trainer.Observer`."""
+    """Shows a training run of any network; see `moses_rnn.training.trainer.Observer`."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -128,22 +128,22 @@ class TrainingDisplay:
         self._display.show(lines, share)
 
     def corpus_read(self, description: Sequence[str]) -> None:
-        """Print what the corpus holds."""
+        """Print the description of the corpus."""
         self._display.close()
         for line in description:
-            self._say(line)
+            self._display.print_err(line)
 
     def starting(self, trainer: Trainer) -> None:
-        """Print how large the network is and where the run stands; open the bar."""
+        """Print the network's size and the state of the run; open the bar."""
         unit, progress = trainer.task.unit, trainer.progress
         parameters = sum(tensor.numel() for tensor in trainer.model.parameters())
-        self._say(f"network: {trainer.task.describe()}, {parameters:,} parameters")
-        self._say(f"training: {trainer.config.describe(unit)}")
+        self._display.print_err(f"network: {trainer.task.describe()}, {parameters:,} parameters")
+        self._display.print_err(f"training: {trainer.config.describe(unit)}")
         if trainer.ranks.size > 1:
-            self._say(f"processes: {trainer.ranks.size}, sharing each minibatch")
+            self._display.print_err(f"processes: {trainer.ranks.size}, sharing each minibatch")
         if trainer.resumed:
             best = f"best so far {progress.best:.4f}" if progress.history else "no evaluation yet"
-            self._say(f"resuming after {progress.examples:,} {unit}, {best}")
+            self._display.print_err(f"resuming after {progress.examples:,} {unit}, {best}")
         self._display = Display(unit, quiet=self._quiet)
         self._before = progress.examples
         self._share_before = trainer.share_over()
@@ -167,17 +167,13 @@ class TrainingDisplay:
         if skipped := trainer.progress.skipped_steps:
             self._display.print_err(f"{skipped:,} steps skipped so far: their gradients were not finite")
 
-    def _say(self, text: str) -> None:
-        if not self._quiet:
-            print_err(text)
-
     def close(self) -> None:
         """Leave the bar as it is."""
         self._display.close()
 
 
 def evaluation_header(trainer: Trainer) -> str:
-    """What stands above evaluations; nats and perplexity are those of a held-out token of the target."""
+    """Return the header above evaluations; nats and perplexity are per held-out target token."""
     last = "|log Z|" if LOG_Z in trainer.progress.history[-1] else "clipped"
     measure = trainer.task.measure
     (cost, beside), speed = measure.columns, f"{measure.counted}/s"
@@ -185,7 +181,7 @@ def evaluation_header(trainer: Trainer) -> str:
 
 
 def evaluation_line(trainer: Trainer, is_best: bool) -> str:
-    """The figures of the last evaluation: 80 columns up to ten million examples and a hundred hours."""
+    """Return the figures of the last evaluation: 80 columns up to ten million examples and a hundred hours."""
     figures, measure = trainer.progress.history[-1], trainer.task.measure
     cost = figures[measure.key]
     beside = figures[measure.beside] if measure.beside else math.exp(min(cost, MOST_NATS))
@@ -197,13 +193,13 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
 
 
 def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
-    """Train, alone or with others, and print how that ended; of several processes only the first one returns."""
+    """Train, alone or with other processes, and print the outcome; only the first process returns."""
     from moses_rnn.training.train import train
 
     with together() as ranks:
-        options = of_rank(options, ranks)
+        options = options_of_rank(options, ranks)
         display = TrainingDisplay(quiet=options["quiet"])
-        stop = StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)  # one signal may come by several ways
+        stop = StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)  # a signal may arrive more than once
         outcome = train(**options, observer=display, should_stop=stop, ranks=ranks)
     display.close()
     progress = outcome.progress
@@ -222,7 +218,7 @@ def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda
     return outcome
 
 
-def say_next(*words: str | Path, quiet: bool) -> None:
+def print_next(*words: str | Path, quiet: bool) -> None:
     """Print a command that uses the model."""
     if not quiet:
         print_err(f"next: {shlex.join(map(str, words))}")
@@ -230,7 +226,7 @@ def say_next(*words: str | Path, quiet: bool) -> None:
 
 @contextlib.contextmanager
 def together() -> Iterator[Ranks]:
-    """The processes that train together, of which this is one; an error of one ends all, and is said once."""
+    """Join the processes that train together; an error in one of them ends all and is printed once."""
     from moses_rnn.training.ranks import PeerFailed, join
 
     ranks = join()
@@ -248,10 +244,10 @@ def together() -> Iterator[Ranks]:
     ranks.leave()
 
 
-def of_rank(options: Options, ranks: Ranks) -> Options:
-    """The options of one of the processes: it has a device of its own, and the first alone shows its progress.
+def options_of_rank(options: Options, ranks: Ranks) -> Options:
+    """Return the options of this process: its own device, and progress only in the first process.
 
-    A training that torchrun has started again continues, also with --restart, which was meant the first time.
+    After torchrun has restarted a training, --restart has no effect: it applies to the first start.
     """
     from moses_rnn.training.ranks import restarts
 

@@ -28,7 +28,6 @@ from moses_rnn.table.phrase_table import words
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
-PAIRS_AT_ONCE = 1 << 16
 MAX_HELD_OUT_SHARE = 0.1
 # Files that other processes map, besides the word ids
 RECORD, POSITIONS = "corpus.json", ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
@@ -146,9 +145,8 @@ class Corpus:
         for name, positions in zip(POSITIONS, arrays, strict=True):
             path = folder / name
             path.unlink(missing_ok=True)  # perhaps a link to something else
-            with writing(path, positions.nbytes), path.open("xb") as file:
-                np.lib.format.write_array(file, np.ascontiguousarray(positions), allow_pickle=False)
-                file.flush()
+            with writing(path, positions.nbytes):
+                np.save(path, positions, allow_pickle=False)
 
     @classmethod
     def load(cls, folder: Path) -> Corpus:
@@ -284,14 +282,20 @@ class NumberFile:
     def __init__(self, path: Path) -> None:
         path.unlink(missing_ok=True)  # perhaps a link to something else
         path.touch(exist_ok=False)
-        self.path, self.numbers = path, array("i")
+        self.path, self._numbers = path, array("i")
+
+    def extend(self, numbers: Iterable[int]) -> None:
+        """Add numbers; write them when there are many."""
+        self._numbers.extend(numbers)
+        if len(self._numbers) > BLOCK:
+            self.flush()
 
     def flush(self) -> None:
         """Write the buffered numbers."""
-        with writing(self.path, 4 * len(self.numbers)), self.path.open("ab") as file:
-            self.numbers.tofile(file)
+        with writing(self.path, 4 * len(self._numbers)), self.path.open("ab") as file:
+            self._numbers.tofile(file)
             file.flush()
-        del self.numbers[:]
+        del self._numbers[:]
 
 
 class _Side:
@@ -303,17 +307,12 @@ class _Side:
 
     def add(self, phrase: list[bytes]) -> None:
         known = self.ids
-        self._tokens.numbers.extend([known.setdefault(word, len(known)) for word in phrase])
-        self._lengths.numbers.append(len(phrase))
-        if len(self._lengths.numbers) >= PAIRS_AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._tokens.flush()
-        self._lengths.flush()
+        self._tokens.extend([known.setdefault(word, len(known)) for word in phrase])
+        self._lengths.extend([len(phrase)])
 
     def phrases(self) -> Phrases:
-        self._flush()
+        self._tokens.flush()
+        self._lengths.flush()
         sums = np.cumsum(np.fromfile(self._lengths.path, np.int32), dtype=np.int64)
         ends = np.concatenate([np.zeros(1, np.int64), sums])
         return Phrases(np.memmap(self._tokens.path, dtype=np.int32, mode="r+"), ends)
@@ -463,10 +462,9 @@ def build_text_corpus(
     `dev` is a text to hold out; without it, some lines of `text` are held out. `names` are those of both, for messages.
     """
     counts, lines = _count(text, names[0])
-    frequent = {word: count for word, count in counts.items() if count >= config.min_count}
-    if not frequent:
+    vocabulary = shortlist(counts, config.shortlist, config.min_count)
+    if len(vocabulary) == 2:  # <unk> and </s>
         raise InputError(f"{names[0]}: expected words seen at least {config.min_count:,} times, found none")
-    vocabulary = shortlist(frequent, config.shortlist)
     chosen = None if dev else chosen_lines(lines, config)
     try:
         texts = build_texts(text(), dev() if dev else None, folder, vocabulary, order, chosen)
@@ -504,12 +502,10 @@ def build_texts(
 
     def add(file: NumberFile, line: bytes) -> None:
         if sentence := words(line.rstrip(b"\r\n")):
-            file.numbers.extend([*[begin] * (order - 1), *vocabulary.ids(sentence), END_ID])
-            if len(file.numbers) > BLOCK:
-                file.flush()
+            file.extend([*[begin] * (order - 1), *vocabulary.ids(sentence), END_ID])
 
     for number, line in enumerate(lines):
-        add(files[held_out is None and chosen is not None and bool(chosen[number])], line)
+        add(files[chosen is not None and bool(chosen[number])], line)
     for line in held_out or ():
         add(files[1], line)
     for file, what in zip(files, ("a text to train on", "held-out lines"), strict=True):

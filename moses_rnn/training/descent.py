@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -58,19 +59,16 @@ class Optimiser(torch.optim.Optimizer):
     state_names: tuple[str, ...] = ()  # of a tensor's averages, and of its steps if they count
 
     def __init__(self, weights: Iterable[Tensor], config: TrainingConfig) -> None:
-        super().__init__(weights, {"lr": config.learning_rate, "fused": True})  # so Adam's steps stay on the device
+        super().__init__(weights, {"fused": True})  # so that Adam's steps stay on the device
         self.config = config
         self.native = NativeSteps(core_named(config.native)) if config.native else None
 
-    @property
-    def learning_rate(self) -> float:
-        """The factor on the steps."""
-        rate: float = self.param_groups[0]["lr"]
-        return rate
-
     @torch.no_grad()
-    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
-        """Step some weights along their gradients times `scale`; other threads may step other weights."""
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
+        """Step some weights at a learning rate along their gradients times `scale`.
+
+        Other threads may step other weights.
+        """
         raise NotImplementedError
 
     def operands(self, tensor: Tensor) -> list[Tensor]:
@@ -93,16 +91,16 @@ class Adam(Optimiser):
     state_names = ("exp_avg", "exp_avg_sq", "step")
 
     @torch.no_grad()
-    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
         operands = [self.operands(tensor) for tensor in weights]
-        lr, (beta_1, beta_2) = self.learning_rate, self.BETAS
+        beta_1, beta_2 = self.BETAS
         if self.native:
             for *tensors, step in operands:
                 done = float(step.add_(1))
-                decay = 1 - lr * self.config.weight_decay if tensors[0].dim() > 1 else 1.0
-                rate, root = lr / (1 - beta_1**done), (1 - beta_2**done) ** -0.5
-                self.native.step("adam", tensors, [rate, decay, beta_1, beta_2, root, self.EPSILON, scale])
+                decay = 1 - rate * self.config.weight_decay if tensors[0].dim() > 1 else 1.0
+                unbiased, root = rate / (1 - beta_1**done), (1 - beta_2**done) ** -0.5
+                self.native.step("adam", tensors, [unbiased, decay, beta_1, beta_2, root, self.EPSILON, scale])
             return
         if scale != 1.0:
             torch._foreach_mul_([gradient for _, gradient, *_ in operands], scale)
@@ -120,7 +118,7 @@ class Adam(Optimiser):
                 amsgrad=False,
                 beta1=beta_1,
                 beta2=beta_2,
-                lr=lr,
+                lr=rate,
                 weight_decay=self.config.weight_decay if matrices else 0.0,
                 eps=self.EPSILON,
                 maximize=False,
@@ -147,16 +145,18 @@ class Adadelta(Optimiser):
     state_names = ("square_avg", "acc_delta")
 
     @torch.no_grad()
-    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
-        options = [self.learning_rate, self.config.rho, self.config.epsilon]
+        options = [rate, self.config.rho, self.config.epsilon]
         update = fused(adadelta_update) if self.config.compiled else adadelta_update
         for tensor in weights:
             operands = self.operands(tensor)
             if self.native:
                 self.native.step("adadelta", operands, [*options, scale])
                 continue
-            operands[:2] = [tensor.data, _plain(operands[1])]
+            gradient = operands[1].data
+            # torch.compile makes separate passes for parameters and slices of tensors
+            operands[:2] = [tensor.data, gradient if gradient.storage_offset() == 0 else gradient.clone()]
             update(operands, torch.full((), scale, device=tensor.device), options)  # a number would be compiled in
 
 
@@ -167,15 +167,15 @@ class Sgd(Optimiser):
     """
 
     @torch.no_grad()
-    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
         # A step along a sum replaces one step per example, and so does its decay.
         examples = self.config.batch_size if self.config.reduction == "sum" else 1
-        lr, decay = self.learning_rate, self.config.weight_decay * examples
+        decay = self.config.weight_decay * examples
         for tensor in weights:
             if decay and tensor.dim() > 1:
-                tensor.mul_(1 - lr * decay)
-            tensor.add_(_gradient(tensor), alpha=-lr * scale)
+                tensor.mul_(1 - rate * decay)
+            tensor.add_(_gradient(tensor), alpha=-rate * scale)
 
 
 OPTIMISERS: Mapping[str, type[Optimiser]] = {"adadelta": Adadelta, "adam": Adam, "sgd": Sgd}
@@ -184,18 +184,6 @@ OPTIMISERS: Mapping[str, type[Optimiser]] = {"adadelta": Adadelta, "adam": Adam,
 def _gradient(tensor: Tensor) -> Tensor:
     assert tensor.grad is not None
     return tensor.grad
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    """Return a plain tensor: torch.compile makes separate passes for parameters and slices of tensors."""
-    return tensor.data if tensor.storage_offset() == 0 else tensor.data.clone()
-
-
-def sum_of_squares(config: TrainingConfig) -> Callable[[Tensor], float]:
-    """Return the function that computes the squared L2 norm of a gradient."""
-    if config.native:
-        return NativeSteps(core_named(config.native)).sum_squares
-    return lambda gradient: float(torch.linalg.vector_norm(gradient)) ** 2
 
 
 class Average:
@@ -263,12 +251,13 @@ class Sums(NamedTuple):
 class Gradients:
     """Computes the gradients of whole minibatches for a network's weights."""
 
-    def __init__(self, task: Task, config: TrainingConfig, threads: Threads, ranks: Ranks) -> None:
+    def __init__(self, task: Task, threads: Threads, ranks: Ranks) -> None:
+        config = task.config
         self.weights = list(task.model.parameters())
         self.places = even_parts(self.weights, config.threads)  # indices of weights for each thread
         self._task, self._threads, self._ranks = task, threads, ranks
         self._parts = threads.count * ranks.size * rounds(config.accumulate, ranks.size)
-        self._squares = sum_of_squares(config)
+        self._native = NativeSteps(core_named(config.native)) if config.native else None
         self._common = self._make_common() if ranks.size > 1 else None
 
     def compute(self, rows: Positions, step: int, clock: Callable[[], float]) -> Sums:
@@ -309,14 +298,18 @@ class Gradients:
         for i in places:
             of_threads = [of_thread[i] for of_thread in gradients]
             if self._common is None:
-                self.weights[i].grad = _sum(of_threads)
+                self.weights[i].grad = reduce(torch.add, of_threads)
             else:
                 common = _gradient(self.weights[i])  # of a minibatch with fewer examples than ranks it may be zero
-                common.copy_(_sum(of_threads)) if of_threads else common.zero_()
+                common.copy_(reduce(torch.add, of_threads)) if of_threads else common.zero_()
         return self._squares_of(places) if self._common is None else 0.0
 
     def _squares_of(self, places: list[int]) -> float:
-        return sum(self._squares(_gradient(self.weights[i])) for i in places)
+        """Return the squared L2 norm of the gradients of some weights."""
+        gradients = [_gradient(self.weights[i]) for i in places]
+        if self._native:
+            return sum(map(self._native.sum_squares, gradients))
+        return sum(float(torch.linalg.vector_norm(gradient)) ** 2 for gradient in gradients)
 
     def _make_common(self) -> Tensor:
         """Make one tensor that contains all gradients, so that ranks exchange them at once."""
@@ -342,10 +335,3 @@ def even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
 def rounds(parts: int, ranks: int) -> int:
     """Return the number of parts of a minibatch that a rank computes one after the other."""
     return math.ceil(parts / ranks)
-
-
-def _sum(tensors: list[Tensor]) -> Tensor:
-    first, *others = tensors
-    for other in others:
-        first = first + other
-    return first

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
-from moses_rnn.training.networks import Chosen, Options
+from moses_rnn.training.networks import Options, Preset
 from moses_rnn.training.ranks import Ranks
 
 ANNOUNCEMENT = "corpus"  # made by the first of several processes
@@ -43,7 +43,7 @@ class Watch:
 
 
 class Material(Protocol):
-    """Training material, made from a training's choices and a `Watch`."""
+    """Training material, made from a training's options, its preset and a `Watch`."""
 
     name: str  # of the corpus, in a checkpoint's provenance
     corpus: Any  # class of the corpus, with `save` and `load`
@@ -62,8 +62,7 @@ class TablePairs:
 
     name, corpus = "corpus", Corpus
 
-    def __init__(self, chosen: Chosen, watch: Watch) -> None:
-        options, size = chosen.options, chosen.preset.shortlist
+    def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
         path = existing_file(options["phrase_table"])
         texts = read_watched([path], watch)
         if options["layout"] == "tsv":
@@ -71,8 +70,9 @@ class TablePairs:
         blocks = parse_blocks(texts, path, form=PhraseForm(options["source_factor"], options["target_factor"]))
         first = next(blocks)
         self._blocks, self._inverse = itertools.chain([first], blocks), options["inverse"]
-        longest = options["max_length"] or chosen.preset.network.get("slots", 0)
-        self.config = CorpusConfig(size, size, options["held_out"], longest, chosen.preset.training.seed)
+        longest = options["max_length"] or preset.network.get("slots", 0)
+        size, seed = preset.shortlist, preset.training.seed
+        self.config = CorpusConfig(size, size, options["held_out"], longest, seed)
         self.origin = {
             "table": Path(path).name,
             "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
@@ -163,7 +163,10 @@ LINES_AT_ONCE = 1 << 14  # between two checks whether to stop
 
 @dataclass(frozen=True)
 class ParallelTexts:
-    """Two files with parallel lines, and the links between their words if needed."""
+    """Two files with parallel lines, and the links between their words if needed.
+
+    Raise InputError unless all files have the same number of lines.
+    """
 
     source: str
     target: str
@@ -175,8 +178,7 @@ class ParallelTexts:
         texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
         return cls(texts[0], texts[1], alignment and existing_file(alignment))
 
-    def check_lengths(self) -> None:
-        """Raise InputError unless all files have the same number of lines."""
+    def __post_init__(self) -> None:
         source, target = (count_lines(path) for path in (self.source, self.target))
         if source != target:
             raise InputError(
@@ -193,13 +195,10 @@ class ParallelTexts:
     def pairs(self, watch: Watch) -> Iterator[Pair]:
         """Yield the pairs, line by line, without line ends."""
         meter = Meter()
-        both = zip_longest(_lines(self.source, meter), _lines(self.target, Meter()))
+        both = zip(read_lines(self.source, meter=meter), read_lines(self.target), strict=True)
         while together := list(islice(both, LINES_AT_ONCE)):
             for source, target in together:
-                if source is None or target is None:
-                    self.check_lengths()
-                    raise InputError(f"{self.source}, {self.target}: changed while they were read")
-                yield source, target
+                yield source.rstrip(b"\r\n"), target.rstrip(b"\r\n")
             watch.look(meter, self.source)
 
     def aligned_pairs(self, watch: Watch) -> Iterator[Aligned]:
@@ -211,7 +210,9 @@ class ParallelTexts:
         for number, ((source, target), of_pair) in enumerate(zip(self.pairs(watch), links, strict=False), 1):
             both = words(source), words(target)
             for path, text in zip((self.source, self.target), both, strict=True):
-                _refuse_tokens(path, number, text)
+                if (token := reserved_word(text)) is not None:
+                    advice = "Such words stand for rare ones; in text escaped for Moses, &lt; replaces <."
+                    raise FormatError(path, number, "no word that is spelled like a token", shown(token), advice)
             try:
                 check_links(of_pair, len(both[0]), len(both[1]))
             except ValueError as error:
@@ -219,32 +220,17 @@ class ParallelTexts:
             yield *both, of_pair
 
 
-def _lines(path: str, meter: Meter) -> Iterator[bytes]:
-    for block in read_blocks(path, meter=meter):
-        yield from (line.rstrip(b"\r") for line in block.removesuffix(b"\n").split(b"\n"))
-
-
-def _refuse_tokens(path: str, number: int, text: list[bytes]) -> None:
-    token = reserved_word(text)
-    if token is not None:
-        advice = "Such words stand for rare ones; in text escaped for Moses, &lt; replaces <."
-        raise FormatError(path, number, "no word that is spelled like a token", shown(token), advice)
-
-
 class SentencePairs:
     """Two parallel texts."""
 
     name, corpus = "corpus", Corpus
 
-    def __init__(self, chosen: Chosen, watch: Watch) -> None:
-        options, preset = chosen.options, chosen.preset
+    def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
         self._watch, self._inverse = watch, options["inverse"]
         endings = options["source"], options["target"]
         texts = ParallelTexts.of_prefix(options["prefix"], *endings, options.get("alignment"))
         dev = options["dev"] and ParallelTexts.of_prefix(options["dev"], *endings, options.get("dev_alignment"))
         self._texts, self._dev = texts, dev
-        for both in filter(None, (texts, dev)):
-            both.check_lengths()
         self._rare = rare_words_of(options) if options.get("rare") else None
         read, written = options["source_words"], options["target_words"]
         if self._inverse:
@@ -340,8 +326,7 @@ class TextLines:
 
     name, corpus = "text", TextCorpus
 
-    def __init__(self, chosen: Chosen, watch: Watch) -> None:
-        options, preset = chosen.options, chosen.preset
+    def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
         self._texts = [existing_file(text) for text in options["texts"]]
         self._dev = [existing_file(options["dev"])] if options["dev"] else []
         self._watch = watch

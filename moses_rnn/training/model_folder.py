@@ -71,105 +71,6 @@ class RunState(NamedTuple):
     average: Mapping[str, Tensor]  # the averaged weights by name; empty if there are none
 
 
-def save_state(path: Path, state: RunState) -> None:
-    """Write the state atomically: a run killed while writing leaves the previous state."""
-    names = [name for name, _ in state.model.named_parameters()]
-    tensors = {f"weights.{name}": tensor.detach() for name, tensor in state.model.state_dict().items()}
-    tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
-    for index, values in state.optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
-    tensors[RANDOM] = torch.get_rng_state()
-    on_cpu = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
-    metadata = {
-        "progress": json.dumps(dataclasses.asdict(state.progress)),
-        "identity": json.dumps(dict(state.identity)),
-    }
-    metadata["sha256"] = _digest(metadata, on_cpu)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, save_tensors(on_cpu, metadata))
-
-
-def load_state(path: Path, state: RunState) -> bool:
-    """Restore a saved state in place; return False if there is none."""
-    if not path.exists():
-        return False
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
-        saved_identity, saved_progress = (dict(json.loads(metadata[key])) for key in ("identity", "progress"))
-        _check_digest(metadata, tensors)
-        _check_identity(path, saved_identity, state.identity)
-        _restore(state, tensors, Progress(**saved_progress))
-    except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
-        advice = "--restart starts over; the best model so far is complete and can score."
-        raise CheckpointError(
-            f"{path}: expected a saved training state, found: {shown_value(str(error))}",
-            advice=advice,
-        ) from error
-    return True
-
-
-def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) -> None:
-    state.model.load_state_dict(_with_prefix(tensors, "weights."))
-    for name, tensor in state.average.items():
-        tensor.copy_(tensors[f"average.{name}"])
-    _restore_optimiser(state.optimiser, [name for name, _ in state.model.named_parameters()], tensors)
-    torch.set_rng_state(tensors[RANDOM])
-    vars(state.progress).update(vars(progress))
-
-
-def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
-    """Raise CheckpointError if a saved run has other choices; ignore a missing or damaged state."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            saved = dict(json.loads(file.metadata()["identity"]))
-    except (OSError, SafetensorError, TypeError, KeyError, ValueError, RecursionError):
-        return
-    _check_identity(path, saved, choices)
-
-
-def _check_digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
-    digest = _digest(metadata, tensors)
-    if metadata["sha256"] != digest:
-        raise ValueError(f"SHA-256 {digest} of its contents, not {metadata['sha256'][:64]}")
-
-
-def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    """Return the SHA-256 of everything; safetensors has no checksum."""
-    digest = hashlib.sha256(f"{metadata['progress']}\n{metadata['identity']}\n".encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    then = {**ADDED, **saved}
-    differing = [f"{key} {then.get(key)!r}, now {wanted[key]!r}" for key in wanted if then.get(key) != wanted[key]]
-    if differing:
-        raise CheckpointError(
-            f"{path}: expected the input and options that this training started with, found others: "
-            f"{'; '.join(differing)}",
-            advice="Use the same ones to resume, or --restart (or another --model) to start over.",
-        )
-
-
-def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _restore_optimiser(optimiser: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
-    state = optimiser.state_dict()
-    state["state"] = {
-        index: values for index, name in enumerate(names) if (values := _with_prefix(tensors, f"optimiser.{name}."))
-    }
-    optimiser.load_state_dict(state)
-
-
-# --- the folder -------------------------------------------------------------------------------------------------------
-
-
 STATE_FOLDER = "training"  # inside the model folder; only needed to continue training
 STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
@@ -227,12 +128,14 @@ class ModelFolder:
         for name in MAPPED:
             (self.arrays / name).unlink(missing_ok=True)
         if kind and not self._state.exists() and not (self.path / CONFIG).exists():
-            self._remove_beginnings()
+            for name in STATE_FILES:
+                (self.arrays / name).unlink(missing_ok=True)
+            self._remove_lock()
         if self._lock is not None:
             self._lock.close()
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Raise CheckpointError if the folder's run has another network or other choices; see `check_choices`."""
+        """Raise CheckpointError if the folder's run has another network or other choices; ignore a damaged state."""
         if not self._leads:
             return
         network = self._kind.key
@@ -243,16 +146,49 @@ class ModelFolder:
                 f"{self.path}: expected a model of network {self._kind.key!r}, found {shown_value(network)}",
                 advice="Name another folder with --model; --restart would delete this model.",
             )
-        check_choices(self._state, choices)
-
-    def restore(self, state: RunState) -> bool:
-        """Restore the saved state; see `load_state`."""
-        return load_state(self._state, state)
+        try:
+            with safe_open(self._state, framework="pt") as file:
+                saved = dict(json.loads(file.metadata()["identity"]))
+        except (OSError, SafetensorError, TypeError, KeyError, ValueError, RecursionError):
+            return
+        _check_identity(self._state, saved, choices)
 
     def save(self, state: RunState) -> None:
-        """Save the state for a later run; see `save_state`."""
-        if self._leads:
-            save_state(self._state, state)
+        """Write the state atomically: a run killed while writing leaves the previous state."""
+        if not self._leads:
+            return
+        names = [name for name, _ in state.model.named_parameters()]
+        tensors = {f"weights.{name}": tensor.detach() for name, tensor in state.model.state_dict().items()}
+        tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
+        for index, values in state.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
+        tensors[RANDOM] = torch.get_rng_state()
+        on_cpu = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+        metadata = {
+            "progress": json.dumps(dataclasses.asdict(state.progress)),
+            "identity": json.dumps(dict(state.identity)),
+        }
+        metadata["sha256"] = _digest(metadata, on_cpu)
+        replace_file(self._state, save_tensors(on_cpu, metadata))
+
+    def restore(self, state: RunState) -> bool:
+        """Restore the saved state in place; return False if there is none."""
+        if not self._state.exists():
+            return False
+        try:
+            with safe_open(self._state, framework="pt") as file:
+                metadata = file.metadata()
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
+            saved_identity, saved_progress = (dict(json.loads(metadata[key])) for key in ("identity", "progress"))
+            _check_digest(metadata, tensors)
+            _check_identity(self._state, saved_identity, state.identity)
+            _restore(state, tensors, Progress(**saved_progress))
+        except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
+            raise CheckpointError(
+                f"{self._state}: expected a saved training state, found: {shown_value(str(error))}",
+                advice="--restart starts over; the best model so far is complete and can score.",
+            ) from error
+        return True
 
     def record(self, progress: Progress, *, is_best: bool) -> None:
         """Log the last evaluation, and save the weights if they are the best so far."""
@@ -278,12 +214,6 @@ class ModelFolder:
                 "  Replace it with --restart, or name another folder with --model."
             )
 
-    def _remove_beginnings(self) -> None:
-        """Remove the files of a run that has saved nothing."""
-        for name in STATE_FILES:
-            (self.arrays / name).unlink(missing_ok=True)
-        self._remove_lock()
-
     def _remove_lock(self) -> None:
         (self.arrays / LOCK_FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # other files are there
@@ -305,3 +235,46 @@ class ModelFolder:
 
 def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) -> None:
+    state.model.load_state_dict(_with_prefix(tensors, "weights."))
+    for name, tensor in state.average.items():
+        tensor.copy_(tensors[f"average.{name}"])
+    optimiser, names = state.optimiser.state_dict(), (name for name, _ in state.model.named_parameters())
+    optimiser["state"] = {
+        index: values for index, name in enumerate(names) if (values := _with_prefix(tensors, f"optimiser.{name}."))
+    }
+    state.optimiser.load_state_dict(optimiser)
+    torch.set_rng_state(tensors[RANDOM])
+    vars(state.progress).update(vars(progress))
+
+
+def _check_digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
+    digest = _digest(metadata, tensors)
+    if metadata["sha256"] != digest:
+        raise ValueError(f"SHA-256 {digest} of its contents, not {metadata['sha256'][:64]}")
+
+
+def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    """Return the SHA-256 of everything; safetensors has no checksum."""
+    digest = hashlib.sha256(f"{metadata['progress']}\n{metadata['identity']}\n".encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    then = {**ADDED, **saved}
+    differing = [f"{key} {then.get(key)!r}, now {wanted[key]!r}" for key in wanted if then.get(key) != wanted[key]]
+    if differing:
+        raise CheckpointError(
+            f"{path}: expected the input and options that this training started with, found others: "
+            f"{'; '.join(differing)}",
+            advice="Use the same ones to resume, or --restart (or another --model) to start over.",
+        )
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from moses_rnn.errors import MosesRnnError, shown_value
 from moses_rnn.options import (
@@ -30,7 +30,6 @@ from moses_rnn.scorers.rare_words import COPYABLE, KINDS, NOALIGN
 from moses_rnn.table.tab_separated import TableFormat
 from moses_rnn.training.schedules import SCHEDULES
 
-MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
 EACH_EPOCH = 1 << 40  # examples between two evaluations; there is at least one per epoch
 # Zeiler (2012) has none; Kingma and Ba (2015), algorithm 1; Sutskever et al. (2014), section 3.4
 CUSTOMARY_RATES = {"adadelta": 1.0, "adam": 1e-3, "sgd": 0.7}
@@ -85,7 +84,7 @@ class TrainingConfig:
         Section(FIRST_SECTION),
         Option("Stop after this many passes over the training data; 0 for no limit", min=0),
     ] = 0.0
-    max_minutes: Annotated[float, Option("Stop after this many minutes; 0 for no limit", min=0)] = MINUTES_OF_THREE_DAYS
+    max_minutes: Annotated[float, Option("Stop after this many minutes; 0 for no limit", min=0)] = 3 * 24 * 60.0
     evaluate_every: Annotated[int, Setting(min=1)] = 500_000  # pairs
     patience: Annotated[int, Setting(min=1)] = 20  # evaluations without gain before stopping
     save_minutes: float = 10.0
@@ -100,6 +99,7 @@ class TrainingConfig:
         limits = [f"{self.max_epochs:g} epoch{'s' * (self.max_epochs != 1)}"] * bool(self.max_epochs)
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
+        evaluated = "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
         also = [f"schedule {self.schedule}"] * (self.schedule != "plateau")
         also += [f"warm-up over {self.warm_up:,} minibatches"] * bool(self.warm_up)
         also += [f"falling in the last {self.cool_down:.0%}"] * bool(self.cool_down)
@@ -113,12 +113,9 @@ class TrainingConfig:
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
             f"{self.batch_size} {unit} per minibatch{f' in {self.accumulate} parts' if self.accumulate > 1 else ''}, "
             f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
-            f"evaluated {self._describe_evaluations(unit)}; ends after {' or '.join(limits)}"
+            f"evaluated {evaluated}; ends after {' or '.join(limits)}"
             f"{f'; by the native core, {self.native}' if self.native else ''}"
         )
-
-    def _describe_evaluations(self, unit: str) -> str:
-        return "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
 
     def course(self) -> dict[str, object]:
         """Return the options that determine the weights after a number of steps, which must not change on resume."""
@@ -131,7 +128,7 @@ LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads", "a
 
 ALL = 1 << 30  # words of a shortlist that only `min_count` limits
 LETTERS = {"hidden_size": "H", "embedding_size": "E", "alignment_size": "A", "maxout_size": "M", "output_rank": "R"}
-LETTERS |= {"layers": "L"}
+LETTERS |= {"layers": "L", "direct": "direct connections"}
 
 
 @dataclass(frozen=True)
@@ -146,16 +143,15 @@ class Preset:
     learning: Mapping[str, float] = field(default_factory=dict)  # further training options of a language model
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
-        training = self.training
-        limit = f", at most {training.max_minutes / 60:g} hours" if training.max_minutes else ""
-        return f"{sizes}; {self._shortlists}; {training.optimiser}, {training.batch_size} per minibatch{limit}"
-
-    @property
-    def _shortlists(self) -> str:
+        shown = ((LETTERS.get(name, name), value) for name, value in self.network.items() if value)
+        sizes = ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
+        training, minutes = self.training, self.training.max_minutes
+        budget = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:g} hours"
+        limit = f", at most {budget}" if minutes else ""
+        words = " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
         if self.shortlist == ALL:
-            return f"words seen at least {self.min_count} times"
-        return " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
+            words = f"words seen at least {self.min_count} times"
+        return f"{sizes}; {words}; {training.optimiser}, {training.batch_size} per minibatch{limit}"
 
 
 def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
@@ -279,29 +275,17 @@ NETWORKS = {
         "sentences",
         {
             "paper": Preset(
-                {
-                    "hidden_size": 1000,
-                    "embedding_size": 620,
-                    "alignment_size": 1000,
-                    "maxout_size": 500,
-                    "output_rank": 0,
-                },
+                {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500},
                 SENTENCES,
                 30_000,
             ),
             "small": Preset(
-                {
-                    "hidden_size": 256,
-                    "embedding_size": 128,
-                    "alignment_size": 256,
-                    "maxout_size": 128,
-                    "output_rank": 0,
-                },
+                {"hidden_size": 256, "embedding_size": 128, "alignment_size": 256, "maxout_size": 128},
                 SMALL_SENTENCES,
                 min_count=2,
             ),
         },
-        {"phases": "paper"},
+        {"phases": "paper", "output_rank": 0},
         OF_RARE_WORDS,
     ),
     # Sutskever et al. 2014, sections 3.1 and 3.4; sorted widely, for batches of similar length
@@ -624,15 +608,11 @@ class UnfitOption(MosesRnnError, ValueError):
         self.name, self.why = name, why
 
 
-class Chosen(NamedTuple):
-    """The choices for a training."""
+def choose(options: Options) -> tuple[dict[str, Any], Preset]:
+    """Return the options of the run and material, and the preset with its overrides.
 
-    options: dict[str, Any]  # of the run and of the material
-    preset: Preset  # as overridden by the options
-
-
-def choose(options: Options) -> Chosen:
-    """Return the preset that the options name, with their overrides; raise UnfitOption if options conflict."""
+    Raise UnfitOption if options conflict.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     name = given.get("architecture", TableOptions.architecture)
     if name not in NETWORKS:
@@ -653,12 +633,13 @@ def choose(options: Options) -> Chosen:
     _check_embeddings(name, every)
     _check_cell(config, given)
     _check_sizes(config, every)
-    _check_partitions(given)
+    if given.get("reshuffle") and not given.get("partition_words"):
+        raise UnfitOption("reshuffle", "is for partition_words: without it, each epoch has its own order")
     _check_rare(given)
     learning = {key: given.get(key, value) for key, value in preset.learning.items()}
     training = _training(preset.training, config, every)
     sizes = {key: given[key] for key in ("shortlist", "min_count") if key in given}
-    return Chosen(every, replace(preset, network=config, training=training, learning=learning, **sizes))
+    return every, replace(preset, network=config, training=training, learning=learning, **sizes)
 
 
 def _types(material: str) -> dict[str, Any]:
@@ -709,11 +690,6 @@ def _check_embeddings(name: str, every: Options) -> None:
             raise UnfitOption("freeze_embeddings", "is for --source-embeddings and --target-embeddings")
         if every.get("weight_decay"):
             raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change them")
-
-
-def _check_partitions(given: Options) -> None:
-    if given.get("reshuffle") and not given.get("partition_words"):
-        raise UnfitOption("reshuffle", "is for partition_words: without it, each epoch has its own order")
 
 
 def _check_rare(given: Options) -> None:

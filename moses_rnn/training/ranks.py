@@ -27,8 +27,6 @@ from moses_rnn.errors import MosesRnnError, Stopped
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-ROWS = 64  # minimum rows of a minibatch per thread: smaller products are inefficient
-NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
 PATIENCE = timedelta(minutes=30)  # timeout of an exchange: a rank may be compiling or saving
 SECONDS_BETWEEN_LOOKS = 0.1
 FAILURE, IDENTITY = "failure", "identity"  # names in the store
@@ -48,13 +46,6 @@ class Threads:
         futures = [self._pool.submit(work, item) for item in items]
         wait(futures)
         return [future.result() for future in futures]
-
-
-def share_cores(cores: int, batch_size: int, *, native: bool = False) -> int:
-    """Return the number of threads per minibatch; set torch's threads to each one's cores, or to 1 if `native`."""
-    count = max(min(cores, batch_size // (NATIVE_ROWS if native else ROWS)), 1)
-    torch.set_num_threads(1 if native else max(cores // count, 1))
-    return count
 
 
 class PeerFailed(MosesRnnError):

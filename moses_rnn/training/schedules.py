@@ -30,17 +30,6 @@ class Course(NamedTuple):
     decay: float = 1.0  # factor of `plateau` for each evaluation without gain
 
 
-class Schedule(NamedTuple):
-    """The functions of a schedule."""
-
-    factor: Callable[[Course], float]  # current factor on the learning rate
-    end: Callable[[Course], str]  # reason to end training now; empty: continue
-
-
-def _continue_always(_course: Course) -> str:
-    return ""
-
-
 def plateau(course: Course) -> float:
     """Multiply by `decay` for each evaluation that is no better than the best before it."""
     factor, best = 1.0, math.inf
@@ -91,9 +80,11 @@ def _poor(nats: Sequence[float]) -> list[int]:
     return [i for i in range(1, len(nats)) if nats[i] > (1 - SUFFICIENT_GAIN) * nats[i - 1]]
 
 
-SCHEDULES = {
-    "plateau": Schedule(plateau, _continue_always),
-    "half-epochs": Schedule(half_epochs, _continue_always),
-    "inverse-time": Schedule(inverse_time, _continue_always),
-    "newbob": Schedule(newbob, newbob_end),
+# factor on the learning rate
+SCHEDULES: dict[str, Callable[[Course], float]] = {
+    "plateau": plateau,
+    "half-epochs": half_epochs,
+    "inverse-time": inverse_time,
+    "newbob": newbob,
 }
+ENDS = {"newbob": newbob_end}  # reason to end training now; empty: continue

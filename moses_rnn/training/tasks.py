@@ -97,9 +97,6 @@ def batches_by_length(
     before = 0  # minibatches of earlier groups
     for number in range(math.ceil(len(order) / size)):
         group = order[number * size : (number + 1) * size]
-        if before + config.sort_batches < first and len(group) == size:
-            before += size // config.batch_size
-            continue
         if config.sort_batches > 1:
             group = by_length(group)
         cut = [group[start : start + config.batch_size] for start in range(0, len(group), config.batch_size)]

@@ -43,35 +43,32 @@ from moses_rnn.training.materials import (
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
 from moses_rnn.training.networks import NETWORKS, Options, Preset, TrainingConfig, choose, networks_of
-from moses_rnn.training.ranks import ALONE, Ranks, share_cores
+from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
 
 LONG_MINUTES = 10  # of training; a shorter one hardly makes up for the time of compiling
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
+NO_GPU = "no GPU: using --preset small; --preset paper --estimate tells how long the paper's sizes would take here"
 LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # defaults of cells
-
-
-class Learner(NamedTuple):
-    """A network of `NETWORKS`, and how it learns."""
-
-    kind: Architecture
-    task: Callable[..., Task]
+ROWS = 64  # minimum examples per thread and minibatch: smaller products are inefficient
+NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
 
 
 OF_CELLS = "encdec of other cells"  # its folder has another format
-LEARNERS = {
-    "encdec": Learner(ENCDEC, PhrasePairs),
-    OF_CELLS: Learner(ENCDEC_OF_CELLS, PhrasePairs),
-    "cstm": Learner(CSTM, PhrasePairs),
-    "ranker": Learner(RANKER, RankedPairs),
-    "rnnsearch": Learner(RNNSEARCH, PhrasePairs),
-    "seq2seq": Learner(SEQ2SEQ, PhrasePairs),
-    "rnnenc": Learner(ENCDEC, PhrasePairs),
-    "cslm": Learner(CSLM, NGrams),
-    "bengio": Learner(BENGIO, NGrams),
-    "rnnlm": Learner(RNNLM, Sentences),
+# what a network of NETWORKS is, and how it learns
+LEARNERS: dict[str, tuple[Architecture, Callable[..., Task]]] = {
+    "encdec": (ENCDEC, PhrasePairs),
+    OF_CELLS: (ENCDEC_OF_CELLS, PhrasePairs),
+    "cstm": (CSTM, PhrasePairs),
+    "ranker": (RANKER, RankedPairs),
+    "rnnsearch": (RNNSEARCH, PhrasePairs),
+    "seq2seq": (SEQ2SEQ, PhrasePairs),
+    "rnnenc": (ENCDEC, PhrasePairs),
+    "cslm": (CSLM, NGrams),
+    "bengio": (BENGIO, NGrams),
+    "rnnlm": (RNNLM, Sentences),
 }
 MATERIALS: dict[str, Callable[..., Material]] = {"table": TablePairs, "sentences": SentencePairs, "text": TextLines}
 
@@ -95,34 +92,20 @@ class Plan:
     """The network, material and options of a training on this machine."""
 
     options: Options
-    preset: Preset  # as overridden by the options
+    training: TrainingConfig
+    learning: Mapping[str, float]  # further training options of a language model
     config: Mapping[str, Any]  # of the network, without vocabulary sizes
-    learner: Learner
+    kind: Architecture
+    task: Callable[..., Task]
     embeddings: Mapping[str, str]  # files, by side
 
-    @property
-    def training(self) -> TrainingConfig:
-        """Training options."""
-        return self.preset.training
 
-    @property
-    def choices(self) -> dict[str, Any]:
-        """Choices, besides the material, that must not change when a run is resumed."""
-        return {**self.config, **self.preset.learning, **self.training.course()}
-
-
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """The expected speed of a training."""
 
     pairs: int  # per pass
     pairs_per_second: float
     passes: float  # within the budget; infinite without one
-
-    @property
-    def seconds_of_a_pass(self) -> float:
-        """Duration of a pass."""
-        return self.pairs / self.pairs_per_second
 
 
 def train(
@@ -159,18 +142,18 @@ def train(
     if material is not None:
         options.update(name_material(material, options.get("architecture") or "encdec"))
     plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
-    with ModelFolder(Path(model), plan.learner.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
-        folder.check_choices(plan.choices)
+    with ModelFolder(Path(model), plan.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
+        folder.check_choices({**plan.config, **plan.learning, **plan.training.course()})
         corpus = build_on_first_rank(ranks, folder.arrays, pairs, should_stop)
         task = begin(plan, pairs, corpus, observer)
         folder.checkpoint = Model(
-            plan.learner.kind,
+            plan.kind,
             task.model,
             corpus.vocabularies,
             direction=TARGET_TO_SOURCE if plan.options.get("inverse") else SOURCE_TO_TARGET,
             provenance=_provenance(plan, pairs, corpus),
         )
-        progress = Trainer(task, plan.training, ranks).run(folder, observer, should_stop)
+        progress = Trainer(task, ranks).run(folder, observer, should_stop)
         known = task.measure.baseline_cost
         return Outcome(progress, corpus.unigram_nats_per_token if known is None else known, task.measure, task.unit)
 
@@ -189,28 +172,27 @@ def estimate_training(options: Options, observer: Observer, should_stop: Callabl
     plan, material = plan_of(options, Watch(observer.reading, should_stop))
     with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
         corpus = material.build(Path(arrays))
-        return estimate(begin(plan, material, corpus, observer), plan.training)
+        return estimate(begin(plan, material, corpus, observer))
 
 
 def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, Material]:
     """Return the plan and the material that the options choose; set torch's number of threads."""
-    chosen = choose(options)
-    every, preset = chosen
+    every, preset = choose(options)
     embeddings = find_embeddings(every)
     digests: dict[str, Any] = {f"{side}_embeddings": sha256_of(path) for side, path in embeddings.items()}
-    preset = replace(preset, training=replace(_on_this_machine(every, preset, processes), **digests))
+    training = replace(_on_this_machine(every, preset, processes), **digests)
     name, config = every["architecture"], dict(preset.network)
     if name in ("encdec", "rnnenc"):
         config = _encdec(config)
     if every.get("rare"):
         config["rare"] = asdict(rare_words_of(every))
-    learner = LEARNERS[OF_CELLS if "cell" in config else name]
+    kind, task = LEARNERS[OF_CELLS if "cell" in config else name]
     try:
-        learner.kind.config(*(2 for _ in learner.kind.sides), **config)
+        kind.config(*(2 for _ in kind.sides), **config)
     except ValueError as error:  # invalid sizes, found before anything is read
         raise MosesRnnError(str(error)) from error
-    material = MATERIALS[NETWORKS[name].material](chosen, watch)
-    return Plan(every, preset, config, learner, embeddings), material
+    material = MATERIALS[NETWORKS[name].material](every, preset, watch)
+    return Plan(every, training, preset.learning, config, kind, task, embeddings), material
 
 
 def _encdec(chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,20 +235,23 @@ def _on_this_machine(options: Options, preset: Preset, processes: int) -> Traini
         large = LARGE_TO_LEARN if material == "table" else LARGE
         compiled = choose_compiled(False if native else wanted, device, width, long=long, large=large)
     rows = config.batch_size // (processes * rounds(config.accumulate, processes))  # that one computes together
-    threads = threads_for(device, options["threads"], rows, native=bool(native))
+    threads = share_cores(device, options["threads"], rows, native=bool(native))
     return replace(config, precision=precision, native=native, compiled=compiled, threads=threads)
 
 
-def threads_for(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:
-    """Return the number of threads per minibatch, 1 on a GPU; torch gets the remaining cores of each."""
+def share_cores(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:
+    """Return the number of threads per minibatch; set torch's threads to each one's cores, or to 1 if `native`."""
+    if device.startswith("cuda"):
+        return 1
     cores = wanted or torch.get_num_threads()
-    return 1 if device.startswith("cuda") else share_cores(cores, examples, native=native)
+    count = max(min(cores, examples // (NATIVE_ROWS if native else ROWS)), 1)
+    torch.set_num_threads(1 if native else max(cores // count, 1))
+    return count
 
 
 def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Task:
     """Create the task with a newly initialised network; report the material to the observer."""
-    kind, task = plan.learner
-    sizes = map(len, corpus.vocabularies.values())
+    kind, sizes = plan.kind, map(len, corpus.vocabularies.values())
     model: Any = kind.module(kind.config(*sizes, **plan.config), seed=None)
     model.initialise(plan.training.seed, plan.training.initial_deviation)
     model = model.to(plan.options["device"])
@@ -278,26 +263,16 @@ def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Ta
     frozen = plan.training.freeze_embeddings
     for side, path in plan.embeddings.items():
         described.append(begin_as(path, model, side, corpus.vocabularies[side], frozen=frozen))
-    observer.corpus_read([*described, *_advice(plan.options)])
-    return task(model, corpus, plan.training, **plan.preset.learning)
+    options = plan.options
+    if not options["preset"] and options["architecture"] == "encdec" and not options["device"].startswith("cuda"):
+        described.append(NO_GPU)
+    observer.corpus_read(described)
+    return plan.task(model, corpus, plan.training, **plan.learning)
 
 
-def _advice(options: Options) -> list[str]:
-    """Say that "small" was chosen because there is no GPU."""
-    if options["preset"] or options["device"].startswith("cuda") or options["architecture"] != "encdec":
-        return []
-    return ["no GPU: using --preset small; --preset paper --estimate tells how long the paper's sizes would take here"]
-
-
-def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
+def estimate(task: Task, seconds: float = LEAST_SECONDS) -> Estimate:
     """Train for at least `seconds` and extrapolate."""
-    rate = _pairs_per_second(task, config, seconds)
-    by_time = 60 * config.max_minutes * rate / task.examples if config.max_minutes else float("inf")
-    return Estimate(task.examples, rate, min(by_time, config.max_epochs or float("inf")))
-
-
-def _pairs_per_second(task: Task, config: TrainingConfig, seconds: float) -> float:
-    trainer = Trainer(task, config)
+    config, trainer = task.config, Trainer(task)
     batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())
     trainer.learn(next(batches))
     started, pairs, steps = time.monotonic(), 0, 0
@@ -305,7 +280,9 @@ def _pairs_per_second(task: Task, config: TrainingConfig, seconds: float) -> flo
         rows = next(batches)
         trainer.learn(rows)
         steps, pairs = steps + 1, pairs + len(rows)
-    return pairs / (time.monotonic() - started)
+    rate = pairs / (time.monotonic() - started)
+    by_time = 60 * config.max_minutes * rate / task.examples if config.max_minutes else math.inf
+    return Estimate(task.examples, rate, min(by_time, config.max_epochs or math.inf))
 
 
 def _provenance(plan: Plan, material: Material, corpus: Any) -> dict[str, Any]:
@@ -317,7 +294,7 @@ def _provenance(plan: Plan, material: Material, corpus: Any) -> dict[str, Any]:
         **material.origin,
         "device": plan.options["device"],
         f"{material.name}_options": asdict(material.config),
-        **({"learning": dict(plan.preset.learning)} if plan.preset.learning else {}),
+        **({"learning": dict(plan.learning)} if plan.learning else {}),
         "training_options": asdict(plan.training),
         material.name: asdict(corpus.statistics),
         **({} if unigram is None else {"unigram_nats_per_token": unigram}),

@@ -17,9 +17,8 @@ from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.descent import OPTIMISERS, Average, Gradients
 from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
-from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks, Threads
-from moses_rnn.training.schedules import SCHEDULES, Course, Evaluation
+from moses_rnn.training.schedules import ENDS, SCHEDULES, Course, Evaluation
 from moses_rnn.training.tasks import Task
 
 HOPELESS = 10  # steps in a row without a finite gradient
@@ -63,17 +62,17 @@ NOBODY = Nobody()
 class Trainer:
     """Trains a task's network, which has initial weights and is on its device."""
 
-    def __init__(self, task: Task, config: TrainingConfig, ranks: Ranks = ALONE) -> None:
+    def __init__(self, task: Task, ranks: Ranks = ALONE) -> None:
         self.task = task
         self.model = task.model
-        self.config = config
+        self.config = config = task.config
         self.ranks = ranks
         self.progress = Progress(learning_rate=config.learning_rate)
         self.resumed = False
         self._started = self._saved = time.monotonic()
         self._optimiser = OPTIMISERS[config.optimiser](self.model.parameters(), config)
         self._threads = Threads(config.threads)
-        self._gradients = Gradients(task, config, self._threads, ranks)
+        self._gradients = Gradients(task, self._threads, ranks)
         self._average = Average(self.model, config.averaging)
 
     def run(self, folder: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
@@ -145,8 +144,8 @@ class Trainer:
         norm = of_pair * math.sqrt(sums.squares)
         if math.isfinite(norm):
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
-            self._optimiser.param_groups[0]["lr"] = self._learning_rate()
-            self._threads.each(lambda places: self._descend(places, of_pair * clipped), self._gradients.places)
+            rate, scale = self._learning_rate(), of_pair * clipped
+            self._threads.each(lambda places: self._descend(places, rate, scale), self._gradients.places)
             progress.skipped_in_a_row = 0
         else:  # a step along NaN would lose the weights
             progress.skipped_steps += 1
@@ -159,9 +158,8 @@ class Trainer:
         progress.seconds = sums.seconds
         return sums.nats / sums.tokens
 
-    def _descend(self, places: list[int], scale: float) -> None:
-        """Step some weights along their gradients times `scale`."""
-        self._optimiser.step_along(scale, [self._gradients.weights[i] for i in places])
+    def _descend(self, places: list[int], rate: float, scale: float) -> None:
+        self._optimiser.step_along(rate, scale, [self._gradients.weights[i] for i in places])
         self._average.add(places, self.progress.steps)
 
     def _learning_rate(self) -> float:
@@ -172,7 +170,7 @@ class Trainer:
         return self._scheduled_rate() * risen * max(left, 0.0)
 
     def _scheduled_rate(self) -> float:
-        return self.config.learning_rate * SCHEDULES[self.config.schedule].factor(self._course())
+        return self.config.learning_rate * SCHEDULES[self.config.schedule](self._course())
 
     def _course(self) -> Course:
         """Return the progress for schedules."""
@@ -207,7 +205,8 @@ class Trainer:
             return limit
         if self.progress.without_gain >= self.config.patience:
             return f"{self.config.patience} {NO_GAIN}"
-        return SCHEDULES[self.config.schedule].end(self._course())
+        end = ENDS.get(self.config.schedule)
+        return end(self._course()) if end else ""
 
     def _evaluate(self, folder: ModelFolder, observer: Observer) -> None:
         with self._average.in_place(self.progress.steps):

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.commands import BIN, ROOT, run, settings, start
+from tests.commands import BIN, ROOT, run, start
 from tests.conftest import TINY
 from tests.torchrun import kill_rank, run_ranks, started_ranks
-from tests.training.small import write_texts
 
 PHRASES = [
     "phrase-table.gz", *TINY, "--preset", "small", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.02",
@@ -76,36 +75,6 @@ def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone,
     for line in ("processes: 2, sharing each minibatch\n", "\nfinished: ", "\nverdict: ", "unigram baseline: "):
         assert shared.messages.count(line) == 1
     assert names(shared.folder) == names(alone)
-
-
-KINDS = {  # with dropout: what it leaves out depends on the number of parts alone
-    "cslm": (
-        ["text.trg", "--order", "3", "--embedding-size", "4", "--shortlist", "60", "--self-normalise", "0.1", "--dropout", "0.2"],
-        {"first_size": 6, "second_size": 5, "evaluate_every": 40},
-    ),
-    "nmt": (
-        ["text", "--source", "src", "--target", "trg", "--hidden-size", "8", "--embedding-size", "6", "--dropout", "0.2"],
-        {"alignment_size": 5, "maxout_size": 4, "evaluate_every": 24},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_networks_are_learned_by_two_processes_as_in_two_parts(tmp_path, kind):
-    write_texts(tmp_path, "text", 150)
-    words, rarer = KINDS[kind]
-    options = [
-        *words,
-        *["--preset", "small", "--batch-size", "8", "--max-epochs", "2", "--threads", "1", "--device", "cpu"],
-    ]
-    parts = settings(tmp_path, **rarer, held_out=20, accumulate=2)
-    run(kind, "train", *options, *parts, "--model", tmp_path / "alone", cwd=tmp_path)
-    shared = settings(tmp_path, **rarer, held_out=20)
-    run_ranks(f"{kind} train", *options, *shared, "--model", tmp_path / "shared", cwd=tmp_path)
-    assert len(costs(tmp_path / "alone")) > 5
-    check_same_course(tmp_path / "shared", tmp_path / "alone")
-    assert names(tmp_path / "shared") == names(tmp_path / "alone")
 
 
 def test_a_process_that_is_killed_is_started_again_and_the_training_continues(here, shared):

@@ -280,7 +280,7 @@ def test_sizes_and_switches_of_other_networks_are_refused(here, tmp_path, key, t
     asks = options_of(training, here, tmp_path)
     config = started(training, here, tmp_path / "m").model.config
     choose(asks)
-    own = {*dataclasses.asdict(config), *NETWORKS[asks["architecture"]].also, *choose(asks).preset.learning}
+    own = {*dataclasses.asdict(config), *NETWORKS[asks["architecture"]].also, *choose(asks)[1].learning}
     own |= {*NETWORKS["encdec"].switches} if asks["architecture"] == "encdec" else set()
     for option in options_of_networks(training.material) - own | {"dev_table"}:
         with pytest.raises(ValueError, match=f"{option}: --architecture {asks['architecture']} has no such option"):

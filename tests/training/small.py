@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
-from moses_rnn.training.materials import Watch
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.tasks import PhrasePairs
@@ -40,7 +39,7 @@ def never():
 
 
 def trainer_of(corpus, config):
-    return Trainer(PhrasePairs(network(corpus), corpus, config), config)
+    return Trainer(PhrasePairs(network(corpus), corpus, config))
 
 
 def train(corpus, folder, stop=never, **changes):
@@ -74,11 +73,11 @@ def text_options(text, folder, **changes):
     return learning | where | {"quiet": True} | changes
 
 
-def write_texts(folder, name, lines, *, seed=0, letters=12, turn=False, longest=8):
-    """NAME.src and NAME.trg: 3 letters or more, and the same ones, in the same order or turned round."""
+def write_texts(folder, name, lines, *, seed=0, letters=12):
+    """NAME.src and NAME.trg: 3 to 8 letters, and the same ones in the same order."""
     random = np.random.default_rng(seed)
-    sources = [[f"s{i}" for i in random.integers(letters, size=random.integers(3, longest + 1))] for _ in range(lines)]
-    targets = [[word.replace("s", "t") for word in (source[::-1] if turn else source)] for source in sources]
+    sources = [[f"s{i}" for i in random.integers(letters, size=random.integers(3, 9))] for _ in range(lines)]
+    targets = [[word.replace("s", "t") for word in source] for source in sources]
     for ending, texts in (("src", sources), ("trg", targets)):
         (folder / f"{name}.{ending}").write_text("".join(" ".join(text) + "\n" for text in texts))
     return folder / name
@@ -93,22 +92,3 @@ def sentence_options(prefix, **changes):
     if changes.get("architecture") == "seq2seq":
         sizes["maxout_size"] = None
     return sizes | learning | where | rest | changes
-
-
-LINES = [  # source, target, links
-    (b"the cat zebra", b"le chat zebre", b"0-0 1-1 2-2"),
-    (b"the dog gnu", b"le gnou chien", b"0-0 1-2 2-1"),
-    (b"dog cat", b"chien chat", b"0-0 1-1"),
-    (b"", b"le", b""),
-    (b"the the the the the the the", b"le", b"0-0"),
-    (b"the okapi", b"le okapi", b"1-1"),
-    (b"dog the", b"chien le", b"0-0 1-1"),
-]
-WATCH = Watch(lambda *_: None, lambda: False)
-
-
-def write_aligned(folder, name, lines=LINES):
-    """NAME.src, NAME.trg and NAME.links; gives the prefix."""
-    for ending, texts in zip(("src", "trg", "links"), zip(*lines, strict=True), strict=True):
-        (folder / f"{name}.{ending}").write_bytes(b"".join(text + b"\n" for text in texts))
-    return folder / name

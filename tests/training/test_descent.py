@@ -12,7 +12,7 @@ from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.training.descent import OPTIMISERS, Gradients, NativeSteps, even_parts
 from moses_rnn.training.networks import CUSTOMARY_RATES, PHRASES, for_optimiser
-from moses_rnn.training.ranks import ALONE, Threads, share_cores
+from moses_rnn.training.ranks import ALONE, Threads
 from moses_rnn.training.tasks import PhrasePairs, epoch_batches, seed_of
 from tests.networks.native_kernels import FLOAT32, kernel_of, needs_native
 from tests.training.pretended_ranks import in_ranks
@@ -23,7 +23,7 @@ def sums_and_gradients(corpus, rows, ranks=ALONE, **changes):
     config = dataclasses.replace(FAST, **changes)
     task = PhrasePairs(network(corpus), corpus, config)
     task.model.initialise(1, 0.3)
-    gradients = Gradients(task, config, Threads(config.threads), ranks)
+    gradients = Gradients(task, Threads(config.threads), ranks)
     sums = gradients.compute(rows, 7, lambda: 100.0 + ranks.rank)
     return sums, [tensor.grad.clone() for tensor in task.model.parameters()]
 
@@ -74,13 +74,6 @@ def test_dropout_depends_on_the_number_of_parts_and_not_on_who_computes_them(cor
     assert abs(other[0].nats - ways[0][0].nats) > 1e-3
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 9])
-def test_results_come_in_the_items_order(count):
-    threads = Threads(count)
-    assert threads.each(lambda number: number * number, range(7)) == [number * number for number in range(7)]
-    assert threads.each(str, []) == []
-
-
 def test_each_of_several_threads_has_its_share():
     together = threading.Barrier(3, timeout=60)  # which none gets past alone
     names = Threads(3).each(lambda _: (together.wait(), threading.current_thread().name)[1], range(6))
@@ -100,22 +93,6 @@ def test_an_error_is_raised_once_all_have_ended():
     assert sorted(ended) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("native", "cores", "batch_size", "count", "of_each"),
-    [
-        *((False, *row) for row in ((1, 1000, 1, 1), (2, 128, 2, 1), (2, 127, 1, 2), (8, 256, 4, 2), (7, 128, 2, 3))),
-        *((True, *row) for row in ((1, 1000, 1, 1), (2, 64, 2, 1), (8, 64, 4, 1), (16, 128, 8, 1), (4, 1, 1, 1))),
-    ],
-)
-def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(
-    monkeypatch, native, cores, batch_size, count, of_each
-):
-    """The native core has smaller parts, and leaves torch one thread."""
-    chosen = []
-    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
-    assert (share_cores(cores, batch_size, native=native), chosen) == (count, [of_each])
-
-
 def test_every_part_of_every_minibatch_has_a_seed_of_its_own():
     places = list(itertools.product((1, 2), range(20), range(4)))
     seeds = [seed_of(*place) for place in places]
@@ -132,7 +109,7 @@ def test_weights_are_parted_evenly_and_none_is_left_out():
     assert even_parts(weights[:2], 5) == [[0], [1]]
 
 
-def test_adam_is_torchs(corpus, tmp_path):
+def test_adam_is_torchs(corpus):
     """With decay on matrices alone."""
     config = dataclasses.replace(FAST, weight_decay=0.3)
     ours, theirs = network(corpus), network(corpus)
@@ -148,8 +125,8 @@ def test_adam_is_torchs(corpus, tmp_path):
             gradient = torch.randn(one.shape, generator=random)
             one.grad, other.grad = gradient.clone(), gradient / 2
         weights = list(ours.parameters())
-        optimiser.step_along(0.5, weights[::2])
-        optimiser.step_along(0.5, weights[1::2])
+        optimiser.step_along(0.01, 0.5, weights[::2])
+        optimiser.step_along(0.01, 0.5, weights[1::2])
         reference.step()
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(one, other)
@@ -172,34 +149,30 @@ def test_adadelta_is_zeilers(compiled):
         squared_step = 0.95 * squared_step + 0.05 * step**2
         x += step
         model.encoder.U.grad = torch.tensor(g, dtype=torch.float32)
-        optimiser.step_along(1.0, [model.encoder.U])
+        optimiser.step_along(1.0, 1.0, [model.encoder.U])
     np.testing.assert_allclose(model.encoder.U.detach().numpy(), x, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("reduction", "examples"), [("pair-mean", 1), ("sum", 5)])
-@pytest.mark.parametrize("native", [False, True])
-def test_sgd_is_a_step_along_the_gradient(native, reduction, examples):
-    """θ - lr (s g + nλθ) in numpy, with λ of matrices alone, n the examples that a sum is of; all the same natively."""
-    instructions = instructions_to_learn("cpu", "fp32") if native else ""
-    config = dataclasses.replace(for_optimiser(FAST, "sgd"), learning_rate=0.7, weight_decay=0.1, native=instructions)
-    config = dataclasses.replace(config, batch_size=5, reduction=reduction)
+def test_sgd_is_a_step_along_the_gradient(reduction, examples):
+    """θ - lr (s g + nλθ) in numpy, with λ of matrices alone, n the examples that a sum is of."""
+    config = dataclasses.replace(for_optimiser(FAST, "sgd"), weight_decay=0.1, batch_size=5, reduction=reduction)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
     optimiser = OPTIMISERS[config.optimiser](model.parameters(), config)
     weights = [model.encoder.U, model.encoder.b]
     expected = [tensor.detach().double().numpy().copy() for tensor in weights]
     random = np.random.default_rng(0)
     for rate in (0.7, 0.35):
-        optimiser.param_groups[0]["lr"] = rate
         for i, tensor in enumerate(weights):
             g = random.normal(size=expected[i].shape)
             expected[i] -= rate * (0.5 * g + (0.1 * examples * expected[i] if tensor.dim() > 1 else 0))
             tensor.grad = torch.tensor(g, dtype=torch.float32)
-        optimiser.step_along(0.5, weights)
+        optimiser.step_along(rate, 0.5, weights)
     for tensor, numbers in zip(weights, expected, strict=True):
         np.testing.assert_allclose(tensor.detach().numpy(), numbers, rtol=1e-5, atol=1e-7)
 
 
-def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):
+def test_the_average_is_of_the_last_share_of_the_steps(corpus):
     """Against the same recurrence in numbers; it is judged and kept, and learning continues from the weights."""
     config = dataclasses.replace(FAST, averaging=0.25, max_epochs=1)
     plain = trainer_of(corpus, dataclasses.replace(config, averaging=0))
@@ -217,22 +190,17 @@ def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):
     assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
 
 
-EACH = pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
-
-
-def natively(config=FAST, **changes):
-    return dataclasses.replace(config, native=instructions_to_learn("cpu", "fp32"), **changes)
-
-
 @needs_native
-@EACH
+@pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
 def test_the_steps_are_those_that_torch_does(corpus, optimiser):
     """With decay on matrices alone, and a factor on the gradient."""
     plain = dataclasses.replace(for_optimiser(FAST, optimiser), weight_decay=0.3)
     models = network(corpus), network(corpus)
     optimisers = [
         OPTIMISERS[optimiser](model.parameters(), config)
-        for model, config in zip(models, (plain, natively(plain)), strict=True)
+        for model, config in zip(
+            models, (plain, dataclasses.replace(plain, native=instructions_to_learn("cpu", "fp32"))), strict=True
+        )
     ]
     random = torch.Generator().manual_seed(0)
     for _ in range(5):
@@ -241,8 +209,8 @@ def test_the_steps_are_those_that_torch_does(corpus, optimiser):
             other.grad = one.grad.clone()
         for model, steps in zip(models, optimisers, strict=True):
             weights = list(model.parameters())
-            steps.step_along(0.5, weights[::2])
-            steps.step_along(0.5, weights[1::2])
+            steps.step_along(plain.learning_rate, 0.5, weights[::2])
+            steps.step_along(plain.learning_rate, 0.5, weights[1::2])
     for one, other in zip(*(model.parameters() for model in models), strict=True):
         torch.testing.assert_close(one, other)
     states = [steps.state_dict()["state"] for steps in optimisers]

@@ -13,7 +13,7 @@ from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
-from moses_rnn.training.model_folder import ModelFolder, Progress, RunState, load_state, save_state
+from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
 from tests.networks.checkpoints import encdec_checkpoint
 
 IDENTITY = {"corpus": "abc"}
@@ -39,12 +39,14 @@ def same(a, b):
 def saved(tmp_path):
     state = state_of(1)
     state.progress.examples = 77
-    save_state(tmp_path / "state", state)
-    return tmp_path / "state", bits(state.model)
+    with ModelFolder(tmp_path, ENCDEC) as kept:
+        kept.save(state)
+    return kept, bits(state.model)
 
 
 def test_any_flipped_bit_is_noticed(saved):
-    path, weights = saved
+    kept, weights = saved
+    path = kept.arrays / "state.safetensors"
     data = path.read_bytes()
     draw = random.Random(3)
     for _ in range(300):
@@ -54,7 +56,7 @@ def test_any_flipped_bit_is_noticed(saved):
         path.write_bytes(damaged)
         state = state_of(2)
         try:
-            load_state(path, state)
+            kept.restore(state)
         except CheckpointError:
             continue
         assert (same(bits(state.model), weights), state.progress.examples) == (True, 77)
@@ -62,12 +64,12 @@ def test_any_flipped_bit_is_noticed(saved):
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100, -1])
 def test_a_state_cut_short_is_refused(saved, size):
-    path, _ = saved
+    path = saved[0].arrays / "state.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(
-        CheckpointError, match="state: expected a saved training state, found: .*\n  --restart starts over"
+        CheckpointError, match="state.safetensors: expected a saved training state, found: .*\n  --restart starts over"
     ):
-        load_state(path, state_of(2))
+        saved[0].restore(state_of(2))
 
 
 @pytest.mark.parametrize(
@@ -83,12 +85,12 @@ def test_a_state_cut_short_is_refused(saved, size):
     ],
 )
 def test_invalid_contents_are_refused(saved, key, value):
-    path, _ = saved
+    path = saved[0].arrays / "state.safetensors"
     with safe_open(path, framework="pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
     save_file(tensors, path, {k: v for k, v in {**metadata, key: value}.items() if v is not None})
     with pytest.raises(CheckpointError, match="expected (a saved training state|the table and options)"):
-        load_state(path, state_of(2))
+        saved[0].restore(state_of(2))
 
 
 OLDER = {
@@ -104,9 +106,9 @@ def test_what_older_versions_saved_of_a_runs_progress_is_still_read():
 
 @pytest.mark.parametrize(("choice", "then", "now"), [("native", "", "avx2"), ("schedule", "plateau", "newbob"), ("partition_words", 0, 100), ("reshuffle", False, True)])  # fmt: skip
 def test_what_older_states_do_not_name_is_what_it_was_then(saved, choice, then, now):
-    assert load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, choice: then}))
+    assert saved[0].restore(state_of(2)._replace(identity={**IDENTITY, choice: then}))
     with pytest.raises(CheckpointError, match=f"{choice} {then!r}, now {now!r}"):
-        load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, choice: now}))
+        saved[0].restore(state_of(2)._replace(identity={**IDENTITY, choice: now}))
 
 
 def checkpoint():

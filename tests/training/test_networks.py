@@ -12,38 +12,35 @@ from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.training.materials import Watch
-from moses_rnn.training.networks import ALL, CELLS, NETWORKS, TrainingConfig, UnfitOption, choose, for_optimiser
-from moses_rnn.training.train import plan_of
+from moses_rnn.training.networks import ALL, CELLS, NETWORKS, TrainingConfig, choose, for_optimiser
+from moses_rnn.training.train import LEARNERS, plan_of
 from tests.training.small import never, phrase_options, sentence_options, text_options
 
 PRESETS = NETWORKS["encdec"].presets
 NO_SIZES = {"hidden_size": None, "embedding_size": None, "maxout_size": None, "output_rank": None}
 OF_CSTM = {**NO_SIZES, "architecture": "cstm", "max_length": 0}
 OF_RANKER = {**NO_SIZES, "architecture": "ranker", "max_length": 0}
-# of the papers, beside Adadelta and 64 examples per minibatch
+# by the papers, beside Adadelta and 64 examples per minibatch
 PAPERS = {
-    "encdec": (PRESETS["paper"], {"rho": 0.95, "epsilon": 1e-6}, {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}),
-    "rnnsearch": (NETWORKS["rnnsearch"].presets["paper"], {"batch_size": 80, "sort_batches": 20}, {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500, "output_rank": 0}),
+    "encdec": ((0, 15_000, 1), {"rho": 0.95, "epsilon": 1e-6}),
+    "rnnsearch": ((0, 30_000, 1), {"batch_size": 80, "sort_batches": 20}),
     "seq2seq": (
-        NETWORKS["seq2seq"].presets["paper"],
+        (160_000, 80_000, 1),
         {"optimiser": "sgd", "learning_rate": 0.7, "schedule": "half-epochs", "batch_size": 128, "reduction": "pair-mean", "clip_norm": 5, "max_epochs": 7.5, "initial_deviation": 0.08, "dropout": 0},
-        {"layers": 4, "hidden_size": 1000, "embedding_size": 1000},
     ),
-    "bengio": (NETWORKS["bengio"].presets["paper"], {"optimiser": "sgd", "learning_rate": 1e-3, "schedule": "inverse-time", "weight_decay": 1e-4}, {"order": 5, "embedding_size": 60, "hidden_size": 50, "direct": True}),
-    "rnnlm": (NETWORKS["rnnlm"].presets["paper"], {"optimiser": "sgd", "learning_rate": 0.1, "schedule": "newbob", "batch_size": 1, "initial_deviation": 0.1}, {"hidden_size": 250}),
+    "bengio": ((0, ALL, 4), {"optimiser": "sgd", "learning_rate": 1e-3, "schedule": "inverse-time", "weight_decay": 1e-4}),
+    "rnnlm": ((0, ALL, 5), {"optimiser": "sgd", "learning_rate": 0.1, "schedule": "newbob", "batch_size": 1, "initial_deviation": 0.1}),
 }  # fmt: skip
-
-
-WORDS = {"encdec": (0, 15_000, 1), "rnnsearch": (0, 30_000, 1), "seq2seq": (160_000, 80_000, 1), "bengio": (0, ALL, 4), "rnnlm": (0, ALL, 5)}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_papers_presets_are_the_papers(name):
-    preset, training, network = PAPERS[name]
-    given = {"optimiser": "adadelta", "batch_size": 64, **training}
-    assert {name: getattr(preset.training, name) for name in given} == given
-    assert {name: preset.network[name] for name in network} == network
-    assert (preset.words_read, preset.shortlist, preset.min_count) == WORDS[name]
+    """Their sizes are the defaults of the networks."""
+    preset, config, (words, training) = NETWORKS[name].presets["paper"], LEARNERS[name][0].config, PAPERS[name]
+    assert {"optimiser": "adadelta", "batch_size": 64, **training}.items() <= vars(preset.training).items()
+    assert (preset.words_read, preset.shortlist, preset.min_count) == words
+    sizes = [2] * len(LEARNERS[name][0].sides)
+    assert config(*sizes, **preset.network) == config(*sizes)
 
 
 @pytest.mark.parametrize(("preset", "device", "chosen"), [(None, "cpu", "small"), (None, "cuda:1", "paper"), ("paper", "cpu", "paper"), ("small", "cuda", "small")])  # fmt: skip
@@ -57,7 +54,7 @@ def test_a_preset_is_the_devices_unless_it_is_named(preset, device, chosen):
         text_options("t", "m", **nothing),
     ):
         preset = NETWORKS[options["architecture"]].presets[chosen]
-        found = choose(options).preset
+        found = choose(options)[1]
         assert found.training == preset.training
         assert preset.network.items() <= found.network.items()
 
@@ -80,15 +77,15 @@ def test_a_resumed_run_may_have_other_limits_and_no_other_course():
 
 def test_options_override_their_preset_and_nothing_else():
     preset = PRESETS["small"].training
-    assert choose(phrase_options("t", max_epochs=None)).preset.training == preset
+    assert choose(phrase_options("t", max_epochs=None))[1].training == preset
     changed = phrase_options("t", max_epochs=None, optimiser="adadelta", dropout=0.0, batch_size=8, seed=5)
     expected = dataclasses.replace(for_optimiser(preset, "adadelta"), dropout=0.0, batch_size=8, seed=5)
-    assert choose(changed).preset.training == expected
-    preset = choose(sentence_options("t", phases="groundhog", min_count=3, partition_words=9, reshuffle=True)).preset
+    assert choose(changed)[1].training == expected
+    preset = choose(sentence_options("t", phases="groundhog", min_count=3, partition_words=9, reshuffle=True))[1]
     assert (preset.network["phases"], preset.min_count) == ("groundhog", 3)
     assert (preset.training.partition_words, preset.training.reshuffle) == (9, True)
     options = text_options("t", "m", architecture="rnnlm", hidden_size=60, bptt=1, min_count=5, dropout=0.5)
-    preset = choose(options).preset
+    preset = choose(options)[1]
     assert (preset.network, preset.learning, preset.min_count) == ({"hidden_size": 60}, {"bptt": 1}, 5)
     assert preset.training.dropout == 0.5
 
@@ -111,7 +108,7 @@ def test_networks_with_slots_have_no_longer_pairs_and_begin_otherwise(plan):
     assert lengths == [7, 2, 0]
     for given, kind, deviations in ((OF_CSTM, CSTM, (0.1, 0.01)), (OF_RANKER, RANKER, (0.1, 0.1))):
         plans = [plan(**given, slots=3, preset=preset) for preset in ("small", "paper")]
-        assert [(each.learner.kind, material.config.max_length) for each, material in plans] == [(kind, 3)] * 2
+        assert [(each.kind, material.config.max_length) for each, material in plans] == [(kind, 3)] * 2
         assert tuple(each.training.initial_deviation for each, _ in plans) == deviations
 
 
@@ -133,7 +130,7 @@ def test_a_switch_that_means_nothing_for_a_cell_is_none_and_the_papers_cell_has_
     planned = plan(**given)[0]
     if meant is None:
         assert not {*OF_CELLS} & {*planned.config}
-        assert planned.learner.kind is ENCDEC
+        assert planned.kind is ENCDEC
     else:
         switches = {name: value for name, value in planned.config.items() if name in OF_CELLS}
         assert {name: value for name, value in switches.items() if value is not None} == {
@@ -142,7 +139,7 @@ def test_a_switch_that_means_nothing_for_a_cell_is_none_and_the_papers_cell_has_
             **meant,
         }
         assert (planned.config["decoder_reset"] is None) == (switches["cell"] != "gru")
-        assert planned.learner.kind is ENCDEC_OF_CELLS
+        assert planned.kind is ENCDEC_OF_CELLS
     assert set(CELLS) == {"gru", *PLAIN}
 
 
@@ -165,6 +162,13 @@ REFUSED = [
     (phrase_options("t", forget_bias=0.0, cell="leaky"), "forget_bias: cell leaky"),
     (phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most the 3 slots"),
     (sentence_options("t", reshuffle=True), "reshuffle: is for partition_words"),
+    (phrase_options("t", freeze_embeddings=True), "freeze_embeddings: is for --source-embeddings"),
+    (
+        phrase_options("t", freeze_embeddings=True, source_embeddings="w", weight_decay=0.1),
+        "freeze_embeddings: expected no weight_decay",
+    ),
+    (phrase_options("t", **OF_CSTM, target_embeddings="w"), "target_embeddings: --architecture cstm has no embeddings"),
+    (phrase_options("t", **OF_CSTM, source_embeddings="w", inverse=True), "source_embeddings: --architecture cstm"),
     (sentence_options("t", rare_window=3), "rare_window: is for --rare"),
     (sentence_options("t", rare="noalign", rare_window=3), "rare_window: --rare noalign writes no distances"),
     (sentence_options("t", dev_alignment="a"), "dev_alignment: is for --rare"),
@@ -176,9 +180,11 @@ REFUSED = [
     ),
 ]
 ACCEPTED = [
+    phrase_options("t", weight_decay=0.0, preset="paper"),
     phrase_options("t", encoder_reset="after", decoder_reset="before"),
     phrase_options("t", cell="lstm", forget_bias=0.0),
     phrase_options("t", **OF_CSTM, slots=9, sampled_words=9),
+    phrase_options("t", **OF_CSTM, target_embeddings="w", inverse=True),
     sentence_options("t", rare="noalign", dev="d"),
     text_options("t", "m", architecture="bengio", hidden_size=0, direct=True),
 ]
@@ -193,12 +199,3 @@ def test_what_does_not_go_together_is_refused(options, message):
 def test_what_goes_together_is_not():
     for options in ACCEPTED:
         choose(options)
-
-
-def test_weights_do_not_decay_under_adadelta():
-    """Which would leave the option out without a word."""
-    paper = {"preset": "paper", "device": "cpu"}
-    assert choose(phrase_options("t", weight_decay=0.1, optimiser="adam", **paper)).preset.training.weight_decay == 0.1
-    assert choose(phrase_options("t", weight_decay=0.0, **paper)).preset.training.weight_decay == 0.0
-    with pytest.raises(UnfitOption, match="weight_decay: expected the optimiser adam or sgd, found adadelta"):
-        choose(phrase_options("t", weight_decay=0.1, **paper))

@@ -173,13 +173,3 @@ def test_when_the_store_is_gone_too_each_says_so():
 
     for ranks in several(3, Gone()):
         assert ranks.report(lost(ranks))
-
-
-def test_a_process_that_does_otherwise_is_an_error():
-    store = Store()
-    _, second = several(2, store)
-    store.set("identity", json.dumps({"seed": 1, "native": "avx512", "sizes": [1, 2]}))
-    with pytest.raises(
-        MosesRnnError, match="to train like the first one, found native '', not 'avx512'\n.*MOSES_RNN_NATIVE"
-    ):
-        second.compare({"seed": 1, "native": "", "sizes": (1, 2)})

@@ -13,48 +13,26 @@ from moses_rnn.training.corpus import TextConfig, TextCorpus, build_texts, chose
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.tasks import NGrams, Sentences
-from moses_rnn.training.trainer import Trainer
-from tests.training.small import Listener, never, sentences
+from moses_rnn.training.trainer import NOBODY, Trainer
+from tests.training.small import never, sentences
 
 FAST = TrainingConfig(optimiser="adam", learning_rate=0.01, batch_size=32, evaluate_every=10**9, max_minutes=0)
 VOCABULARY = Vocabulary([b"<unk>", b"</s>", *(b"w%d" % i for i in range(10))])
 BEGIN = len(VOCABULARY)
-# a sentence: one first word of 10, on average 3.5 further ones of 2, one length of 6; 5.5 tokens with the end
 
 
-def n_grams(model, self_normalise=0.0):
-    return lambda texts, config: NGrams(model, texts, config, self_normalise)
+def corpus_of(folder, order):
+    """Sentences to learn and to judge by, for n-grams of an order."""
+    return TextCorpus(*build_texts(sentences(800), sentences(60, seed=1), folder, VOCABULARY, order), VOCABULARY, None)
 
 
-def recurrent(bptt=0):
-    return lambda texts, config: Sentences(Rnnlm(RnnlmConfig(BEGIN, 16), seed=1), texts, config, bptt)
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    """By the order of the n-grams."""
-
-    def corpus(order):
-        folder = tmp_path_factory.mktemp("text")
-        texts = build_texts(sentences(800), sentences(60, seed=1), folder, VOCABULARY, order)
-        return TextCorpus(*texts, VOCABULARY, None)
-
-    return {order: corpus(order) for order in (2, 4)}
-
-
-def figures(make, texts, folder, epochs):
-    """Of each evaluation."""
-    config, listener = dataclasses.replace(FAST, max_epochs=epochs), Listener()
-    with ModelFolder(folder, CSLM) as kept:
-        Trainer(make(texts, config), config).run(kept, listener, never)
-    return listener.figures
-
-
-def test_the_penalty_brings_log_z_towards_0(texts, tmp_path):
-    last = []
+def test_the_penalty_brings_log_z_towards_0(tmp_path):
+    texts, last = corpus_of(tmp_path, 4), []
     for penalty in (0.0, 0.03):
-        make = n_grams(Cslm(CslmConfig(BEGIN, 4, 8, 16, 16), seed=1), self_normalise=penalty)
-        last.append(figures(make, texts[4], tmp_path / str(penalty), 8)[-1])
+        model = Cslm(CslmConfig(BEGIN, 4, 8, 16, 16), seed=1)
+        trainer = Trainer(NGrams(model, texts, dataclasses.replace(FAST, max_epochs=8), penalty))
+        with ModelFolder(tmp_path / str(penalty), CSLM) as kept:
+            last.append(trainer.run(kept, NOBODY, never).history[-1])
     assert 2 * last[1]["mean_abs_log_z"] < last[0]["mean_abs_log_z"]
     assert last[1]["nats_per_token"] < last[0]["nats_per_token"] + 0.1  # at next to no cost
 
@@ -67,8 +45,9 @@ def test_sentences_stand_between_their_boundaries(tmp_path):
     assert (text.tokens(), held_out.tokens()) == (5, 2)
 
 
-def test_how_far_errors_go_changes_gradients_and_no_costs(texts):
-    tasks = [recurrent(bptt)(texts[2], FAST) for bptt in (0, 1)]
+def test_how_far_errors_go_changes_gradients_and_no_costs(tmp_path):
+    texts = corpus_of(tmp_path, 2)
+    tasks = [Sentences(Rnnlm(RnnlmConfig(BEGIN, 16), seed=1), texts, FAST, bptt) for bptt in (0, 1)]
     whole, cut = (task.cost(np.arange(16), 0) for task in tasks)
     assert whole.nats == cut.nats
     gradients = [

@@ -1,7 +1,7 @@
 """From material to a model folder: what is planned, what is read, what is refused, what is left."""
 
 import dataclasses
-import json
+import gzip
 import math
 import shutil
 
@@ -10,14 +10,23 @@ import torch
 
 import moses_rnn
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, Stopped
-from moses_rnn.networks.config import CONFIG
 from moses_rnn.scorers.open import open_model
-from moses_rnn.scorers.rare_words import KINDS, RareWords
+from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS
-from moses_rnn.training.train import plan_of, threads_for
-from tests.training.small import never, phrase_options, sentence_options, sentences, text_options, write_texts
+from moses_rnn.training.tasks import PhrasePairs
+from moses_rnn.training.train import estimate, plan_of, share_cores
+from tests.training.small import (
+    FAST,
+    network,
+    never,
+    phrase_options,
+    sentence_options,
+    sentences,
+    text_options,
+    write_texts,
+)
 
 WATCH = Watch(lambda *_: None, never)
 
@@ -40,10 +49,31 @@ def test_the_native_core_learns_unless_compiling_is_asked_for(table, monkeypatch
     assert plan_of(phrase_options(table, compiled=None), WATCH)[0].training.compiled
 
 
-def test_a_gpu_shares_no_minibatch(monkeypatch):
-    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
-    assert threads_for("cuda", 8, 1000) == 1
-    assert threads_for("cpu", 8, 128) == 2
+@pytest.mark.parametrize(
+    ("native", "cores", "batch_size", "count", "of_each"),
+    [
+        *((False, *row) for row in ((1, 1000, 1, 1), (2, 128, 2, 1), (2, 127, 1, 2), (8, 256, 4, 2), (7, 128, 2, 3))),
+        *((True, *row) for row in ((1, 1000, 1, 1), (2, 64, 2, 1), (8, 64, 4, 1), (16, 128, 8, 1), (4, 1, 1, 1))),
+    ],
+)
+def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(
+    monkeypatch, native, cores, batch_size, count, of_each
+):
+    """The native core has smaller parts, and leaves torch one thread; a GPU shares no minibatch."""
+    chosen = []
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    assert (share_cores("cpu", cores, batch_size, native=native), chosen) == (count, [of_each])
+    assert (share_cores("cuda", cores, batch_size, native=native), chosen) == (1, [of_each])
+
+
+@pytest.mark.parametrize(
+    ("limits", "passes"),
+    [({}, math.inf), ({"max_epochs": 3}, 3), ({"max_minutes": 1e9, "max_epochs": 3}, 3), ({"max_minutes": 1e-6}, None)],
+)
+def test_an_estimate_ends_at_the_smaller_limit(corpus, limits, passes):
+    found = estimate(PhrasePairs(network(corpus), corpus, dataclasses.replace(FAST, **limits)), seconds=0.0)
+    assert (found.pairs, 0 < found.pairs_per_second < math.inf) == (len(corpus.training), True)
+    assert found.passes == pytest.approx(60e-6 * found.pairs_per_second / found.pairs if passes is None else passes)
 
 
 def test_files_are_read_until_somebody_stops(table):
@@ -121,6 +151,19 @@ def test_what_no_decoder_writes_is_no_word(tmp_path):
     assert not {b"<s>", b"<null>"} & set(words)
 
 
+def test_several_texts_compressed_or_not_are_one(tmp_path):
+    lines = [line + b"\n" for line in sentences(60)]
+    (tmp_path / "whole").write_bytes(b"".join(lines))
+    (tmp_path / "a").write_bytes(b"".join(lines[:20]))
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"".join(lines[20:])))
+    for model, texts in (("one", ["whole"]), ("other", ["a", "b"])):  # `b` is found as b.gz
+        options = text_options(None, tmp_path / model, architecture="cslm", **CSLM_SIZES)
+        trainings.train(**options | {"texts": tuple(str(tmp_path / text) for text in texts)})
+    one, other = (open_model(tmp_path / name, of_pairs=False) for name in ("one", "other"))
+    assert equal(one.network.state_dict(), other.network.state_dict())
+    assert other.provenance["texts"] == ["a", "b"]
+
+
 EMPTY = [
     ([b"<s>"], {}, "expected a text to train on, found no word in 1 lines"),
     ([b"w1"], {}, "expected a text to train on, found no line with words"),  # its one line is held out
@@ -163,63 +206,31 @@ def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(p
         assert checkpoint.source_vocabulary.words[-1][:1] == (b"t" if inverse else b"s")
 
 
-def weights(folder):
-    return open_model(folder).network.state_dict()
-
-
 def equal(one, other):
     return all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.fixture(scope="module")
-def aligned(tmp_path_factory):
-    """Texts whose words are aligned one to one, a third of them seen once."""
-    folder = tmp_path_factory.mktemp("aligned")
-    for name, count, seed in (("train", 300, 0), ("dev", 30, 1)):
-        path = write_texts(folder, name, count, seed=seed)
-        sources = [line.split() for line in path.with_suffix(".src").read_text().splitlines()]
-        for side in ("src", "trg"):
-            texts = [line.split() for line in path.with_suffix(f".{side}").read_text().splitlines()]
-            for number, text in enumerate(texts):
-                text[number % len(text)] = f"{name}{number}"
-            path.with_suffix(f".{side}").write_text("".join(" ".join(text) + "\n" for text in texts))
-        links = (" ".join(f"{i}-{i}" for i in range(len(source))) for source in sources)
-        path.with_suffix(".links").write_text("".join(line + "\n" for line in links))
-    return folder / "train"
-
-
-def rare_options(prefix, kind, **more):
-    links = {} if kind == "noalign" else {"alignment": str(prefix.with_suffix(".links"))}
-    return {"rare": kind, "min_count": 2, **links, **more}
-
-
-@pytest.mark.parametrize("architecture", ["rnnsearch", "seq2seq"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_rare_words_are_learned_by_annotation(aligned, tmp_path, architecture, kind):
-    outcome = train(aligned, tmp_path / "m", architecture=architecture, **rare_options(aligned, kind), max_epochs=3)
-    costs = [record["nats_per_token"] for record in outcome.progress.history]
-    assert costs[-1] < costs[0]
-    model = open_model(tmp_path / "m")
-    assert model.rare == RareWords(kind)
-    assert json.loads((tmp_path / "m" / CONFIG).read_text())["rare"] == {"kind": kind, "window": 7}
-    words = model.target_vocabulary.words
-    assert {*RareWords(kind).written_tokens} <= {*words}
-    assert len(words) == 2 + len(RareWords(kind).written_tokens) + 12
-
-
-def test_a_run_of_rare_words_goes_on_and_remembers_how(aligned, tmp_path):
-    how = rare_options(aligned, "posunk", rare_window=3, dev=str(aligned.with_name("dev")))
-    how["dev_alignment"] = str(aligned.with_name("dev.links"))
-    train(aligned, tmp_path / "whole", **how, max_epochs=2)
-    answers = iter([False] * 6 + [True] * 99)
-    train(aligned, tmp_path / "m", stop=lambda: next(answers), **how, max_epochs=2)
-    for other in ({"rare_window": 4}, {"rare": "posall"}):
+def test_a_run_of_rare_words_goes_on_and_remembers_how(tmp_path):
+    """Words are aligned one to one; most are seen once."""
+    for name, lines, seed in (("train", 100, 0), ("dev", 30, 1)):
+        text = write_texts(tmp_path, name, lines, seed=seed, letters=200)
+        sources = text.with_suffix(".src").read_text().splitlines()
+        links = (" ".join(f"{i}-{i}" for i in range(len(source.split()))) for source in sources)
+        text.with_suffix(".links").write_text("".join(line + "\n" for line in links))
+    how = {"rare": "posunk", "rare_window": 3, "dev": str(tmp_path / "dev"), "min_count": 3, "max_epochs": 2}
+    how |= {"alignment": str(tmp_path / "train.links"), "dev_alignment": str(tmp_path / "dev.links")}
+    prefix = tmp_path / "train"
+    train(prefix, tmp_path / "whole", **how)
+    answers = iter([False] * 4 + [True] * 99)
+    train(prefix, tmp_path / "m", stop=lambda: next(answers), **how)
+    plain = {"rare": None, "rare_window": None, "alignment": None, "dev_alignment": None}
+    for other in ({"rare_window": 4}, {"rare": "posall"}, plain):
         with pytest.raises(CheckpointError, match="expected the input and options that this training started with"):
-            train(aligned, tmp_path / "m", **how | other, max_epochs=2)
-    with pytest.raises(CheckpointError, match="expected the input and options that this training started with"):
-        train(aligned, tmp_path / "m", min_count=2, dev=how["dev"], max_epochs=2)
-    train(aligned, tmp_path / "m", **how, max_epochs=2)
-    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "m"))
-    provenance = open_model(tmp_path / "m").provenance
-    assert provenance["alignment"] == "train.links"
-    assert provenance["corpus"]["held_out_pairs"] == 30
+            train(prefix, tmp_path / "m", **how | other)
+    train(prefix, tmp_path / "m", **how)
+    whole, model = open_model(tmp_path / "whole"), open_model(tmp_path / "m")
+    assert equal(whole.network.state_dict(), model.network.state_dict())
+    assert model.rare == RareWords("posunk", 3)
+    assert {*RareWords("posunk", 3).written_tokens} <= {*model.target_vocabulary.words}
+    assert model.provenance["alignment"] == "train.links"
+    assert model.provenance["corpus"]["held_out_pairs"] == 30

@@ -32,7 +32,7 @@ class Deserted(Ranks):
 def test_what_was_learned_is_saved_when_another_process_dies(corpus, tmp_path, exchanges):
     whole, _ = train(corpus, tmp_path / "whole", max_epochs=1)
     config = dataclasses.replace(FAST, max_epochs=1)
-    deserted = Trainer(PhrasePairs(network(corpus), corpus, config), config, Deserted(exchanges))
+    deserted = Trainer(PhrasePairs(network(corpus), corpus, config), Deserted(exchanges))
     with ModelFolder(tmp_path / "model", ENCDEC) as kept, pytest.raises(PeerFailed, match="gone"):
         deserted.run(kept, Listener(), never)
     resumed, listener = train(corpus, tmp_path / "model", max_epochs=1)
@@ -53,12 +53,12 @@ def test_newbob_halves_and_ends(corpus, tmp_path):
     assert (again.progress.finished, listener.losses) == (trainer.progress.finished, [])
 
 
-def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
+def test_the_learning_rate_rises_and_falls(corpus):
     trainer = trainer_of(corpus, dataclasses.replace(FAST, warm_up=4, cool_down=0.5, max_epochs=1))
     rates = []
     for rows in trainer.task.batches(0, 0):
+        rates.append(trainer._learning_rate())
         trainer.learn(rows)
-        rates.append(trainer._optimiser.param_groups[0]["lr"])
     assert rates[:5] == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01])
     middle = len(rates) // 2
     assert rates[middle - 2] == 0.01
@@ -66,7 +66,7 @@ def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
     assert 0 < rates[-1] < 0.0005
 
 
-def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
+def test_the_rate_falls_with_the_time_budget(corpus):
     trainer = trainer_of(corpus, dataclasses.replace(FAST, cool_down=0.5, max_minutes=1))
     for seconds, rate in ((0, 0.01), (30, 0.01), (45, 0.005), (60, 0), (70, 0)):
         trainer.progress.seconds = seconds
@@ -92,13 +92,6 @@ def test_a_larger_patience_continues_counting(corpus, tmp_path):
     assert (len(listener.evaluations), more.progress.without_gain) == (1, 3)
 
 
-def test_training_stops_when_patience_ends(corpus, tmp_path):
-    trainer, listener = train(corpus, tmp_path, learning_rate=1e-12, patience=2, decay_on_plateau=0.5)
-    assert trainer.progress.finished == "2 evaluations brought no gain"
-    assert [best for _, best in listener.evaluations][-2:] == [False, False]
-    assert trainer.progress.learning_rate <= 1e-12 / 4
-
-
 def test_the_time_budget_ends_with_an_evaluation(corpus, tmp_path):
     trainer, listener = train(corpus, tmp_path, max_minutes=1e-9)
     assert trainer.progress.finished.startswith("the time budget of 1e-09 minutes is used")
@@ -115,7 +108,7 @@ def gradient_norm(corpus, reduction, clip_norm):
     return norm, trainer.progress.clipped_steps, rows
 
 
-def test_reductions_scale_the_gradient(corpus, tmp_path):
+def test_reductions_scale_the_gradient(corpus):
     whole, clipped, rows = gradient_norm(corpus, "sum", 0)
     tokens = (np.diff(corpus.target.ends)[rows] + 1).sum()
     assert clipped == 0
@@ -123,12 +116,12 @@ def test_reductions_scale_the_gradient(corpus, tmp_path):
     assert gradient_norm(corpus, "token-mean", 0)[0] == pytest.approx(whole / tokens, rel=1e-4)
 
 
-def test_the_gradient_is_clipped_and_counted(corpus, tmp_path):
+def test_the_gradient_is_clipped_and_counted(corpus):
     norm, clipped, _ = gradient_norm(corpus, "sum", 0.5)
     assert (norm, clipped) == (pytest.approx(0.5, rel=1e-3), 1)
 
 
-def test_a_gradient_that_is_not_finite_moves_nothing(corpus, tmp_path):
+def test_a_gradient_that_is_not_finite_moves_nothing(corpus):
     trainer = trainer_of(corpus, FAST)
     with torch.no_grad():
         trainer.model.decoder.b_G[2] = math.inf

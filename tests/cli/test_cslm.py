@@ -1,7 +1,11 @@
-"""moses-rnn cslm perplexity with several models, of any kind: what is compared, over which words."""
+"""moses-rnn cslm: perplexities of several models, of any kind, and the file that a decoder reads."""
 
 import gzip
+import os
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -13,29 +17,24 @@ from moses_rnn.networks.bengio import Bengio, BengioConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import save_model
 from tests.commands import zygote
-from tests.networks.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
-from tests.networks.networks import encdec_network, rnnlm_network, with_large_weights
-from tests.scorers.pairs import SOURCE, TARGET
+from tests.networks.checkpoints import bengio_checkpoint, rnnlm_checkpoint
+from tests.networks.networks import rnnlm_network, with_large_weights
 from tests.scorers.tiny_lm import CORPUS, SHORTLIST, SMALL, BackoffModel, checkpoint
 
 WORDS = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)])
-PAPER = {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"}
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
     """Models of one shortlist and of others, n-gram models, texts."""
     here = tmp_path_factory.mktemp("lm")
-    for name, scale in (("r1", 0.7), ("r2", 0.4), ("r3", 0.2)):
-        model = rnnlm_network(words=len(WORDS), scale=scale, dtype=torch.float32)
-        save_model(here / name, rnnlm_checkpoint(model, WORDS))
+    model = rnnlm_network(words=len(WORDS), scale=0.7, dtype=torch.float32)
+    save_model(here / "r1", rnnlm_checkpoint(model, WORDS))
     model = Bengio(BengioConfig(len(WORDS), 3, 3, 4), seed=None)
     save_model(here / "bengio", bengio_checkpoint(with_large_weights(model), WORDS))
     save_model(here / "cslm", checkpoint())
     few = rnnlm_network(words=4, scale=0.4, dtype=torch.float32)
     save_model(here / "few", rnnlm_checkpoint(few, Vocabulary([b"<unk>", b"</s>", b"le", b"bon"])))
-    pairs = encdec_network(PAPER, dtype=torch.float32)
-    save_model(here / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
     (here / "lm.arpa.gz").write_bytes(gzip.compress(SMALL.arpa()))
     (here / "other.arpa").write_bytes(SMALL.arpa().replace(b"chat", b"chien"))
     (here / "same.arpa").write_bytes(SMALL.arpa())
@@ -173,3 +172,45 @@ def test_a_rate_that_is_too_high_is_named(perplexity):
     assert "Use a lower --dynamic-rate than 1e+06." in error
     assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)
     assert error.endswith("\n  The model is r1 (RNNLM, dynamic by sentence), the text dev.fr.\n")
+
+
+def test_standard_input_may_be_compressed(perplexity, prepared):
+    data = gzip.compress((prepared / "test.fr").read_bytes())
+    done = zygote("cslm", "perplexity", "-", "--model", "cslm", cwd=prepared, given=data)
+    assert done.stdout.decode() == perplexity("test.fr", "--model", "cslm").replace("| test.fr |", "| - |")
+
+
+HEEDS_CTRL_C = """
+import signal
+from moses_rnn.cli.cslm import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's background programs would ignore it
+main(prog_name="moses-rnn cslm")
+"""
+
+
+def test_interrupted_it_says_so(prepared):
+    os.mkfifo(prepared / "pipe")
+    command = [sys.executable, "-c", HEEDS_CTRL_C, "perplexity", "pipe", "--model", "cslm"]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, cwd=prepared) as process,
+        (prepared / "pipe").open("wb"),  # which waits until it is read from
+    ):
+        process.send_signal(signal.SIGINT)
+        messages = process.stderr.read()
+    assert (process.returncode, messages) == (128 + signal.SIGINT, b"-c: interrupted\n")
+
+
+def test_an_export_warns_of_what_a_decoder_would_misread_and_refuses_what_it_cannot(prepared):
+    save_model(prepared / "far", checkpoint(scale=1000))
+    odd = checkpoint()
+    odd.target_vocabulary.words[2] = b"<null>"
+    save_model(prepared / "odd", odd)
+    done = [
+        zygote("cslm", "export-nplm", output, "--model", model, "--dev", "dev.fr", cwd=prepared)
+        for output, model in (("far.nplm", "far"), ("my cslm", "cslm"), ("odd.nplm", "odd"))
+    ]
+    assert [each.returncode for each in done] == [0, 0, 3]
+    assert "\nwarning: that is far from a probability: train with --self-normalise, such as 0.1\n" in done[0].stderr
+    assert f"warning: {prepared / 'my cslm'}: Moses cannot read paths with blanks or '#'" in done[1].stderr
+    assert "found '<null>'" in done[2].stderr
+    assert not (prepared / "odd.nplm").exists()
