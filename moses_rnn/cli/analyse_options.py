@@ -9,27 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from moses_rnn.analysis.extras import check_library
 from moses_rnn.analysis.grids import LAYOUTS, PICTURES
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.options import Option
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.files.streams import Advanced
     from moses_rnn.scorers.open import Model
 
+Column = Annotated[
+    int | None,
+    Option("Position of the RNN's score, from 0; -1 is the last [default: from the signature beside the table]"),
+]
 Layout = Annotated[str, Option("", "--format", choices=tuple(LAYOUTS))]
 
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
-
-
-def open_table(path: str, column: int | None, name: str = "", *, by_table: bool = True) -> ScoredTable:
-    """The scored table that a user means; see `ScoredTable.open`."""
-    from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.files.streams import find_input
-
-    return ScoredTable.open(find_input(path), column, name, by_table=by_table)
 
 
 def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
@@ -37,14 +33,12 @@ def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
 
     `otherwise` says what can be written where pictures cannot be drawn.
     """
-    from moses_rnn.analysis.plots import check_matplotlib
-
     kind = suffix_of(output)
     if kind not in kinds:
         endings = " or ".join(f".{one}" for one in kinds)
         raise click.BadParameter(f"{output!r} does not end in {endings}.", param_hint="--output")
     if kind in PICTURES:
-        check_matplotlib(otherwise)
+        check_library("matplotlib", "drawing", otherwise)
     return kind
 
 
@@ -77,7 +71,7 @@ def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
 
 
 def open_phrase_network(folder: Path) -> Model:
-    """A model whose gates and summaries are known; others are refused."""
+    """Open a model whose gates and summaries are known; reject others."""
     from moses_rnn.networks.encdec import ENCDEC
     from moses_rnn.scorers.open import open_model
 

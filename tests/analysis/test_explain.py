@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, look_up, parse_pair
+from moses_rnn.analysis.explain import Explainer, Rank, Weights, look_up, parse_pair
 from moses_rnn.errors import InputError
 from moses_rnn.table.phrase_table import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
@@ -20,17 +20,9 @@ SCORED = [
     b"a b ||| w ||| .1 .2 0 .3 .2\n",
     b"a c ||| u ||| .5 .5 .5 .5 .5\n",
 ]
-
-
 UNSCORED = [line.rsplit(b" ", 1)[0] + b"\n" for line in SCORED]
-
-
 RNN = {b"u": 0.1, b"u v": 0.8, b"w": 0.2, b"z": 0.15}
-
-
 NAMED = {4: "RNN"}  # of SCORED
-
-
 LOW = -100.0  # log 0, to Moses
 
 
@@ -150,8 +142,8 @@ def test_a_pair_that_is_not_in_the_table():
         Rank("weighted sum without RNN", None, 3, None),
         Rank("weighted sum with RNN", None, 3, None),
     ]
-    assert "  not in the table, which has 3 other targets of its source" in as_text(found)
-    assert "  p(target|source): none of 3, as it is not in the table" in as_text(found)
+    assert "  not in the table, which has 3 other targets of its source\n" in str(found)
+    assert "  p(target|source): none of 3, as it is not in the table\n" in str(found)
 
 
 def test_a_pasted_line_is_a_pair():
