@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import math
@@ -18,17 +19,7 @@ Cell = bytes | str | float | int | None  # bytes are phrases as the table has th
 # would be shown as an apostrophe.
 MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&$#]")
 # As escape-special-chars.perl writes what means something to Moses
-MOSES_ESCAPES = {
-    "&amp;": "&",
-    "&#124;": "|",
-    "&lt;": "<",
-    "&gt;": ">",
-    "&apos;": "'",
-    "&quot;": '"',
-    "&#91;": "[",
-    "&#93;": "]",
-}
-ESCAPED = re.compile("|".join(MOSES_ESCAPES))
+MOSES_ESCAPE = re.compile("&(?:amp|#124|lt|gt|apos|quot|#91|#93);")
 TSV_SPECIAL = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
@@ -53,7 +44,7 @@ def readable(phrase: bytes) -> str:
 
 def unescaped(text: str) -> str:
     """Replace Moses's escapes in a readable phrase with the characters that they stand for."""
-    return ESCAPED.sub(lambda escape: MOSES_ESCAPES[escape.group()], text)
+    return MOSES_ESCAPE.sub(lambda escape: html.unescape(escape.group()), text)
 
 
 def as_text(grid: Grid) -> str:

@@ -40,7 +40,6 @@ BY_THEMSELVES = (
 class System(NamedTuple):
     """A row of moses_configs/systems, which pipeline.mk reads too and which explains the kinds."""
 
-    name: str
     kind: str
     title: str  # in tables of results
 
@@ -49,7 +48,7 @@ def read_systems() -> dict[str, System]:
     """Read the systems that the pipeline builds, by name, in the order of the file."""
     lines = shipped_file("systems").read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-    return {name: System(name, kind, title) for name, kind, _base, _added, _decoder, title in rows}
+    return {name: System(kind, title) for name, kind, _base, _added, _decoder, title in rows}
 
 
 class Run(NamedTuple):

@@ -33,15 +33,16 @@ class Targets:
         """How often the source was extracted; 0 if unknown."""
         return self.lines[0].counts.source
 
-    def best(self, column: int, count: int) -> list[tuple[bytes, float]]:
-        """Targets with the highest value in one column; of equal ones the first in the table."""
-        targets = [(line.target, float(words(line.scores)[column])) for line in self.lines]
-        return sorted(targets, key=lambda target: -target[1])[:count]
-
     def picks(self, column: int, top: int) -> list[tuple[bytes, float, bytes, float]]:
-        """The best targets by the table and by a column, each with its probability: at most `top` ranks, best first."""
-        both = zip(self.best(DIRECT_COLUMN, top), self.best(column, top), strict=True)
-        return [(*left, *right) for left, right in both]
+        """Targets and their probabilities by p(target | source) and by a column: at most `top`, best first.
+
+        Of equal ones, the first in the table comes first.
+        """
+        left, right = (
+            sorted(((line.target, float(words(line.scores)[at])) for line in self.lines), key=lambda one: -one[1])
+            for at in (DIRECT_COLUMN, column)
+        )
+        return [(*a, *b) for a, b in zip(left[:top], right[:top], strict=True)]
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_a_tuning_that_kept_the_weights_it_began_with(work):
 
 def test_a_network_that_translates_by_itself(work, monkeypatch):
     """It has neither weights of Moses nor phrases."""
-    monkeypatch.setattr(results, "read_systems", lambda: {"nmt": System("nmt", "self", "NMT")})
+    monkeypatch.setattr(results, "read_systems", lambda: {"nmt": System("self", "NMT")})
     for path in (work / "decode").glob("rnn.*.fr"):
         path.rename(path.with_name(path.name.replace("rnn.", "nmt.")))
     comparison = compare(work, ["baseline", "nmt"])
