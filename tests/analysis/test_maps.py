@@ -1,6 +1,5 @@
 """Maps of points whose neighbours are known."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis import maps
-from moses_rnn.analysis.extras import check_library
 from moses_rnn.analysis.maps import (
     all_embeddings,
     choose_zooms,
@@ -18,9 +16,8 @@ from moses_rnn.analysis.maps import (
     principal_components,
     word_points,
 )
-from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.errors import CheckpointError
 from tests.analysis.attentive import lstm, search
-from tests.analysis.tiny import SOURCE_WORDS
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, cslm_network
 from tests.scorers.bigrams import random_stepper
@@ -112,12 +109,3 @@ def test_zooms_are_true_parts_apart_from_each_other():
     for count in range(1, 20):  # of which no point has as many others as two parts would hold
         choose_zooms(points[:count], flat[:count], zooms=1)
     assert choose_zooms(points[:10], flat[:10]) == []
-
-
-def test_a_missing_library_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(
-        MosesRnnError, match=r"^t-SNE needs scikit-learn: pip install 'moses-rnn\[report\]' \(or PCA\)$"
-    ):
-        check_library("scikit-learn", "t-SNE", "or PCA")
-    draw_map("t", SOURCE_WORDS, np.eye(9), "pca")
