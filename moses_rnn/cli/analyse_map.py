@@ -65,7 +65,7 @@ shows the decoder's gates.
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest:
-    """What the command line asks for; `method` and `model` depend on the kind of map where it says nothing."""
+    """The command line; the defaults of `method` and `model` depend on the kind of map."""
 
     what: Literal["words", "phrases", "sentences", "alignments", "gates"]
     file: str | None = None
@@ -98,7 +98,7 @@ class MapRequest:
 
     @property
     def folder(self) -> Path:
-        """Of the model: the one that is named, or beside the table if there is one."""
+        """The model's folder: the named one, or the one beside the table."""
         if self.model is None and self.what not in OF_TABLES:
             raise click.UsageError("Missing option '--model'.")
         return choose_model(self.model, str(self.file))
@@ -173,7 +173,7 @@ def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputF
 
 
 def _draw_points(request: MapRequest) -> None:
-    """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
+    """Draw points and write them, as each output's suffix says; check for missing libraries before the long work."""
     kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json do not need it") for name in request.outputs]
     method = request.method or ("pca" if request.what == "sentences" else "tsne")
     if method == "tsne":

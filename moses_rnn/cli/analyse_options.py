@@ -29,9 +29,9 @@ SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl l
 
 
 def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
-    """The kind of file that an output's suffix asks for; refused before the long work if it cannot be made.
+    """Return the kind of file that an output's suffix asks for; raise an error if it cannot be made.
 
-    `otherwise` says what can be written where pictures cannot be drawn.
+    `otherwise` says what can be written without matplotlib.
     """
     kind = suffix_of(output)
     if kind not in kinds:
@@ -43,19 +43,19 @@ def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
 
 
 def optional_output(output: str | None, *inputs: str, force: bool) -> OutputFile | NoOutput:
-    """A file, if one is asked for."""
+    """Open an output, if one is asked for."""
     from moses_rnn.files.outputs import NoOutput, OutputFile
 
     return OutputFile(output, force=force, inputs=inputs) if output else NoOutput()
 
 
 def suffix_of(output: str) -> str:
-    """What kind of file a name says it is."""
+    """Return a name's suffix, without its dot and in small letters."""
     return Path(output).suffix.removeprefix(".").lower()
 
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:
-    """Texts by what they are called in a table: the names of the files, or their paths if names are not enough."""
+    """Return texts by their names in a table: the names of the files, or their paths if two names are equal."""
     names = [Path(path).name for path in paths]
     named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
     if len(named) != len(paths):
@@ -64,7 +64,7 @@ def named_files(paths: tuple[str, ...]) -> dict[str, str]:
 
 
 def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
-    """Shows on a terminal, and only there, how much is done."""
+    """Show progress, but only on a terminal."""
     from moses_rnn.cli.progress import progress
 
     return progress(unit, quiet=not sys.stderr.isatty())
