@@ -1,24 +1,21 @@
 """Agreement of table and RNN: over all pairs (Figure 3 of the paper), and in their preferences per source.
 
 Pairs with an RNN score at the floor (moses-rnn-score writes nothing below e^-87) are counted but left out of the
-histogram and the correlations: the floor alone makes them equal.
+histogram and the correlations: only the floor makes them equal.
 
 Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
-often a pair was seen. The preferences are means over all sources with at least two targets: how long the best targets
-are, how often both agree on one, and how well either's order of a source's targets follows their counts.
+often a pair was seen. The preferences are means over all sources with at least two targets.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, split_by_count
+from moses_rnn.analysis.scored_table import SEED, Floats, Ints, Mask, Pairs, split_by_count
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
 BIN = 0.25  # nats
@@ -39,9 +36,7 @@ def pearson(x: Floats, y: Floats) -> float | None:
     """Return the correlation of two columns, -1 to 1; None if one is constant or there are fewer than two values."""
     if not len(x) or (x == x[0]).all() or (y == y[0]).all():  # rounding would make tiny variances of constants
         return None
-    x, y = x - x.mean(), y - y.mean()
-    both = math.sqrt(x @ x) * math.sqrt(y @ y)
-    return max(-1.0, min(1.0, float(x @ y) / both)) if both else None
+    return float(np.corrcoef(x, y)[0, 1])
 
 
 def spearman(x: Floats, y: Floats) -> float | None:
@@ -81,12 +76,8 @@ class Scatter:
     @property
     def limits(self) -> list[tuple[float, float]]:
         """Ranges of the table's and the RNN's logarithms that contain nearly all pairs."""
-        return [(_lowest(self.histogram.sum(axis=1 - axis)), BIN) for axis in (0, 1)]
-
-
-def _lowest(counts: Ints) -> float:
-    shares = np.cumsum(counts) / counts.sum()
-    return -BIN * float(np.searchsorted(shares, 1 - OUTSIDE) + 2)
+        shares = (np.cumsum(self.histogram.sum(axis=1 - axis)) / self.histogram.sum() for axis in (0, 1))
+        return [(-BIN * float(np.searchsorted(share, 1 - OUTSIDE) + 2), BIN) for share in shares]
 
 
 def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
@@ -110,16 +101,14 @@ def _group(name: str, logs: Floats, floor: float) -> Group:
     return Group(name, len(logs), int(at_floor.sum()), int(without_log.sum()), pearson(x, y), spearman(x, y))
 
 
-GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "Spearman")
-
-
 def groups_grid(pairs: Scatter) -> Grid:
-    """Return the correlations as a table with a row for each class, to be rendered by `grids`."""
-    return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, pairs.groups)
+    """Return the correlations, with a row for each class."""
+    header = ("pairs", "number", "at the floor", "score 0", "Pearson", "Spearman")
+    return Grid("Correlation of log p(target|source) and the RNN's log p", header, pairs.groups)
 
 
 def histogram_grid(pairs: Scatter) -> Grid:
-    """The figure as numbers: the middle of each cell that is not empty, in nats, and its pairs."""
+    """Return the middle of each cell that is not empty, in nats, and the number of its pairs."""
     rows = [
         (-(i + 0.5) * BIN, -(j + 0.5) * BIN, int(pairs.histogram[i, j]))
         for i, j in np.argwhere(pairs.histogram).tolist()
@@ -128,14 +117,13 @@ def histogram_grid(pairs: Scatter) -> Grid:
 
 
 class Preferences(NamedTuple):
-    """Preferences among the targets of sources with similar counts.
+    """Preferences among the targets of sources with similar counts; None: there is nothing to take a mean of.
 
-    Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
-    is to choose one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of
-    sources where the RNN's best target has fewer or more words than the table's, `shorter_apart` and `longer_apart`
-    the same of those `apart` where the RNN's is not one of the table's. `rnn_with_count` is the Spearman correlation
-    of the RNN's score and the pair's count among the targets of one source, as a mean over the `ordered` sources where
-    both differ; the table's p(target | source) is made of those counts. None: there is nothing to take a mean of.
+    Targets that share the best score share in being the best one: lengths are their means, and to agree is to choose
+    one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of sources where
+    the RNN's best target has fewer or more words than the table's, `shorter_apart` and `longer_apart` the same of those
+    `apart` where the RNN's is not one of the table's. `rnn_with_count` is the mean Spearman correlation of RNN score
+    and pair count among the targets of one source, over the `ordered` sources where both differ.
     """
 
     name: str
@@ -156,10 +144,10 @@ class Preferences(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """By classes of the source's count, all of them first; and over pairs of different sources.
+    """Preferences by classes of the source's count, all sources first; and correlations over pairs.
 
-    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `counted` pairs: all
-    that have a count, of the sources that were looked at.
+    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count, over the `counted` pairs
+    of these sources that have a count.
     """
 
     classes: list[Preferences]
@@ -179,7 +167,7 @@ def summarise(pairs: Pairs) -> Summary:
 
 
 def _figures(pairs: Pairs) -> Floats:
-    """Return the figures of each source in the order of `_preferences`; NaN: no correlation with counts."""
+    """The figures of each source in the order of `_preferences`; NaN: no correlation with counts."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
     chosen = np.add.reduceat(best, begins, dtype=np.int64)
@@ -191,7 +179,7 @@ def _figures(pairs: Pairs) -> Floats:
 
 
 def _correlations_with_count(pairs: Pairs) -> Floats:
-    """Spearman's, of the RNN's score and the count among the targets of each source; NaN: there is none."""
+    """Spearman's correlation of RNN score and count among the targets of each source; NaN: there is none."""
     begins, sizes = pairs.begins, pairs.sizes
     x, y = (
         ranks(pairs.source * len(values) + np.unique(values, return_inverse=True)[1])
@@ -205,7 +193,6 @@ def _correlations_with_count(pairs: Pairs) -> Floats:
 
 
 def _preferences(name: str, figures: Floats) -> Preferences:
-    """Means over sources."""
     apart, with_count = figures[:, 0] == 0, figures[:, -1]
     ordered = with_count[~np.isnan(with_count)]
     agree, chance, by_table, by_rnn, of_all, shorter, longer = map(_mean, figures[:, :-1].T)
@@ -218,13 +205,11 @@ def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-PREFERENCES_HEADER = ("sources", "number", "agree", "by chance", "words: table", "RNN", "all", "RNN shorter", "longer",
-                      "apart", "shorter of these", "longer of these", "ordered", "RNN ~ count")  # fmt: skip
-
-
 def preferences_grid(summary: Summary) -> Grid:
-    """Return the classes as a table with a row each, to be rendered by `grids`."""
-    return Grid("Preferences among the targets of a source", PREFERENCES_HEADER, summary.classes)
+    """Return the preferences, with a row for each class."""
+    header = ("sources", "number", "agree", "by chance", "words: table", "RNN", "all", "RNN shorter", "longer", "apart",
+              "shorter of these", "longer of these", "ordered", "RNN ~ count")  # fmt: skip
+    return Grid("Preferences among the targets of a source", header, summary.classes)
 
 
 def notes(summary: Summary) -> list[str]:

@@ -1,18 +1,16 @@
 """Attention maps of translated lines (Bahdanau et al. 2015, section 5.2.1, Figure 3).
 
-N source words with the end symbol, T target words. A map is of a given translation, or of the network's own.
+N source words with the end symbol, T target words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moses_rnn.analysis import grids
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.networks.hardware import HERE
-from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
@@ -20,15 +18,13 @@ from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
 from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attention
 
 BEAM = 12  # the paper's
-WORDS_PER_SOURCE_WORD = 3  # as moses-rnn nmt translate has it
+WORDS_PER_SOURCE_WORD = 3  # as in moses-rnn nmt translate
+MOST_CELLS = 120  # a side of a picture
 
 
 @dataclass(frozen=True)
 class AlignmentMap:
-    """α of a sentence and a translation.
-
-    Words that the network cannot tell from others, since they are outside its shortlists, are in `unknown`.
-    """
+    """α of a sentence and a translation; `unknown` are the words outside the network's shortlists."""
 
     line: int  # of the text, from 1
     source: list[bytes]  # words without the end symbol
@@ -55,11 +51,20 @@ class AlignmentMap:
 def map_alignments(
     model: Model, sources: Sequence[bytes], name: str, numbers: Iterable[int], targets: Sequence[bytes] | None = None
 ) -> list[AlignmentMap]:
-    """α of some lines of a source text of that name and of their translations: given ones, or the network's own.
+    """Compute α of some lines of the text `name` and of their translations: given ones, or the network's own.
 
-    Refuses a line that is not there, or that cannot be aligned.
+    Raises:
+        InputError: a line is missing or has too many words, or the model did not learn from plain words.
+        CheckpointError: the network has no attention.
     """
-    stepper = _attentive_stepper(model)
+    if not model.form.is_plain:
+        raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
+    stepper = model.make_stepper(HERE)
+    if not has_attention(stepper):
+        raise CheckpointError(
+            f"{model.folder}: expected a network with attention, found {model.network_title}",
+            advice="moses-rnn nmt train --architecture rnnsearch makes one.",
+        )
     chosen = {}
     for number in sorted({*numbers}):
         if number > len(sources):
@@ -83,19 +88,6 @@ def map_alignments(
     return maps
 
 
-def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
-    """Prepare the network for search; raise an error if it has no attention or did not learn from plain words."""
-    if not model.form.is_plain:
-        raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
-    stepper = model.make_stepper(HERE)
-    if not has_attention(stepper):
-        raise CheckpointError(
-            f"{model.folder}: expected a network with attention, found {model.network_title}",
-            advice="moses-rnn nmt train --architecture rnnsearch makes one.",
-        )
-    return stepper
-
-
 def as_grid(alignment: AlignmentMap) -> grids.Grid:
     """Return α in per cent: a row for each target word, a column for each source word."""
     header = [f"line {alignment.line}", *(grids.readable(word) for word in alignment.columns)]
@@ -107,7 +99,7 @@ def as_grid(alignment: AlignmentMap) -> grids.Grid:
 
 
 def as_text(alignment: AlignmentMap) -> str:
-    """Format the grid, and list the unknown words."""
+    """Format α in per cent, and list the unknown words."""
     text = grids.as_text(as_grid(alignment))
     unknown = ", ".join(sorted(map(grids.readable, alignment.unknown)))
     return f"{text}\n  <unk> to the network: {unknown}" if unknown else text

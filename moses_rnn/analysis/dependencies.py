@@ -42,9 +42,10 @@ class _Word(NamedTuple):
 
 
 def read_conllu(lines: Iterable[bytes], name: str) -> Iterator[Dependencies]:
-    """The sentences of a treebank of that name, whose lines have their ends or not; a blank one ends a sentence.
+    """Read the sentences of a treebank; a blank line ends a sentence.
 
-    Refuses a line that is no word with a head, and heads that do not lead to the root.
+    Raises FormatError, with the file's `name`, for a line that is not a word with a head, and for heads that do not
+    lead to the root.
     """
     sentence: list[_Word] = []
     for number, line in enumerate(chain(lines, [b""]), 1):
@@ -120,9 +121,9 @@ class Execution(NamedTuple):
 
 
 def find_actions(sentence: Dependencies) -> list[bytes] | None:
-    """The actions that make a tree: LA as early as possible, RA once all dependents of the top are attached.
+    """Return the actions that make a tree: LA as early as possible, RA once all dependents of the top are attached.
 
-    None if there are none: two of its arcs cross, one to the root counted.
+    Return None if two arcs cross, including an arc to the root.
     """
     waiting = [0] * (len(sentence.words) + 1)  # dependents of each word that have not left yet
     for head in sentence.heads:
@@ -148,9 +149,9 @@ def find_actions(sentence: Dependencies) -> list[bytes] | None:
 
 
 def run_actions(actions: Iterable[bytes], words: Sequence[bytes]) -> Execution:
-    """Make a tree of the words of a sentence and of what a network wrote, whatever that is.
+    """Make a tree from the words of a sentence and any actions that a network wrote.
 
-    Actions that are not possible are skipped; words that are left over depend on the root as ``dep``.
+    Skips impossible actions; words that no action attaches depend on the root as ``dep``.
     """
     stack, following, skipped = [0], 1, 0
     arcs: dict[int, tuple[int, bytes]] = {}  # head and label by dependent

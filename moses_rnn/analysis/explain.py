@@ -41,8 +41,6 @@ from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.table.validation import signature_of
 from moses_rnn.translation.proposals import Reading
 
-Directions = npt.NDArray[np.floating[Any]]
-
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
 NEAREST = 5  # phrases that are named, by their summary c
@@ -84,7 +82,7 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
 
 
 def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> tuple[Lookup, list[bytes]]:
-    """The pair with what the blocks of a table of that name have, and a sample of the phrases that a network reads."""
+    """Look a pair up in the blocks of a table, and draw a sample of the phrases that a network reads."""
     options: list[Option] = []
 
     def phrases() -> Iterator[tuple[bytes]]:
@@ -102,7 +100,7 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
 
 
 def read_option(line: TableLine, name: str, form: PhraseForm) -> Option:
-    """What a line of a table of that name has; refused if its scores are logarithms."""
+    """Parse a line of a table; raise an error if its scores are logarithms."""
     scores = [float(score) for score in words(line.scores)]
     if min(scores) < 0:
         advice = "Moses cannot use a table of logarithms: score it again without --log."
@@ -138,8 +136,8 @@ class Word(NamedTuple):
 class Rank(NamedTuple):
     """The pair's place among the targets of its source, 1 being the best; equal values share the better place.
 
-    `value` is what it is ranked by, a natural logarithm. `cut` is whether Moses's table limit leaves it out; None where
-    no limit applies. `rank` is None if the pair has no such value.
+    `value` is the natural logarithm that ranks it. `cut` is whether Moses's table limit leaves it out; None where no
+    limit applies. `rank` is None if the pair has no such value.
     """
 
     by: str
@@ -150,7 +148,7 @@ class Rank(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A phrase of the table and the cosine between its summary c and that of the phrase explained."""
+    """A phrase of the table and the cosine between its summary c and that of the explained phrase."""
 
     phrase: str
     cosine: float
@@ -160,15 +158,15 @@ class Neighbour(NamedTuple):
 class Explanation:
     """The explanation of a pair.
 
-    `log_prob` is the log p of the whole pair that `scorer`, a score scorer of that name, gives it, natural; `words`
-    are those that the network writes (the target, or of an inverse network the source) with their shares of it,
-    ``</s>`` last. `unknown` are the words that it reads as ``<unk>``. `table_limit` is None without weights.
+    `log_prob` is the natural log p that `scorer` gives the whole pair; `words` are those that the network writes (the
+    target or, of an inverse network, the source) with their shares of it, ``</s>`` last. `unknown` are the words that
+    it reads as ``<unk>``. `table_limit` is None without weights.
     """
 
     source: str
     target: str
     in_table: bool = False
-    targets: int | None = None  # of the source in the table; None: no table was looked at
+    targets: int | None = None  # of the source in the table; None: without a table
     scorer: str
     log_prob: float
     words: list[Word]
@@ -179,7 +177,8 @@ class Explanation:
     neighbours: list[Neighbour] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return "\n".join(as_text(self))
+        words = (f"  {one.log_prob:z9.4f}  {one.word}{'' if one.known else '  (<unk>)'}" for one in self.words)
+        return "\n".join([*_heading(self), *words, *_further(self)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a column for each word, the redder the less likely, above the rest of the text."""
@@ -188,13 +187,13 @@ class Explanation:
 
 
 def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explanation:
-    """What any network says of a pair, without a table; `scorer` has the name of its column in a scored table."""
+    """Explain a pair by any network, without a table; `scorer` has the name of its column in a scored table."""
     if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
         alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
         raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
     read, written = map(words, pair.read[::-1] if model.inverse else pair.read)
     reads, writes = model.source_vocabulary, model.target_vocabulary
-    log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0])  # refused with the pair's name if it is none
+    log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0])  # raises an error that names the pair
     log_probs = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), writes.ids(written))
     known, own = reads.id_of(), writes.id_of()
     return Explanation(
@@ -211,17 +210,17 @@ def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explan
 
 
 def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
-    """What the scores of a table are: Moses's own four, and the added ones by column, as far as they are known."""
+    """Name the scores of a table: Moses's own four, and the added ones by column, as far as they are known."""
     own = TABLE_COLUMNS if min([*added, columns]) == len(TABLE_COLUMNS) else ()
     return [added.get(i) or (own[i] if i < len(own) else f"score {i + 1}") for i in range(columns)]
 
 
 @dataclass(frozen=True)
 class Explainer:
-    """Explains pairs beside a table by a network and a scorer of its scores.
+    """Explains pairs of a table by a network and a scorer of its scores.
 
-    `others` are phrases that the network reads, of which the nearest are named; `added` are the names of the columns
-    that the table had not before it was scored, by column.
+    `others` are phrases that the network reads, of which the nearest are named; `added` are the recorded names of the
+    columns that scoring added, by column.
     """
 
     model: Model
@@ -231,7 +230,7 @@ class Explainer:
     weights: Weights | None = None
 
     def __call__(self, pair: Lookup) -> Explanation:
-        """Explain one; refused if the weights are not those of the table."""
+        """Explain a pair; raise an error if there are not as many weights as scores."""
         found = explain_words(self.model, self.scorer, pair)
         options, chosen, rnn = pair.options, pair.chosen, np.zeros(0)  # log p of every target of the source
         scores = np.array([option.scores for option in options])
@@ -260,7 +259,7 @@ class Explainer:
         )
 
     def _guess_added(self, scores: Floats, rnn: Floats) -> Mapping[int, str]:
-        """Where nothing is recorded, the network's scores are those that agree with it; targets × columns."""
+        """Without a record, the network's scores are those that agree with it; `scores` is targets × columns."""
         logs = np.log(np.maximum(scores, np.exp(DEFAULT_FLOOR)))
         agree = np.all(np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01), axis=0).tolist()
         # a score of Moses's own may agree by chance where there is one target only
@@ -292,14 +291,14 @@ class Explainer:
         return [Neighbour(readable(self.others[i]), float(cosines[i])) for i in nearest]
 
     @cached_property
-    def _others(self) -> Directions:
+    def _others(self) -> npt.NDArray[Any]:
         return self._directions(self.others)
 
-    def _directions(self, phrases: Sequence[bytes]) -> Directions:
+    def _directions(self, phrases: Sequence[bytes]) -> npt.NDArray[Any]:
         """c of each phrase, of length 1; phrases × H."""
         ids = self.model.source_vocabulary.ids
         c = self.model.summaries([ids(words(phrase)) for phrase in phrases])
-        directions: Directions = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
+        directions: npt.NDArray[Any] = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
         return directions
 
 
@@ -325,14 +324,8 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
     return Rank(by, rank, len(values), float(values[chosen]), None if limit is None else rank > limit)
 
 
-def as_text(explanation: Explanation) -> list[str]:
-    """Format an explanation for people."""
-    words = (f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words)
-    return [*_heading(explanation), *words, *_further(explanation)]
-
-
 def _heading(explanation: Explanation) -> list[str]:
-    """Return the pair, its place in the table, and its log p."""
+    """The pair, its place in the table, and its log p."""
     lines = [f"{explanation.source} ||| {explanation.target}"]
     targets, log_prob = explanation.targets, explanation.log_prob
     if explanation.in_table:
@@ -351,7 +344,7 @@ def _cell(word: Word) -> str:
 
 
 def _further(explanation: Explanation) -> list[str]:
-    """Return everything besides the words: words read as ``<unk>``, scores, ranks, neighbours."""
+    """Everything besides the words: words read as ``<unk>``, scores, ranks, neighbours."""
     lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:
         width = max(len(column.name) for column in explanation.columns)
@@ -377,7 +370,7 @@ def _rank_line(rank: Rank) -> str:
 
 
 def as_json(explanation: Explanation) -> str:
-    """An explanation for programs: the fields of `Explanation`, tuples as objects."""
+    """Format the fields of `Explanation` for programs, tuples as objects."""
     record: dict[str, Any] = asdict(explanation)
     for name in ("words", "columns", "ranks", "neighbours"):
         record[name] = [item._asdict() for item in getattr(explanation, name)]

@@ -21,16 +21,13 @@ from moses_rnn.networks.tries import NOTHING
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
 
-Floats32 = npt.NDArray[np.floating[Any]]
-
 BINS = 10
 MOST = 0.5  # of the steps
 THRESHOLD = 0.5  # an update gate is active where z is above, a reset gate where r is below
-UNITS = 5  # are shown that remember most, and that reset most
-WORDS = 5  # are shown of each, on either side
-MIN_TIMES = 5  # that a word must come in the sample to be shown
+UNITS = 5  # shown of those that remember most, and of those that reset most
+WORDS = 5  # shown of each unit, on either side
+MIN_TIMES = 5  # occurrences in the sample of a word that is shown
 BEGINNING = "(beginning)"  # what a decoder reads before its first word
-CSV_COLUMNS = ("unit", "mean_z", "mean_r", "update_active", "reset_active", "long_term", "short_term")
 
 
 class WordGate(NamedTuple):
@@ -54,9 +51,9 @@ class Unit(NamedTuple):
 class GateReport:
     """The gates of all H units over a sample of phrases.
 
-    `z` and `r` are means over steps, `update_active` and `reset_active` shares of steps; H each. `steps` are words that
-    were read, ``</s>`` included; an encoder's first step is left out of `r` and `reset_active`, as there is no state
-    yet that it could reset. `remembering` are the units of highest z, `resetting` those of lowest r, the extreme first.
+    `z` and `r` are means over steps, `update_active` and `reset_active` shares of steps; H each. `steps` counts the
+    words read, with ``</s>``; `r` and `reset_active` leave out an encoder's first step, which has no state to reset.
+    `remembering` are the units of highest z, `resetting` those of lowest r, the extreme first.
     """
 
     network: str
@@ -81,22 +78,22 @@ class GateReport:
 
 
 def measure_gates(model: Model, sources: Sequence[bytes], targets: Sequence[bytes] | None = None) -> GateReport:
-    """Run the encoder over phrases, or the decoder from them to targets, and sum up its gates by the words it reads."""
+    """Run the encoder over phrases, or the decoder from them to targets, and summarise its gates."""
     read = [model.source_vocabulary.ids(words(source)) for source in sources]
     if targets is None:
         vocabulary, gates = model.source_vocabulary, encoder_gates(model.network, read)
-        has_state = np.ones(len(gates.words), np.bool_)
-        has_state[np.unique(gates.phrases, return_index=True)[1]] = False  # h_0 = 0
     else:
         vocabulary = model.target_vocabulary
         gates = decoder_gates(model.network, read, [vocabulary.ids(words(target)) for target in targets])
-        has_state = np.ones(len(gates.words), np.bool_)
+    has_state = np.ones(len(gates.words), np.bool_)
+    if targets is None:
+        has_state[np.unique(gates.phrases, return_index=True)[1]] = False  # h_0 = 0
     names = [*map(readable, vocabulary.words), BEGINNING]
     at = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
     resets, at_resets = gates.r[has_state], at[has_state]
     z, r = _mean(gates.z), _mean(resets)
 
-    def extreme(order: Floats, values: Floats32, read_at: Ints) -> list[Unit]:
+    def extreme(order: Floats, values: npt.NDArray[Any], read_at: Ints) -> list[Unit]:
         units = np.argsort(order, kind="stable")[:UNITS].tolist()
         return [Unit(unit, z[unit], r[unit], *_ends(values[:, unit], read_at, names)) for unit in units]
 
@@ -118,7 +115,7 @@ def _mean(values: npt.NDArray[Any]) -> Floats:
     return means
 
 
-def _ends(gates: Floats32, at: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
+def _ends(gates: npt.NDArray[Any], at: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
     """The words at which a unit's gate is highest, and lowest; of equal ones the more frequent in training."""
     times, sums = (np.bincount(at, weights, len(names)) for weights in (None, gates))
     seen = np.flatnonzero(times >= max(min(MIN_TIMES, times.max(initial=0)), 1))
@@ -163,10 +160,11 @@ def _units(title: str, units: Sequence[Unit], gate: str, verbs: tuple[str, str])
 
 
 def as_grid(report: GateReport) -> Grid:
-    """A line for each unit, from 0: shares and means from 0 to 1, long_term and short_term 0 or 1."""
+    """Return a row for each unit, from 0: means and shares from 0 to 1; long_term and short_term are 0 or 1."""
+    header = ("unit", "mean_z", "mean_r", "update_active", "reset_active", "long_term", "short_term")
     figures = np.column_stack([report.z, report.r, report.update_active, report.reset_active])
     rows: list[list[Cell]] = [
         [unit, *(f"{value:.6f}" for value in values), int(long), int(short)]
         for unit, (values, long, short) in enumerate(zip(figures, report.long_term, report.short_term, strict=True))
     ]
-    return Grid("", CSV_COLUMNS, rows)
+    return Grid("", header, rows)

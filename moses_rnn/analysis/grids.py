@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import math
@@ -18,17 +19,7 @@ Cell = bytes | str | float | int | None  # bytes are phrases as the table has th
 # would be shown as an apostrophe.
 MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&$#]")
 # As escape-special-chars.perl writes what means something to Moses
-MOSES_ESCAPES = {
-    "&amp;": "&",
-    "&#124;": "|",
-    "&lt;": "<",
-    "&gt;": ">",
-    "&apos;": "'",
-    "&quot;": '"',
-    "&#91;": "[",
-    "&#93;": "]",
-}
-ESCAPED = re.compile("|".join(MOSES_ESCAPES))
+MOSES_ESCAPE = re.compile("&(?:amp|#124|lt|gt|apos|quot|#91|#93);")
 TSV_SPECIAL = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
@@ -36,8 +27,7 @@ TSV_SPECIAL = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 class Grid:
     """Rows of cells under a header.
 
-    The first `group_columns` cells say what a row belongs to; where people read, they stand only above the first of
-    equal ones.
+    The first `group_columns` cells say what a row belongs to; people see them only above the first of equal ones.
     """
 
     title: str
@@ -53,23 +43,18 @@ def readable(phrase: bytes) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A readable phrase with the characters that Moses's escapes stand for: what people read, not what a table has."""
-    return ESCAPED.sub(lambda escape: MOSES_ESCAPES[escape.group()], text)
-
-
-def in_markdown(text: str) -> str:
-    """Escape text for Markdown, including tables."""
-    return MARKDOWN_SPECIAL.sub(lambda special: "\\" + special.group(), text)
+    """Replace Moses's escapes in a readable phrase with the characters that they stand for."""
+    return MOSES_ESCAPE.sub(lambda escape: html.unescape(escape.group()), text)
 
 
 def as_text(grid: Grid) -> str:
-    """In columns: words to the left, figures to the right.
+    """Format in columns: words to the left, figures to the right.
 
-    On a terminal, what is wider comes in parts, each of which begins with what a row belongs to.
+    On a terminal, a wide table comes in parts, each of which begins with what a row belongs to.
     """
     rows = [list(grid.header), *_shown(grid)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
-    left = _are_words(grid)
+    left = [any(isinstance(row[i], bytes | str) for row in grid.rows) for i in range(len(grid.header))]
     parts = []
     for columns in _parts(widths, max(grid.group_columns, 1)):
         cells = [[row[i].ljust(widths[i]) if left[i] else row[i].rjust(widths[i]) for i in columns] for row in rows]
@@ -78,7 +63,7 @@ def as_text(grid: Grid) -> str:
 
 
 def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
-    """The columns that stand side by side, of which the first ones come again in every part."""
+    """The columns that stand side by side; the first ones come again in every part."""
     whole = COLUMNS if sys.stdout.isatty() else math.inf
     first, room = [*range(min(repeated, len(widths)))], whole - sum(2 + width for width in widths[:repeated])
     part: list[int] = []
@@ -92,33 +77,33 @@ def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
 
 def as_markdown(grid: Grid) -> str:
     """Format as a GitHub Markdown table with its title."""
-    lines = [f"**{in_markdown(grid.title)}**", ""] if grid.title else []
-    rows = [list(grid.header), *_shown(grid)]
-    lines += [f"| {' | '.join(in_markdown(cell) for cell in row)} |" for row in rows]
-    lines.insert(len(lines) - len(grid.rows), "|---" * len(grid.header) + "|")
-    return "\n".join(lines)
+    header, *rows = (f"| {' | '.join(_in_markdown(cell) for cell in row)} |" for row in (grid.header, *_shown(grid)))
+    title = [f"**{_in_markdown(grid.title)}**", ""] if grid.title else []
+    return "\n".join([*title, header, "|---" * len(grid.header) + "|", *rows])
+
+
+def _in_markdown(text: str) -> str:
+    return MARKDOWN_SPECIAL.sub(lambda special: "\\" + special.group(), text)
 
 
 def as_csv(grid: Grid) -> str:
-    """For programs: no title, all cells, figures with nine digits, phrases as they are (odd bytes as surrogates)."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")  # what ends lines is quoted within cells: \r too
+    """Format all cells for programs: figures with nine digits, phrases as they are (odd bytes as surrogates)."""
     lines = []
     for row in (grid.header, *grid.rows):
-        writer.writerow(map(_exact, row))
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\r\n").writerow(map(_exact, row))  # which quotes \r within cells too
         lines.append(out.getvalue().removesuffix("\r\n"))
-        out.truncate(out.seek(0))
     return "\n".join(lines)
 
 
 def as_tsv(grid: Grid) -> str:
-    """The same with a tab between cells and nothing quoted: tab, line ends and backslash within one are escaped."""
+    """Format like CSV, but with tabs and nothing quoted: tab, line ends and backslash within a cell are escaped."""
     rows = ((_exact(cell).translate(TSV_SPECIAL) for cell in row) for row in (grid.header, *grid.rows))
     return "\n".join(map("\t".join, rows))
 
 
 def as_json_lines(grid: Grid) -> str:
-    """For programs: an object a row, by the names of the header; odd bytes are escaped, what is not finite is null."""
+    """Format an object per row, by the names of the header; odd bytes are escaped, numbers that are not finite null."""
     rows = (dict(zip(grid.header, map(_as_json, row), strict=True)) for row in grid.rows)
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
@@ -139,13 +124,8 @@ LAYOUTS: dict[str, Callable[[Grid], str]] = {
 }
 
 
-def _are_words(grid: Grid) -> list[bool]:
-    """Return, for each column, whether it contains words and not only figures."""
-    return [any(isinstance(row[i], bytes | str) for row in grid.rows) for i in range(len(grid.header))]
-
-
 def _shown(grid: Grid) -> Iterator[list[str]]:
-    """Yield the rows as people read them."""
+    """The rows as people read them."""
     before: Sequence[Cell] = ()
     for row in grid.rows:
         same = tuple(row[: grid.group_columns]) == tuple(before[: grid.group_columns])

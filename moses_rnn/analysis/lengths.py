@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
@@ -34,8 +33,8 @@ def compare_lengths(
 ) -> LengthScores:
     """Compare systems on sentences of different lengths, and on those with only `known` words.
 
-    Sources are as the systems read them, and give the lengths. Raises an error if texts differ in their lines.
-    `known` are a network's words of the sources' language and of the references'.
+    `known` are a network's words of the sources' language and of the references'. Raises InputError if texts differ in
+    their lines.
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
@@ -44,11 +43,9 @@ def compare_lengths(
     parts = {title: np.flatnonzero(bin_of == i).tolist() for i, title in enumerate(BINS)}
     parts[ALL] = list(range(len(sources)))
     if known:
-        ids = [
-            [vocabulary.ids(words(line)) for line in lines]
-            for vocabulary, lines in zip(known, (sources, references), strict=True)
-        ]
-        parts[NO_UNKNOWN] = [i for i, both in enumerate(zip(*ids, strict=True)) if UNKNOWN_ID not in chain(*both)]
+        pairs = [zip(known, both, strict=True) for both in zip(sources, references, strict=True)]
+        has_unknown = [any(UNKNOWN_ID in vocabulary.ids(words(line)) for vocabulary, line in pair) for pair in pairs]
+        parts[NO_UNKNOWN] = np.flatnonzero(~np.array(has_unknown, np.bool_)).tolist()
     bleu = {name: [_bleu(lines, references, part) for part in parts.values()] for name, lines in outputs.items()}
     return LengthScores(parts, bleu)
 

@@ -1,8 +1,7 @@
 """Figures 4 and 5 of the paper: words and phrases as points on a map, near each other where the network has them near.
 
-The paper's map is Barnes-Hut t-SNE (van der Maaten, 2013), here scikit-learn's; PCA needs no library. Parts to look at
-closely are chosen by how far the map can be trusted there: where a point's neighbours on the map are its neighbours in
-the network too.
+The paper's map is Barnes-Hut t-SNE (van der Maaten, 2013), here scikit-learn's; PCA needs no library. The parts that
+are enlarged are those where a point's neighbours on the map are its neighbours in the network too.
 """
 
 from __future__ import annotations
@@ -16,18 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Grid, readable
-from moses_rnn.analysis.plots import is_installed
-from moses_rnn.analysis.scored_table import Floats
+from moses_rnn.analysis.scored_table import SEED, Floats, Ints
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.inspection import word_embeddings
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
-
-Ints = npt.NDArray[np.int64]
-Floats32 = npt.NDArray[np.floating[Any]]
 
 PERPLEXITY = 30.0  # of t-SNE, lowered where there are fewer than three times as many points
 FEWEST = 5  # points for which t-SNE is better than PCA
@@ -35,11 +29,10 @@ ZOOMS = 4  # parts that are enlarged
 ZOOM_POINTS = 24  # about so many in each
 LEAST_ZOOM = 3  # points
 NEIGHBOURS = 10  # whose agreement is counted
-CSV_COLUMNS = ("label", "x", "y", "zoom")
 
 
 class Zoom(NamedTuple):
-    """A square part of a map: its `centre` and half its side, the points in it, and their share of true neighbours."""
+    """A square part of a map: its centre and half its side, the points in it, and their share of true neighbours."""
 
     x: float
     y: float
@@ -59,13 +52,13 @@ class Map:
 
 
 def word_points(model: Model, side: str, count: int) -> tuple[list[str], Floats]:
-    """The embeddings of the most frequent words (Figure 4), labels and points × E; see `all_embeddings`."""
+    """Return the most frequent words (Figure 4) and their embeddings, points × E; see `all_embeddings`."""
     names, embeddings = all_embeddings(model, side)
     return [readable(word) for word in names[:count]], embeddings[:count].astype(np.float64)  # ids go by frequency
 
 
-def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
-    """The words of the "source" or "target" shortlist, and their embeddings, if the network has any; words × E."""
+def all_embeddings(model: Model, side: str) -> tuple[list[bytes], npt.NDArray[np.floating[Any]]]:
+    """Return the words of the "source" or "target" shortlist and their embeddings, words × E; reject other networks."""
     network = model.network
     if side not in network.embeddings:
         expected = f"a network with embeddings of {side} words"
@@ -75,10 +68,9 @@ def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
 
 
 def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
-    """Phrases or sentences as the one vector that the decoder begins with (Figure 5); labels and points × dimensions.
+    """Return phrases or sentences and the vectors that the decoder begins with (Figure 5), points × dimensions.
 
-    See `Model.summaries`; a network without such a vector is refused. Of phrases that the network cannot tell apart,
-    because their words are ``<unk>`` to it, the first one is kept.
+    Of phrases that differ only in ``<unk>``, the first one is kept. See `Model.summaries`.
     """
     ids_of = model.source_vocabulary.ids
     distinct: dict[tuple[int, ...], bytes] = {}
@@ -89,10 +81,10 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
 
 
 def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne") -> Map:
-    """Lay points out by one of METHODS and choose what to enlarge; equal points give equal maps."""
+    """Lay points out by "tsne" or "pca" and choose what to enlarge; equal points give equal maps."""
     coordinates = principal_components(vectors)
     if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
-        with np.errstate(all="ignore"):  # told below
+        with np.errstate(all="ignore"):  # reported below
             coordinates = _tsne(vectors, coordinates)
     if not np.isfinite(coordinates).all():
         found = f"numbers of the network as large as {np.abs(vectors).max():g}"
@@ -101,7 +93,7 @@ def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "
 
 
 def principal_components(vectors: Floats) -> Floats:
-    """The two directions in which points differ most, the larger part of each positive; points × 2."""
+    """Return the two directions in which points differ most, the larger part of each positive; points × 2."""
     centred = vectors - vectors.mean(axis=0)
     coordinates = np.zeros((len(vectors), 2))
     if len(vectors) > 1:
@@ -110,12 +102,6 @@ def principal_components(vectors: Floats) -> Floats:
         signs = np.sign(components[np.abs(components).argmax(axis=0), np.arange(components.shape[1])])
         coordinates[:, : components.shape[1]] = components * np.where(signs == 0, 1, signs)
     return coordinates
-
-
-def check_method(method: str) -> None:
-    """Raise MosesRnnError if a method is not available here; call it before a long pass."""
-    if method == "tsne" and not is_installed("scikit-learn"):
-        raise MosesRnnError("t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca does not need it)")
 
 
 def _tsne(vectors: Floats, start: Floats) -> Floats:
@@ -136,19 +122,12 @@ def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
     return members, np.sqrt(np.take_along_axis(d, members, 1))
 
 
-def agreement(vectors: Floats, coordinates: Floats) -> Floats:
-    """For each point the share of its nearest points on the map that are among its nearest in the network; points."""
-    count = min(NEIGHBOURS, len(vectors) - 1)
-    there, here = nearest(vectors, count)[0], nearest(coordinates, count)[0]
-    shares: Floats = (there[:, :, None] == here[:, None, :]).any(1).mean(1)
-    return shares
-
-
 def choose_zooms(vectors: Floats, coordinates: Floats, zooms: int = ZOOMS, points: int = ZOOM_POINTS) -> list[Zoom]:
-    """Parts of a map that are true to the network, dense, set apart, and far from each other; the best first.
+    """Choose parts of a map that are true to the network, dense, and far from each other; the best first.
 
-    A part is a point with its nearest ones on the map. Its worth is their mean `agreement`, times how much farther one
-    must go for twice as many points.
+    A part is a point with its nearest ones on the map. Its purity is the mean share, over its points, of the nearest
+    points on the map that are among the nearest in the network. Its worth is the purity times how much farther one must
+    go for twice as many points.
     """
     others = len(coordinates) - 1
     size = min(points, len(coordinates) // (2 * zooms), others // 2)
@@ -156,7 +135,8 @@ def choose_zooms(vectors: Floats, coordinates: Floats, zooms: int = ZOOMS, point
         return []
     members, distances = nearest(coordinates, 2 * size)
     half = distances[:, size - 1]
-    purity = agreement(vectors, coordinates)[members[:, :size]].mean(1)
+    there, here = (nearest(places, min(NEIGHBOURS, others))[0] for places in (vectors, coordinates))
+    purity = (there[:, :, None] == here[:, None, :]).any(1).mean(1)[members[:, :size]].mean(1)
     worth = np.where(half > 0, purity * distances[:, -1] / np.maximum(half, 1e-30), 0)
     extent = float(np.ptp(coordinates, axis=0).max())
     centres: list[int] = []
@@ -185,15 +165,18 @@ def as_text(map_: Map) -> list[str]:
 
 
 def as_grid(map_: Map) -> Grid:
-    """A line for each point, with the number of its enlarged part, if any."""
+    """Return a row for each point, with the number of its enlarged part, if any."""
     zoom_of = {i: number for number, zoom in enumerate(map_.zooms, start=1) for i in zoom.points}
     points = enumerate(zip(map_.labels, map_.coordinates.tolist(), strict=True))
-    rows = [(label, f"{x:.6g}", f"{y:.6g}", zoom_of.get(i)) for i, (label, (x, y)) in points]
-    return Grid("", CSV_COLUMNS, rows)
+    return Grid(
+        "",
+        ("label", "x", "y", "zoom"),
+        [(label, f"{x:.6g}", f"{y:.6g}", zoom_of.get(i)) for i, (label, (x, y)) in points],
+    )
 
 
 def as_json(map_: Map) -> str:
-    """The fields of `Map`; points of a zoom count from 0."""
+    """Format the fields of `Map`; points of a zoom count from 0."""
     zooms, coordinates = [zoom._asdict() for zoom in map_.zooms], np.round(map_.coordinates, 6).tolist()
     record = {"title": map_.title, "labels": map_.labels, "coordinates": coordinates, "zooms": zooms}
     return json.dumps(record, indent=1, ensure_ascii=False)

@@ -19,27 +19,22 @@ ROUNDS = 20_000  # of expectation maximisation at most, where weights go to 0 sl
 FIXED_WEIGHTS = {"bengio": 0.5, "rnnlm": 0.75}
 
 Marks = npt.NDArray[np.bool_]
-Observe = Callable[[int], None]  # gets the number of newly scored sentences
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A model in the comparison.
-
-    `network` is its kind as config.json names it; None: an n-gram model.
-    """
+    """A model in the comparison."""
 
     name: str
     model: LanguageModel
-    network: str | None
+    network: str | None  # its kind as config.json names it; None: an n-gram model
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What models give to the words and end symbols of a text, natural logarithms.
+    """Natural logarithms that models give to the words and end symbols of a text.
 
-    `outside` are the words that some network's shortlist does not have, `unknown` those that some n-gram model does not
-    know; tokens each.
+    `outside` marks the words that a network's shortlist lacks, `unknown` those that an n-gram model lacks; tokens each.
     """
 
     name: str
@@ -51,23 +46,22 @@ class Scored:
         """Select tokens."""
         return Scored(self.name, self.log_probs[:, chosen], self.outside[chosen], self.unknown[chosen])
 
-    def mixed(self, weights: npt.ArrayLike) -> Values:
-        """Return log p of the linear interpolation; tokens."""
-        with np.errstate(divide="ignore"):  # of a model without weight
-            mixture: Values = np.logaddexp.reduce(self.log_probs + np.log(weights)[:, None])
-        return mixture
-
     def perplexity(self, weights: npt.ArrayLike) -> float:
         """Return the perplexity of the linear interpolation."""
-        return perplexity(self.mixed(weights), self.name)
+        with np.errstate(divide="ignore"):  # of a model without weight
+            mixture: Values = np.logaddexp.reduce(self.log_probs + np.log(weights)[:, None])
+        return perplexity(mixture, self.name)
 
 
 def score_text(
-    lines: Iterable[bytes], name: str, contenders: Sequence[Contender], observe: Observe = lambda _sentences: None
+    lines: Iterable[bytes],
+    name: str,
+    contenders: Sequence[Contender],
+    observe: Callable[[int], None] = lambda _sentences: None,
 ) -> Scored:
-    """Score the lines of a text of that name by all models; those without words do not count.
+    """Score the lines of a text by all models, without blank lines; `observe` gets the number of new sentences.
 
-    A text without any is refused. If a model fails, the error tells which, and at which text.
+    Raises InputError if the text has no words. If a model fails, the error names the model and the text.
     """
     parts: list[tuple[Values, Marks, Marks]] = []
     before, all_sentences = 0, sentences_of(lines)
@@ -94,7 +88,7 @@ def _word_log_probs(one: Contender, sentences: Sequence[bytes], text: str) -> Va
 
 
 def sentences_of(lines: Iterable[bytes]) -> list[bytes]:
-    """The lines of a text without their ends, and without those that have no word."""
+    """Return the lines of a text without their ends, and without lines that have no word."""
     ended = (line.rstrip(b"\r\n") for line in lines)
     return [sentence for sentence in ended if sentence.strip(b" \t")]
 
@@ -109,10 +103,10 @@ def perplexity(log_probs: Values, text: str) -> float:
 
 
 def best_weights(scored: Scored) -> Values:
-    """Weights of the interpolation that make a text most likely, by expectation maximisation.
+    """Return the weights of the interpolation that make a text most likely, by expectation maximisation.
 
-    With r_m the mean over words of p_m / Σ w p, a round multiplies the weight w_m by r_m; and since the logarithm is
-    concave, no other weights are better by more than the number of words times log max r_m: that ends it.
+    With r_m the mean over words of p_m / Σ w p, a round multiplies the weight w_m by r_m. As the logarithm is concave,
+    no other weights are better by more than the number of words times log max r_m, which decides when to stop.
     """
     count, tokens = scored.log_probs.shape
     p = np.exp(scored.log_probs - scored.log_probs.max(0))
@@ -127,10 +121,10 @@ def best_weights(scored: Scored) -> Values:
 
 
 def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[tuple[str, Values]]:
-    """Rows of the table: what is interpolated, and the weight of each model.
+    """Yield the rows of the table: what is interpolated, and the weight of each model.
 
-    Beside an n-gram model, a network has the weight of the paper that it is from; so have networks of one kind, evenly.
-    The `first` text decides the best weights.
+    Beside an n-gram model, a network has the weight of its paper, and so have networks of one kind together. The
+    `first` text decides the best weights.
     """
     alone = np.eye(len(contenders))
     rows = [(one.name, weights, one.network) for one, weights in zip(contenders, alone, strict=True)]
@@ -154,9 +148,9 @@ def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[t
 
 
 def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str]:
-    """Lines of Markdown about a CSLM, and an n-gram model if there is a `weight` of the CSLM beside it: a line a text.
+    """Yield a row of Markdown per text about a CSLM; `weight` is its weight beside an n-gram model, if there is one.
 
-    Perplexities are over all tokens, but for those over the shortlist or over the n-gram model's words.
+    Perplexities are over all tokens, except those over the shortlist or over the n-gram model's words.
     """
     head = ["text", "tokens", "outside the shortlist", "CSLM, shortlist only"]
     if weight is not None:
@@ -175,7 +169,7 @@ def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str
 
 
 def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Values]]) -> Iterator[str]:
-    """Lines of Markdown: a line an interpolation, a column a text, perplexities over all tokens given."""
+    """Yield lines of Markdown: a row for each interpolation, a column for each text, perplexities over all tokens."""
     yield f"| model | {' | '.join(text.name for text in texts)} |"
     yield "|---|" + "---|" * len(texts)
     for name, weights in rows:

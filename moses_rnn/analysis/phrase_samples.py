@@ -1,4 +1,4 @@
-"""Phrases of a table to look at a network with: a seeded sample in one pass, and each as it can be shown."""
+"""A seeded sample of a table's phrases, drawn in one pass."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from moses_rnn.translation.proposals import Reading
 
 
 def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[bytes, ...]]:
-    """So many distinct phrases of a stream, or of pairs, each as likely as any other, however often it comes.
+    """Draw `count` distinct phrases, or tuples of phrases, from a stream; each is as likely as any other.
 
-    They are those with the smallest keys. Unlike a reservoir, this does not depend on the stream's order, and a smaller
-    sample is the beginning of a larger one.
+    These are the ones with the smallest keys, so that neither order nor repetition matters, and a smaller sample is the
+    beginning of a larger one.
     """
     kept: dict[int, tuple[bytes, ...]] = {}
     for item in items:
@@ -28,7 +28,7 @@ def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[b
 
 
 def read_for_network(table: str, reading: Reading, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
-    """The blocks of a table, as they come; refused if its phrases are not of the form that the network learned from."""
+    """Yield the blocks of a table; raise an error if its phrases are not of the form that the network learned from."""
     name, form, meter = find_input(table), reading.form, Meter()
     if name != STANDARD_STREAM:  # which cannot be read twice
         _, form = read_first_line(name, form if form.is_factored else None)
@@ -41,10 +41,7 @@ def read_for_network(table: str, reading: Reading, advanced: Advanced = show_not
 def sample_table(
     model: Model, table: str, count: int, *, whole: bool = False, min_words: int = 1, advanced: Advanced = show_nothing
 ) -> list[tuple[bytes, ...]]:
-    """A sample of a table's distinct phrases of so many words or more that a network reads.
-
-    If it is `whole`, also what the network predicts from each.
-    """
+    """Draw distinct phrases of at least `min_words` words that a network reads; or, if `whole`, distinct pairs."""
     reading = Reading(model)
 
     def items() -> Iterator[tuple[bytes, ...]]:

@@ -1,37 +1,31 @@
-"""Draw figures as files, in the only module that uses matplotlib.
-
-The extra ``report`` brings it, and it is loaded only when something is drawn.
-"""
+"""Draw figures as files. This is the only module that imports matplotlib, an extra: import it only to draw."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import io
-import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure  # not pyplot, which looks for a screen
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from moses_rnn.analysis.agreement import BIN, Scatter
 from moses_rnn.analysis.agreement import BINS as CELLS
+from moses_rnn.analysis.alignment_maps import MOST_CELLS, AlignmentMap
 from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.lengths import BINS, LengthScores
+from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scored_table import Floats
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import InputError
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
-
-    from moses_rnn.analysis.alignment_maps import AlignmentMap
-    from moses_rnn.analysis.maps import Map, Zoom
-
-LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``report``
-READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
 PART_SIDE = 4.2  # of a map or part in a column of a page, where its letters are as large as the text around it
@@ -55,43 +49,16 @@ FAR = 8  # points, from where on a line leads from a label to its point
 INCHES = 5.0
 DOTS_PER_INCH = 200
 CELL = 0.24  # inches of a word's row or column
-MOST_CELLS = 120  # a side of a picture of words
 WORD_POINTS = 9  # of letters
 GAP = 0.12  # inches around a picture, and between words and cells
 LINES = ("-", "--", ":")
 HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a legend would leave out
 
 
-def is_installed(library: str) -> bool:
-    """Whether one of LIBRARIES can be imported."""
-    try:
-        with _undisturbed():
-            importlib.import_module(LIBRARIES[library])
-    except ImportError:
-        return False
-    return True
-
-
-def missing_libraries() -> list[str]:
-    """Return the libraries of the extra ``report`` that are not installed."""
-    return [name for name in LIBRARIES if not is_installed(name)]
-
-
-def check_matplotlib(otherwise: str) -> None:
-    """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise."""
-    if not is_installed("matplotlib"):
-        raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[report]' ({otherwise})")
-
-
 def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes:
-    """What one of the functions below draws of some data, as a file of one of PICTURES.
-
-    Equal data give equal bytes.
-    """
-    import matplotlib as mpl  # noqa: PLC0415, an extra
-
+    """Return a figure that a function of this module draws, as an SVG or PNG file; equal data give equal bytes."""
     out = io.BytesIO()
-    with _undisturbed(), mpl.rc_context(STYLE), warnings.catch_warnings():
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         size: Any = {"bbox_inches": "tight", "pad_inches": GAP} if draw is alignment_figure else {}
@@ -99,27 +66,10 @@ def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes
     return out.getvalue()
 
 
-def _figure(width: float, height: float, **options: Any) -> Figure:
-    """Return an empty figure of this size in inches."""
-    from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
-
-    return Figure(figsize=(width, height), **options)
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Hide what matplotlib reads from the environment, and fails at: Jupyter's backend need not be installed here."""
-    hidden = {name: os.environ.pop(name) for name in READ_BY_MATPLOTLIB if name in os.environ}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
-
-
 def map_figure(map_: Map) -> Figure:
-    """The map and its enlarged parts as a picture."""
+    """Draw the map and its enlarged parts."""
     columns = (len(map_.zooms) + 1) // 2
-    figure = _figure(SIDE + columns * SIDE * 0.62, SIDE, dpi=MEASURED)
+    figure = Figure((SIDE + columns * SIDE * 0.62, SIDE), dpi=MEASURED)
     grid = figure.add_gridspec(2, 1 + columns, width_ratios=[1, *[0.62] * columns], left=0.01, right=0.99, top=0.94,
                                bottom=0.01, wspace=0.03, hspace=0.1)  # fmt: skip
     _draw_whole(figure.add_subplot(grid[:, 0]), map_)
@@ -129,8 +79,8 @@ def map_figure(map_: Map) -> Figure:
 
 
 def map_part_figure(map_: Map, number: int | None = None) -> Figure:
-    """One of the enlarged parts, from 0, or the map without them, small enough for a column of a page."""
-    figure = _figure(PART_SIDE, PART_SIDE * 0.8, dpi=MEASURED)
+    """Draw one of the enlarged parts, from 0, or the map without them, small enough for a column of a page."""
+    figure = Figure((PART_SIDE, PART_SIDE * 0.8), dpi=MEASURED)
     axes = figure.add_axes(PART_PLACE)
     if number is None:
         _draw_whole(axes, map_)
@@ -146,10 +96,25 @@ def _draw_whole(axes: Axes, map_: Map) -> None:
     axes.margins(0.03)
     axes.set_aspect("equal", adjustable="datalim")  # parts are stretched, which makes room for labels
     for number, zoom in enumerate(map_.zooms):
-        _frame(axes, map_, zoom, number)
+        colour, ((left, low), (right, high)) = COLOURS[number % len(COLOURS)], _limits(map_, zoom)
+        axes.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
+        style: Any = {"fontsize": 10, "weight": "bold", "color": colour, "ha": "right"}
+        axes.annotate(str(number + 1), (left, high), xytext=(-2, 1), textcoords="offset points", **style)
     if len(map_.labels) <= FEW:
         axes.apply_aspect()
         _label(axes, map_, list(range(len(map_.labels))))
+
+
+def _draw_part(axes: Axes, map_: Map, number: int) -> None:
+    """A part, enlarged."""
+    zoom, colour = map_.zooms[number], COLOURS[number % len(COLOURS)]
+    (left, low), (right, high) = _limits(map_, zoom)
+    _bare(axes, f"{number + 1}: {zoom.purity:.0%} of neighbours are the network's", colour)
+    x, y = map_.coordinates[zoom.points].T
+    axes.scatter(x, y, s=9, c=colour, linewidths=0)
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
+    _label(axes, map_, zoom.points)
 
 
 def _limits(map_: Map, zoom: Zoom) -> tuple[Floats, Floats]:
@@ -167,79 +132,36 @@ def _bare(axes: Axes, title: str, colour: str) -> None:
         edge.set_color(colour)
 
 
-def _frame(axes: Axes, map_: Map, zoom: Zoom, number: int) -> None:
-    from matplotlib.patches import Rectangle  # noqa: PLC0415, an extra
-
-    colour, ((left, low), (right, high)) = COLOURS[number % len(COLOURS)], _limits(map_, zoom)
-    axes.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
-    style: Any = {"fontsize": 10, "weight": "bold", "color": colour, "ha": "right"}
-    axes.annotate(str(number + 1), (left, high), xytext=(-2, 1), textcoords="offset points", **style)
-
-
-def _draw_part(axes: Axes, map_: Map, number: int) -> None:
-    """A part, enlarged."""
-    zoom, colour = map_.zooms[number], COLOURS[number % len(COLOURS)]
-    (left, low), (right, high) = _limits(map_, zoom)
-    _bare(axes, f"{number + 1}: {zoom.purity:.0%} of neighbours are the network's", colour)
-    x, y = map_.coordinates[zoom.points].T
-    axes.scatter(x, y, s=9, c=colour, linewidths=0)
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
-    _label(axes, map_, zoom.points)
-
-
 def _label(axes: Axes, map_: Map, points: list[int]) -> None:
     """Write the labels of points, each where it covers no other; one without such a place is left out."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
-    from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
-
     renderer = FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent()
     dots = axes.transData.transform(map_.coordinates[points])
     taken = [Bbox.from_extents(x - 2 * DOTS, y - 2 * DOTS, x + 2 * DOTS, y + 2 * DOTS) for x, y in dots]
-    text = axes.text(0.5, 0.5, "", transform=axes.transAxes, fontsize=7, parse_math=False)
+    line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#999999", "shrinkA": 0, "shrinkB": 1}
     for i in points:
-        text.set_text(shortened(map_.labels[i]))
-        box = text.get_window_extent(renderer).expanded(1.03, 1)  # other fonts may be wider
-        x, y = axes.transData.transform(map_.coordinates[i])
-        place = next((p for p in PLACES if _fits(_moved(box, x, y, *p), frame, taken)), None)
-        if place is not None:
-            taken.append(_moved(box, x, y, *place))
-            _write(axes, text.get_text(), map_.coordinates[i], place)
-    text.remove()
+        text, at = shortened(map_.labels[i]), map_.coordinates[i]
+        for dx, dy, horizontal, vertical in PLACES:
+            far = max(abs(dx), abs(dy)) > FAR
+            label = axes.annotate(text, at, xytext=(dx, dy), textcoords="offset points", fontsize=7, ha=horizontal,
+                                  va=vertical, parse_math=False, arrowprops=line if far else None)  # fmt: skip
+            label.update_positions(renderer)
+            box = Text.get_window_extent(label, renderer).expanded(1.03, 1)  # other fonts may be wider
+            is_inside = np.all(frame.min <= box.min) and np.all(box.max <= frame.max)
+            if is_inside and not box.count_overlaps(taken):
+                taken.append(box)
+                break
+            label.remove()
 
 
 def shortened(label: str) -> str:
-    """A label as it is shown: without Moses's escapes, and no longer than `LONGEST`."""
+    """Return a label without Moses's escapes and no longer than `LONGEST`."""
     label = unescaped(label)
     return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
 
 
-def _moved(box: Bbox, x: float, y: float, dx: float, dy: float, horizontal: str, vertical: str) -> Bbox:
-    """A label's box where it stands beside the point x, y."""
-    from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
-
-    left = x + dx * DOTS - box.width * {"left": 0, "center": 0.5, "right": 1}[horizontal]
-    low = y + dy * DOTS - box.height * {"bottom": 0, "center": 0.5, "top": 1}[vertical]
-    return Bbox.from_bounds(left, low, box.width, box.height)
-
-
-def _fits(box: Bbox, frame: Bbox, taken: list[Bbox]) -> bool:
-    inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-    return inside and not box.count_overlaps(taken)
-
-
-def _write(axes: Axes, text: str, at: Any, place: tuple[float, float, str, str]) -> None:
-    dx, dy, horizontal, vertical = place
-    line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#999999", "shrinkA": 0, "shrinkB": 1}
-    axes.annotate(text, at, xytext=(dx, dy), textcoords="offset points", fontsize=7, ha=horizontal, va=vertical,
-                  parse_math=False, arrowprops=line if max(abs(dx), abs(dy)) > FAR else None)  # fmt: skip
-
-
 def density_figure(scatter: Scatter) -> Figure:
     """Draw the density of pairs."""
-    from matplotlib.colors import LogNorm  # noqa: PLC0415, an extra
-
     figure, axes = _axes_of_scores(scatter)
     if scatter.histogram.any():
         cells = np.ma.masked_equal(scatter.histogram.T[::-1, ::-1], 0)  # 0 to the right and above
@@ -259,7 +181,7 @@ def density_figure(scatter: Scatter) -> Figure:
 
 
 def pairs_figure(scatter: Scatter) -> Figure:
-    """A sample of the pairs as points, as in the paper; those that were seen once are marked."""
+    """Draw a sample of the pairs as points, as in the paper, and mark those seen once."""
     figure, axes = _axes_of_scores(scatter)
     kinds = {"seen more often": (COLOURS[1], ~scatter.is_single), "seen once": (COLOURS[0], scatter.is_single)}
     for name, (colour, own) in kinds.items():
@@ -273,27 +195,23 @@ def pairs_figure(scatter: Scatter) -> Figure:
 
 
 def _axes_of_scores(scatter: Scatter) -> tuple[Figure, Axes]:
-    figure = _figure(INCHES, INCHES, layout="constrained")
+    figure = Figure((INCHES, INCHES), layout="constrained")
     axes = figure.add_subplot()
     axes.set_xlabel("log p(target | source) of the table, nats")
     axes.set_ylabel("log p(target | source) of the RNN, nats")
-    axes.set_title(_caption(scatter), fontsize="small")
-    return figure, axes
-
-
-def _caption(scatter: Scatter) -> str:
     pairs = scatter.groups[0]
-    parts = [f"{pairs.pairs:,} pairs"]
+    caption = [f"{pairs.pairs:,} pairs"]
     if pairs.spearman is not None:
-        parts.append(f"Spearman {pairs.spearman:.2f}")
+        caption.append(f"Spearman {pairs.spearman:.2f}")
     if pairs.at_floor:
-        parts.append(f"{pairs.at_floor:,} at the RNN's floor not shown")
-    return ", ".join(parts)
+        caption.append(f"{pairs.at_floor:,} at the RNN's floor not shown")
+    axes.set_title(", ".join(caption), fontsize="small")
+    return figure, axes
 
 
 def training_figure(history: Sequence[tuple[float, float]], unigram: float | None) -> Figure:
     """Plot nats per token by minutes of training, and the cost of a unigram model."""
-    figure = _figure(INCHES, INCHES * 0.6, layout="constrained")
+    figure = Figure((INCHES, INCHES * 0.6), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(*zip(*history, strict=True), "o-", color=COLOURS[1], markersize=3)
     if unigram is not None:
@@ -306,8 +224,8 @@ def training_figure(history: Sequence[tuple[float, float]], unigram: float | Non
 
 
 def gates_figure(name: str, means: Floats) -> Figure:
-    """Draw histograms of the units' mean gates."""
-    figure = _figure(INCHES, INCHES * 0.5, layout="constrained")
+    """Draw a histogram of the units' mean gates."""
+    figure = Figure((INCHES, INCHES * 0.5), layout="constrained")
     axes = figure.add_subplot()
     counts, edges = np.histogram(means, 10, (0, 1))
     bars = axes.bar(edges[:-1] + 0.05, counts, 0.09, color=COLOURS[1])
@@ -318,9 +236,9 @@ def gates_figure(name: str, means: Floats) -> Figure:
 
 
 def alignment_figure(alignment: AlignmentMap) -> Figure:
-    """A heat map: the source across, the target down, the darker the more a word looked there; white is 0, black 1.
+    """Draw a heat map: the source across, the target down; white is 0, black is 1.
 
-    Words that are ``<unk>`` to the network are grey. It is as large as its words need.
+    Words that are ``<unk>`` to the network are grey. The figure is as large as its words need.
 
     Raises:
         InputError: a side has more than `MOST_CELLS` words.
@@ -332,7 +250,7 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
             f"line {alignment.line}: expected {expected}, found {most}", advice="Without --output they are printed."
         )
     sides = [[shortened(readable(word)) for word in words] for words in (alignment.columns, alignment.rows)]
-    figure = _figure(*(CELL * len(words) for words in sides))
+    figure = Figure((CELL * len(sides[0]), CELL * len(sides[1])))
     axes = figure.add_axes((0, 0, 1, 1))  # labels stand around it
     axes.pcolormesh(alignment.alpha, cmap="Greys", vmin=0, vmax=1, edgecolors="#cccccc", linewidth=0.4)
     axes.invert_yaxis()
@@ -347,20 +265,14 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
 
 def lengths_figure(scores: LengthScores) -> Figure:
     """Plot BLEU over source length, with a curve for each system."""
-    figure = _figure(INCHES * 1.4, INCHES, layout="constrained")
+    figure = Figure((INCHES * 1.4, INCHES), layout="constrained")
     axes = figure.add_subplot()
     bins = [f"{title}\n{len(scores.parts[title]):,} sentences" for title in BINS]
     for number, (name, bleu) in enumerate(scores.bleu.items()):
         heights = [np.nan if value is None else value for value in bleu[: len(BINS)]]
-        style = LINES[number // len(COLOURS) % len(LINES)]
-        axes.plot(
-            range(len(bins)),
-            heights,
-            style,
-            marker="o",
-            color=COLOURS[number % len(COLOURS)],
-            label=f"{HIDDEN * name.startswith('_')}{name}",
-        )
+        style, colour = LINES[number // len(COLOURS) % len(LINES)], COLOURS[number % len(COLOURS)]
+        label = f"{HIDDEN * name.startswith('_')}{name}"
+        axes.plot(range(len(bins)), heights, style, marker="o", color=colour, label=label)
     axes.set_xticks(range(len(bins)), bins, fontsize=7)
     axes.set_xlim(-0.3, len(bins) - 0.7)
     axes.set_xlabel("words of the source")

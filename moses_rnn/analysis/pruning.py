@@ -1,20 +1,15 @@
 """Prune a phrase table: drop the pairs that a score finds least likely, and keep a given share.
 
-Johnson et al. 2007 drop pairs whose co-occurrence is no more than chance would bring about, and halve tables and more
-without loss; Zens et al. 2012 compare such criteria and find it best to drop what the rest of the model can do without.
-Here the criterion is a score that the table has already, and its threshold is one for the whole table:
+Johnson et al. 2007 drop pairs that co-occur no more often than by chance, and halve tables without loss; Zens et al.
+2012 compare such criteria. Here the criterion is a score that the table already has, with one threshold for all pairs:
 
-- ``direct``: p(target | source), from counts. It finds what is rare for a frequent source, and takes every target of a
-  source that was seen once for certain.
-- ``rnn``: the RNN's score, which knows no counts. It finds targets that do not read as translations, seen once or not;
-  being a product over words, it falls with a target's length.
-- ``both``: the mean of the two rank quantiles, that is of the shares of the table's pairs that score lower. The two
-  scores cannot be added as they are: the RNN's logarithms spread over some 40 nats and those of relative frequencies
-  over a few, so their sum would be the RNN's order alone. Quantiles have one scale, do not change with any monotone
-  change of a score (a temperature, a floor), and a pair goes that both place low, or one of them very low.
+- ``direct``: p(target | source), from counts. It is 1 for a source that was seen once.
+- ``rnn``: the RNN's score, which does not know counts. It is a product over words, so it falls with a target's length.
+- ``both``: the mean of the two rank quantiles, the shares of pairs that score lower. The RNN's logarithms spread over
+  some 40 nats and those of relative frequencies over a few, so a sum of the scores would be the RNN's order alone.
 
-Pairs within 0.0001 nats, or a millionth of the quantiles, of the threshold are ties, of which evenly spread ones stay,
-so that the share is exact and a run can be repeated.
+Pairs within 0.0001 nats, or a millionth of the quantiles, of the threshold are ties. Of these, evenly spread ones stay,
+so that the share is exact and runs can be repeated.
 """
 
 from __future__ import annotations
@@ -33,53 +28,43 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, read_lines, show_nothing
 from moses_rnn.table.phrase_table import LOWEST
 
-Append = Callable[[bytes], None]
-
-WRITTEN_AT_ONCE = 20_000  # lines: compressed outputs are made of few and long members
+WRITTEN_AT_ONCE = 20_000  # lines: compressed outputs have few and long members
 STEPS_PER_NAT = 10_000  # finer differences are ties
 QUANTILE_STEPS = 1_000_000
-MANY_TIES = 0.01  # of all lines: from this share of equal ones that go, the user is warned
+MANY_TIES = 0.01  # share of all lines that are dropped as ties, from which the user is warned
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The result of pruning a table.
+    """Counts before and after pruning.
 
-    `wanted` lines were to stay; more do where more sources keep their best target. `lost_words` are single words that
-    have no line left. `tied` lines were at the threshold, of which `tied_stay` stay.
+    `wanted` lines were to stay; more do if more sources keep their best target. `lost_words` are single words without
+    a line. `tied` lines were at the threshold, of which `tied_stay` stay.
     """
 
-    table: str
-    by: str
     wanted: int
-    lines: tuple[int, int]  # before and after, as what follows
+    lines: tuple[int, int]
     sources: tuple[int, int]
-    bytes: tuple[int, int]  # of the lines, before any compression
+    bytes: tuple[int, int]  # before compression
     lost_words: int
     tied: int
     tied_stay: int
 
-    @property
-    def lost(self) -> int:
-        """Number of sources without a remaining line."""
-        return self.sources[0] - self.sources[1]
-
 
 def prune_table(
     table: ScoredTable,
-    append: Append,
+    append: Callable[[bytes], None],
     *,
     keep: float,
     by: str,
     keep_best: float = math.inf,
     advanced: Advanced = show_nothing,
 ) -> Pruned:
-    """Write the lines that stay, byte for byte and in their order; `by` is one of CRITERIA.
+    """Write the lines that stay, byte for byte and in their order; `by` is "rnn", "direct" or "both".
 
-    `keep` is the share of lines that stay, rounded to whole lines. Sources of at most `keep_best` words do not lose
-    the target that is best by it, the first of equal ones: by default none does, so that no word becomes unknown. The
-    share counts these targets; it is exceeded if they alone are more, as most sources of a raw table have one target
-    only. `advanced` is told of both passes as of one.
+    `keep` is the share of lines that stay, rounded to whole lines. Sources of at most `keep_best` words keep their best
+    target, the first of equal ones. The share includes these targets; more lines stay if they alone exceed it, as most
+    sources of a raw table have a single target. `advanced` counts the lines of both passes.
     """
     pairs = table.pairs(lambda lines, share: advanced(lines, share and share / 2))
     count = len(pairs.logs)
@@ -90,8 +75,6 @@ def prune_table(
     read, stayed = _write(table, stay, append, advanced)
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
     return Pruned(
-        table=table.path,
-        by=by,
         wanted=wanted,
         lines=(count, int(stay.sum())),
         sources=(len(lost), int((~lost).sum())),
@@ -103,24 +86,17 @@ def prune_table(
 
 
 def _goodness(logs: Floats, by: str) -> Ints:
-    """Return the quality of each pair by one of CRITERIA, in steps; higher is better."""
+    """The quality of each pair by a criterion, in steps; higher is better."""
     steps = np.minimum(((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64), int(-LOWEST) * STEPS_PER_NAT)
     if by != "both":
         return steps[:, 0 if by == "direct" else -1]
-    left, right = _quantiles(steps[:, 0]), _quantiles(steps[:, -1])
+    # the share of pairs below each, with equal ones counted half: 0 to 1
+    left, right = ((ranks(column) - 0.5) / len(steps) for column in (steps[:, 0], steps[:, -1]))
     return ((left + right) / 2 * (QUANTILE_STEPS - 1)).astype(np.int64)
 
 
-def _quantiles(values: Ints) -> Floats:
-    """The share of pairs below each, those that are equal counted half: 0 to 1, and 1/2 if all are equal."""
-    return (ranks(values) - 0.5) / len(values)
-
-
 def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
-    """Which pairs stay: the best of a protected source, the first of equal ones; and the best of all others.
-
-    Also how many were at the threshold, and how many of these stay.
-    """
+    """Mask of the pairs that stay; the number of pairs at the threshold, and how many of these stay."""
     goodness = _goodness(pairs.logs, by)
     best = np.lexsort((-goodness, pairs.source))[pairs.begins]  # the first of equal ones, as it is stable
     stay = np.zeros(len(goodness), np.bool_)
@@ -139,8 +115,8 @@ def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask,
     return stay, len(ties), tied_stay
 
 
-def _write(table: ScoredTable, stay: Mask, append: Append, advanced: Advanced) -> tuple[int, int]:
-    """Write the lines that stay; the bytes of all lines, and of these."""
+def _write(table: ScoredTable, stay: Mask, append: Callable[[bytes], None], advanced: Advanced) -> tuple[int, int]:
+    """Write the lines that stay; return the bytes of all lines and of these."""
     read = stayed = 0
     lines = read_lines(table.path)
     for first in range(0, len(stay), WRITTEN_AT_ONCE):
@@ -154,13 +130,11 @@ def _write(table: ScoredTable, stay: Mask, append: Append, advanced: Advanced) -
     return read, stayed
 
 
-def as_grid(pruned: Pruned) -> Grid:
-    """Return the counts of kept and dropped lines as a table, to be rendered by `grids`."""
-    rows = []
-    for name in ("lines", "sources", "bytes"):
-        before, after = getattr(pruned, name)
-        rows.append((name, before, after, before - after, f"{after / before:.1%}"))
-    return Grid(f"{pruned.table}, pruned by {pruned.by}", ("", "before", "after", "dropped", "kept"), rows)
+def as_grid(pruned: Pruned, title: str) -> Grid:
+    """Return the counts of kept and dropped lines as a table."""
+    counts = {"lines": pruned.lines, "sources": pruned.sources, "bytes": pruned.bytes}
+    rows = [(name, before, after, before - after, f"{after / before:.1%}") for name, (before, after) in counts.items()]
+    return Grid(title, ("", "before", "after", "dropped", "kept"), rows)
 
 
 def warnings(pruned: Pruned) -> Iterator[str]:
@@ -171,10 +145,11 @@ def warnings(pruned: Pruned) -> Iterator[str]:
             f"the {stay:,} best targets alone exceed the {pruned.wanted:,} lines to keep, so nothing else stays "
             "(--keep-best-words 1 protects only sources of one word)"
         )
-    if pruned.lost:
-        words = f"{pruned.lost_words:,} of them single words, which are now unknown" if pruned.lost_words else (
-            "none of them a single word")  # fmt: skip
-        yield f"{pruned.lost:,} sources lost all their targets, {words}"
+    if lost := pruned.sources[0] - pruned.sources[1]:
+        of_one = "none of them a single word"
+        if pruned.lost_words:
+            of_one = f"{pruned.lost_words:,} of them single words, which are now unknown"
+        yield f"{lost:,} sources lost all their targets, {of_one}"
     if pruned.tied - pruned.tied_stay > MANY_TIES * lines:
         yield (
             f"{pruned.tied:,} pairs are equally good at the threshold: {pruned.tied_stay:,} of them stay, spread "

@@ -1,13 +1,14 @@
 """A report on a scored table and its model: everything the paper shows, as one page of HTML.
 
-`gather` looks at the table and at the model; `write_report` fills report.html.jinja with what it found. The page stands
-alone: nothing is fetched and nothing runs. Whatever is filled in is escaped.
+`gather` looks at the table and at the model; `write_report` fills report.html.jinja with its findings. The page stands
+alone: it fetches nothing and runs nothing. Whatever the template fills in is escaped.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,28 +22,25 @@ import numpy as np
 from markupsafe import Markup
 
 from moses_rnn import __version__
-from moses_rnn.analysis import alignment_maps, gates, maps, plots, verdicts
+from moses_rnn.analysis import alignment_maps, gates, maps, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
-from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_option
+from moses_rnn.analysis.extras import missing_libraries
 from moses_rnn.analysis.grids import readable, unescaped
-from moses_rnn.analysis.scored_table import ALL, Ints, Pairs, ScoredTable, split_by_count
+from moses_rnn.analysis.scored_table import ALL, SEED, Ints, Pairs, ScoredTable, split_by_count
 from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input, read_lines, show_nothing
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.vocabulary import UNKNOWN_ID
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
-from moses_rnn.table.table_blocks import PhraseIds
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
-EXACT = Compute(precision="fp64")
 SOURCES, SAMPLES = 3, 50  # of each kind in Table 2, of each of them in Table 3
 PHRASES, POINTS = 2000, 500  # to draw for the gates, for either map
 TEXT_LINES = 3  # that a network with attention translates
@@ -50,13 +48,13 @@ MIN_WORDS, TOP = 4, 3  # of the sources in Table 2 and of Figure 5's phrases; ta
 DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a source on which both may disagree
 LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
 LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
-NATS, BINS = 1.0, 20  # of a column in a row's picture of costs; the last one holds all that costs more
+NATS, BINS = 1.0, 20  # of a column in a row's picture of costs; the last one holds all that cost more
 MOST_CHARACTERS = 300  # of a recorded value
-Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it says how far it is
+Announce = Callable[[str, str], Advanced]  # begins a step, by its name and the unit of its progress
 
 
 class CostClass(NamedTuple):
-    """Pairs of one kind: how many, what they cost in all, over how many words with ``</s>``, and how it is spread."""
+    """Pairs of one kind: their number, their cost, their words with ``</s>``, and a histogram of the costs."""
 
     name: str
     pairs: int
@@ -77,7 +75,7 @@ class Dispute(NamedTuple):
 
 @dataclass
 class Coverage:
-    """Which running words of a table a network knows, and how many there are; unknown ones are ``<unk>`` to it."""
+    """The running words of a table, and those outside a network's shortlists."""
 
     source_words: int = 0
     target_words: list[int] = field(default_factory=list)  # of each line
@@ -89,31 +87,24 @@ class Coverage:
 def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
     """Look up all words of a table in a network's shortlists."""
     found = Coverage()
-    sides = [
-        (vocabulary.id_of(), PhraseIds(vocabulary.id_of()), unknown)
-        for vocabulary, unknown in (
-            (model.source_vocabulary, found.source_unknown),
-            (model.target_vocabulary, found.target_unknown),
-        )
-    ]
+    reads, writes = model.source_vocabulary.id_of(), model.target_vocabulary.id_of()
     for block in table.blocks(advanced):
-        pairs, lengths, lost = block.pairs(), [], set()
-        for (known, to_ids, unknown), phrases in zip(sides, (pairs.sources, pairs.targets), strict=True):
-            ids, words_of_each = to_ids(phrases)
-            lengths.append(words_of_each.tolist())
-            for i in np.unique(np.repeat(np.arange(len(block)), words_of_each)[ids == UNKNOWN_ID]).tolist():
-                if outside := [word for word in words(phrases[i]) if word not in known]:  # a table may have an <unk>
-                    unknown.update(outside)
-                    lost.add(i)
-        found.source_words += sum(lengths[0])
-        found.target_words += lengths[1]
-        found.pairs_unknown += len(lost)
+        pairs = block.pairs()
+        for source, target in zip(map(words, pairs.sources), map(words, pairs.targets), strict=True):
+            found.source_words += len(source)
+            found.target_words.append(len(target))
+            not_read = [word for word in source if word not in reads]
+            not_written = [word for word in target if word not in writes]
+            if not_read or not_written:
+                found.source_unknown.update(not_read)
+                found.target_unknown.update(not_written)
+                found.pairs_unknown += 1
     return found
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a report tells. Of a network that cannot be looked into, gates and disputes are not known."""
+    """Everything in a report. Gates and disputes are known of the RNN Encoder-Decoder only."""
 
     table: ScoredTable
     model: Model
@@ -130,16 +121,16 @@ class Findings:
     costs: Sequence[CostClass]
     tuning: Tuning | None
     alignments: Sequence[alignment_maps.AlignmentMap] | None  # None: there is no text
-    missing: Sequence[str] = field(default_factory=plots.missing_libraries)  # libraries, for pictures
+    missing: Sequence[str] = field(default_factory=missing_libraries)  # for pictures
 
     @property
     def knows_gates(self) -> bool:
-        """Whether the network is one that can be looked into."""
+        """Whether the network is an RNN Encoder-Decoder."""
         return self.model.architecture is ENCDEC
 
     @property
     def history(self) -> list[tuple[float, float]]:
-        """Minutes of training and nats a token of each evaluation; a model's folder may hold anything."""
+        """Minutes of training and nats per token of each evaluation; a model's folder may hold anything."""
         steps = records_of(self.model.provenance, "history")
         figures = [(step.get("seconds"), step.get("nats_per_token")) for step in steps]
         return [(seconds / 60, nats) for seconds, nats in figures if _is_positive(seconds) and _is_positive(nats)]
@@ -159,8 +150,10 @@ def gather(
 ) -> Findings:
     """Look at a table and the network of pairs that scored it, by a scorer of its scores.
 
-    Refuses a model of the inverse direction or of phrases of another form, a damaged or unsorted table, results that
-    are none, and a source text for a model without attention.
+    Raises:
+        InputError: the model is of the inverse direction or of other phrases, the table is damaged or unsorted, or the
+            results are not such a file.
+        CheckpointError: a source text is given for a model without attention.
     """
     reading = Reading(model)
     if reading.inverse:
@@ -173,8 +166,13 @@ def gather(
     coverage = measure_coverage(table, model, announce("looking words up", "lines"))
     selections = long_sources(table, pairs, SOURCES, min_words=MIN_WORDS, min_targets=TOP)
     phrases = _draw_sources(table, pairs, reading, PHRASES)
-    can_explain = model.architecture is ENCDEC
-    explainer = Explainer(model, scorer, phrases, recorded_names(table.signature))
+    announce("sampling targets", "")
+    proposals = _proposals(model, scorer, selections, reading)
+    found_gates, disputes = None, []
+    if model.architecture is ENCDEC:
+        announce("looking at gates", "")
+        found_gates = gates.measure_gates(model, phrases) if phrases else None
+        disputes = list(_explain(pairs, table, Explainer(model, scorer, phrases, recorded_names(table.signature))))
     return Findings(
         table=table,
         model=model,
@@ -184,10 +182,10 @@ def gather(
         selections=selections,
         summary=summarise(pairs),
         scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column)),
-        proposals=_proposals(model, scorer, selections, announce),
-        gates=_gates(model, phrases, announce) if can_explain and phrases else None,
+        proposals=proposals,
+        gates=found_gates,
         maps=dict(_maps(model, _draw_sources(table, pairs, reading, POINTS, MIN_WORDS), announce)),
-        disputes=list(_explain(pairs, table, explainer)) if can_explain else [],
+        disputes=disputes,
         costs=costs_by_class(pairs, np.array(coverage.target_words)),
         tuning=tuning,
         alignments=alignments,
@@ -231,23 +229,16 @@ def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[t
         yield one, explain(Lookup(source, target, read, options, chosen))
 
 
-def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], announce: Announce) -> list[Proposals]:
-    """Return the network's proposals for the sources of Table 2."""
-    announce("sampling targets", "")
-    reading = Reading(model)
+def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], reading: Reading) -> list[Proposals]:
+    """The network's proposals for the sources of Table 2."""
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
-    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=SAMPLES, seed=SEED))
-    return list(Proposer(reading, writer, scorer, known_targets(lines, sources, reading))(sources))
-
-
-def _gates(model: Model, phrases: Sequence[bytes], announce: Announce) -> gates.GateReport:
-    announce("looking at gates", "")
-    return gates.measure_gates(model, phrases)
+    sampler = Sampler(model.make_stepper(Compute(precision="fp64")), SamplingConfig(samples=SAMPLES, seed=SEED))
+    return list(Proposer(reading, sampler, scorer, known_targets(lines, sources, reading))(sources))
 
 
 def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tuple[str, maps.Map]]:
-    method = "pca" if "scikit-learn" in plots.missing_libraries() else "tsne"
+    method = "pca" if "scikit-learn" in missing_libraries() else "tsne"
     points = {
         "words": maps.word_points(model, "source", POINTS),
         "phrases": maps.phrase_points(model, phrases),
@@ -262,7 +253,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
     """Of the first lines of a text, and the network's own translations."""
     announce("translating", "")
     # of so many words the translation can always be drawn
-    most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
+    most_words = alignment_maps.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
     name = find_input(source_text)
     lines = [line.rstrip(b"\r\n") for line in read_lines(name)]
     numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]
@@ -288,7 +279,7 @@ def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:
 
 
 def write_report(findings: Findings, made: str = "") -> bytes:
-    """The page, which says when and how it was made; equal findings give equal bytes."""
+    """Return the page; `made` says when and how it was made. Equal findings give equal bytes."""
     page = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
@@ -306,6 +297,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
     totals = Totals()
     for proposals in findings.proposals:
         totals.add(proposals)
+    has_pictures = "matplotlib" not in findings.missing
     text = template.render(
         f=findings,
         name=Path(findings.table.path).name,
@@ -315,7 +307,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
         totals=totals,
         top=TOP,
         samples=SAMPLES,
-        plots=plots,
+        plots=importlib.import_module("moses_rnn.analysis.plots") if has_pictures else None,
         alignment_grid=alignment_maps.as_grid,
         made=f"{__version__}{made}",
     )
@@ -323,7 +315,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
 
 
 def _phrase(text: str | bytes) -> Markup:
-    """A phrase of a table, whichever way its script runs; Moses's escapes are shown as what they stand for."""
+    """A phrase of a table, whichever way its script runs, without Moses's escapes."""
     return Markup("<bdi>{}</bdi>").format(unescaped(_readable(text)))
 
 
@@ -375,7 +367,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
 
 
 def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the scalars of a nested, untrusted record."""
+    """The scalars of a nested, untrusted record."""
     if isinstance(record, Mapping):
         for key, value in record.items():
             yield from _scalars(value, f"{name} {key}".strip())
@@ -383,12 +375,12 @@ def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         for number, value in enumerate(record, start=1):
             yield from _scalars(value, f"{name} {number}" if len(record) > 1 else name)
     elif record is not None and record != "":
-        text = record if isinstance(record, bool | float) else str(record)
-        yield name.replace("_", " ")[:60], text if isinstance(text, bool | float) else text[:MOST_CHARACTERS]
+        text = record if isinstance(record, bool | float) else str(record)[:MOST_CHARACTERS]
+        yield name.replace("_", " ")[:60], text
 
 
 def _weights(findings: Findings) -> Iterator[float]:
-    """Of the score in each tuning, where its weights have a feature with as many scores as the table."""
+    """Weight of the score in each tuning whose weights have a feature with as many scores as the table."""
     table = findings.table
     for weights in findings.tuning.weights if findings.tuning else ():
         features = [values for values in weights.values() if isinstance(values, list) and len(values) == table.scores]

@@ -1,11 +1,7 @@
-"""The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and what was chosen differently.
-
-For each system, the pipeline leaves weights, translations, and the phrase pairs of which these are made.
-"""
+"""The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and different choices of phrases."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 Json = dict[str, Any]
-TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in
+TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no use for
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
 UNTUNED_RUN = "no round of tuning beat its starting weights on dev, so they were kept: try another tuner"
 DEV = "dev"
@@ -41,77 +37,55 @@ BY_THEMSELVES = (
 )
 
 
-class Chosen(NamedTuple):
-    """A phrase pair as the decoder used it: source words from `first` to `last` of a sentence became `target`."""
-
-    text: str
-    sentence: int
-    first: int
-    last: int
-    target: str
-
-
 class System(NamedTuple):
-    """A row of moses_configs/systems, which pipeline.mk reads too and which says what the kinds are."""
+    """A row of moses_configs/systems, which pipeline.mk reads too and which explains the kinds."""
 
-    name: str
     kind: str
     title: str  # in tables of results
 
 
 def read_systems() -> dict[str, System]:
-    """The systems that the pipeline builds, by name, in the order of the file."""
+    """Read the systems that the pipeline builds, by name, in the order of the file."""
     lines = shipped_file("systems").read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-    return {name: System(name, kind, title) for name, kind, _base, _added, _decoder, title in rows}
+    return {name: System(kind, title) for name, kind, _base, _added, _decoder, title in rows}
 
 
 class Run(NamedTuple):
-    """One tuning of one system and what it translated; a network that translates by itself has only that."""
+    """One tuning of one system and its translations; a network that translates by itself has only these.
+
+    `phrases` are the phrase pairs of the test sets' translations: set, sentence, first and last source word, target.
+    """
 
     system: str
     seed: str
     hypotheses: Mapping[str, list[str]]  # by set
     weights: Mapping[str, list[float]] = {}
     on_lists: bool = False  # whether features were added to n-best lists, not to the decoder
-    phrases: frozenset[Chosen] | None = None
-    is_untuned: bool = False  # whether no round of tuning was better on dev than the weights that it began with
+    phrases: frozenset[tuple[str, int, int, int, str]] | None = None
+    is_untuned: bool = False  # whether no round of tuning was better on dev than the starting weights
 
 
-class Place(NamedTuple):
-    """Where the pipeline left everything; `target` is the target language's suffix, `tests` are the test sets."""
-
-    folder: Path
-    target: str
-    tests: tuple[str, ...] = ("test",)
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """All sets; the tuning set is first."""
-        return DEV, *self.tests
-
-
-def read_run(place: Place, system: str, seed: str) -> Run:
-    """A run as the pipeline left it; an InputError names a file that is missing."""
+def _read_run(folder: Path, target: str, tests: Sequence[str], system: str, seed: str) -> Run:
     row = read_systems().get(system)
-    path = place.folder / "tune" / f"{system}.{seed}" / "moses.ini"
+    path = folder / "tune" / f"{system}.{seed}" / "moses.ini"
     tuned = None if row is not None and row.kind == "self" else _read(path)
-    stem = str(place.folder / "decode" / f"{system}.{seed}")
-    hypotheses = {name: _lines(Path(f"{stem}.{name}.{place.target}")) for name in place.sets}
+    stem = str(folder / "decode" / f"{system}.{seed}")
+    hypotheses = {name: _lines(Path(f"{stem}.{name}.{target}")) for name in (DEV, *tests)}
     if tuned is None:
         return Run(system, seed, hypotheses)
     ini = MosesIni(tuned, str(path))
-    phrases = frozenset(one for name in place.tests for one in chosen_phrases(name, Path(f"{stem}.{name}.segments")))
+    phrases = frozenset(one for name in tests for one in _chosen_phrases(name, Path(f"{stem}.{name}.segments")))
     is_untuned = FIRST_ROUND in tuned.splitlines()
     return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
 
 
-def chosen_phrases(text: str, path: Path) -> Iterator[Chosen]:
+def _chosen_phrases(text: str, path: Path) -> Iterator[tuple[str, int, int, int, str]]:
     """The phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
     for number, line in enumerate(_lines(path)):
         end = 0
         for span in SPAN.finditer(line):
-            yield Chosen(text, number, int(span[1]), int(span[2]), line[end : span.start()].strip())
+            yield text, number, int(span[1]), int(span[2]), line[end : span.start()].strip()
             end = span.end()
 
 
@@ -127,39 +101,42 @@ def _lines(path: Path) -> list[str]:
     return _read(path).decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
-def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], *, samples: int = 1000) -> Json:
+def compare_systems(
+    folder: Path, target: str, tests: Sequence[str], systems: Sequence[str], seeds: Sequence[str], samples: int = 1000
+) -> Json:
     """Compare systems, each tuned several times, with the first one, by a paired bootstrap of so many samples.
 
-    Returns what `format_table` makes a table of, as JSON. An InputError names a file that is missing, or of another
-    length than the references.
+    The pipeline left their weights, translations and phrase pairs in `folder`; `target` is the target language's
+    suffix. Returns the figures for `format_table`, as JSON. Raises InputError if a file is missing or has not as many
+    lines as the references.
     """
-    references = {name: _lines(place.folder / "corpus" / f"{name}.{place.target}") for name in place.sets}
-    runs = [[read_run(place, system, seed) for seed in seeds] for system in systems]
+    references = {name: _lines(folder / "corpus" / f"{name}.{target}") for name in (DEV, *tests)}
+    runs = [[_read_run(folder, target, tests, system, seed) for seed in seeds] for system in systems]
     for run in (run for of_system in runs for run in of_system):
-        for name in place.sets:
-            lines, expected = len(run.hypotheses[name]), len(references[name])
-            if lines != expected:
-                raise InputError(f"{run.system}, seed {run.seed}: expected {expected} lines of {name}, found {lines}")
-    scored = [compare_runs(list(of_seed), references, place.tests, samples) for of_seed in zip(*runs, strict=True)]
+        for name, lines in run.hypotheses.items():
+            expected, found = len(references[name]), len(lines)
+            if found != expected:
+                raise InputError(f"{run.system}, seed {run.seed}: expected {expected} lines of {name}, found {found}")
+    scored = [_compare_runs(list(of_seed), references, tests, samples) for of_seed in zip(*runs, strict=True)]
     return {
-        "sentences": {name: len(references[name]) for name in place.sets},
-        "tests": list(place.tests),
+        "sentences": {name: len(lines) for name, lines in references.items()},
+        "tests": list(tests),
         "seeds": list(seeds),
         "signatures": scored[0][1],
         "bootstrap_samples": samples,
         "systems": {
-            system: _summary(runs[i], runs[0], [of_seed[i] for of_seed, _ in scored], place)
+            system: _summary(runs[i], runs[0], [of_seed[i] for of_seed, _ in scored], tests)
             for i, system in enumerate(systems)
         },
     }
 
 
-def compare_runs(
+def _compare_runs(
     runs: Sequence[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
 ) -> tuple[list[Json], Json]:
-    """Scores of one run of each system, all of one seed, compared with the first one; and the metrics' signatures.
+    """The scores of one run of each system, all of one seed, and the metrics' signatures.
 
-    Of each run these are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all but the first, the p-values
+    A run's scores are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all runs but the first, the p-values
     ``SET_p`` of each test set and ``p`` of all together.
     """
     bleu = open_bleu()
@@ -184,7 +161,7 @@ def compare_runs(
 
 
 def open_bleu() -> BLEU:
-    """BLEU of text that is tokenised; refused if sacreBLEU is not installed."""
+    """Return BLEU of tokenised text; raise an error if sacreBLEU is not installed."""
     try:
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
     except ImportError as error:
@@ -197,26 +174,21 @@ def _joined(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
     return [line for name in names for line in texts[name]]
 
 
-def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], place: Place) -> Json:
-    """Return all results of one system."""
+def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], tests: Sequence[str]) -> Json:
+    """All results of one system."""
     summary: Json = {"on_lists": runs[0].on_lists, "runs": scores}
-    for key in [f"{name}_{label}" for name in place.sets for label in ("BLEU", "chrF")]:
+    for key in [f"{name}_{label}" for name in runs[0].hypotheses for label in ("BLEU", "chrF")]:
         values = [record[key] for record in scores]
         summary[key] = {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
     for record, run, baseline in zip(scores, runs, baselines, strict=True):
-        texts = (_joined(one.hypotheses, place.tests) for one in (run, baseline))
+        texts = (_joined(one.hypotheses, tests) for one in (run, baseline))
         record["weights"] = dict(run.weights)
         record["warnings"] = [UNTUNED_RUN] * run.is_untuned + list(odd_weights(run.weights))
-        record["phrases_chosen_differently"] = share_different(run.phrases, baseline.phrases)
+        record["phrases_chosen_differently"] = None
+        if run.phrases is not None and baseline.phrases is not None:
+            record["phrases_chosen_differently"] = len(run.phrases - baseline.phrases) / max(len(run.phrases), 1)
         record["sentences_different"] = mean(a != b for a, b in zip(*texts, strict=True))
     return summary
-
-
-def share_different(phrases: frozenset[Any] | None, others: frozenset[Any] | None) -> float | None:
-    """Share of the chosen phrase pairs that the other run did not choose, 0 to 1; None where a run has no phrases."""
-    if phrases is None or others is None:
-        return None
-    return len(phrases - others) / len(phrases) if phrases else 0.0
 
 
 def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
@@ -238,23 +210,23 @@ def list_warnings(results: Json) -> Iterator[str]:
             yield from (f"{name}, seed {record['seed']}: {text}" for text in record["warnings"])
 
 
-def as_json(results: Json) -> bytes:
-    """Format the results as a JSON file."""
-    return (json.dumps(results, indent=2) + "\n").encode()
-
-
 def format_table(results: Json) -> Iterator[str]:
-    """The lines of the table, of the text below it included, from what `compare_systems` returns."""
+    """Yield the lines of the table and of the text below it, given the figures of `compare_systems`."""
     rows, systems = read_systems(), results["systems"]
     titles = {name: rows[name].title if name in rows else name for name in systems}
-    first = next(iter(systems))
-    columns = {name: list(_columns(titles, systems, name, results["tests"])) for name in systems}
-    yield f"| {' | '.join(header for header, _ in columns[first])} |"
-    yield "|" + "---|" * len(columns[first])
-    for cells in columns.values():
+    baseline = titles[next(iter(systems))]
+    header, *lines = (list(_columns(titles, systems, name, results["tests"])) for name in systems)
+    yield f"| {' | '.join(title for title, _ in header)} |"
+    yield "|" + "---|" * len(header)
+    for cells in (header, *lines):
         yield f"| {' | '.join(cell for _, cell in cells)} |"
     yield ""
-    yield _caption(results, titles[first])
+    sentences = [f"{count:,}" for count in results["sentences"].values()]
+    yield (
+        f"Mean ± standard deviation of {len(results['seeds'])} tunings; p: paired bootstrap of "
+        f"{results['bootstrap_samples']:,} samples against {baseline} of the same seed; "
+        f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
+    )
     if any(system["on_lists"] for system in systems.values()):
         yield ON_LISTS
     for kind, text in (("extended", EXTENDED), ("self", BY_THEMSELVES)):
@@ -263,7 +235,7 @@ def format_table(results: Json) -> Iterator[str]:
 
 
 def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[str]) -> Iterator[tuple[str, str]]:
-    """The headers of a system's cells, and the cells; the first system is what others are compared with."""
+    """The headers of a system's cells, and the cells; other systems are compared with the first one."""
     system, (baseline, first) = systems[name], next(iter(systems.items()))
     is_compared = any("p" in record for record in system["runs"])
     yield "system", titles[name] + "*" * system["on_lists"]
@@ -281,19 +253,10 @@ def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[st
 
 
 def _ps(system: Json, key: str) -> str:
-    """Of all runs; nothing for the system that others are compared with."""
+    """p of all runs; the baseline has none."""
     return ", ".join(f"{record[key]:.3f}" for record in system["runs"] if key in record)
 
 
 def _spread(value: Mapping[str, float | None]) -> str:
     sd = value["sd"]
     return f"{value['mean']:.2f}" + (f" ± {sd:.2f}" if sd is not None else "")
-
-
-def _caption(results: Json, baseline: str) -> str:
-    sentences = [f"{results['sentences'][name]:,}" for name in (DEV, *results["tests"])]
-    return (
-        f"Mean ± standard deviation of {len(results['seeds'])} tunings; p: paired bootstrap of "
-        f"{results['bootstrap_samples']:,} samples against {baseline} of the same seed; "
-        f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
-    )

@@ -1,7 +1,7 @@
 """A scored phrase table as arrays of its pairs and sources.
 
-The table must be in the order of ``LC_ALL=C sort``, which is how train-model.perl leaves it: there a source's lines
-follow each other, and whether they do can be seen without remembering all sources.
+The table must be in the order of ``LC_ALL=C sort``, as train-model.perl leaves it, so that the lines of each source
+stay together.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.choices import SEED
 from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.streams import (
     STANDARD_STREAM,
     Advanced,
     Meter,
     change_stamp,
+    find_input,
     read_blocks,
     read_lines,
     show_nothing,
@@ -33,9 +33,7 @@ from moses_rnn.table.phrase_table import (
     DIRECT_COLUMN,
     LEFT_HAND_SIDE,
     SEPARATOR,
-    Counts,
     PhraseForm,
-    Spans,
     TableLine,
     log_of,
     parse_counts,
@@ -44,14 +42,15 @@ from moses_rnn.table.phrase_table import (
     words,
 )
 from moses_rnn.table.signatures import recorded_columns
-from moses_rnn.table.table_blocks import TableLines, TextPhrases, parse_blocks
+from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.table.validation import signature_of
 
-TABLE_SCORES = 4  # what phrase-extract writes
-RNN = "RNN"  # what the score of a network of p(target | source) is called as a rule
+SEED = 1  # of all random samples in this package
+TABLE_SCORES = 4  # that phrase-extract writes
+LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
+RNN = "RNN"  # usual name of the score of a network of p(target | source)
 OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
 HOW_TO_SAY = "Or give the position of the network's score with --column."
-LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
 ALL = "all"  # pairs or sources, whatever their count
 CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
 FIRST_COUNTS = (2, 10)  # of the second and the third class
@@ -62,7 +61,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
-    """All of them, then those of each of CLASSES that there are."""
+    """Yield a mask of everything, then one for each of CLASSES that is not empty, with their names."""
     yield ALL, np.ones(len(counts), np.bool_)
     classes = np.where(counts > 0, np.searchsorted(FIRST_COUNTS, counts, side="right"), len(FIRST_COUNTS) + 1)
     for number, name in enumerate(CLASSES):
@@ -71,21 +70,21 @@ def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
 
 
 def length(phrase: bytes) -> int:
-    """Words of a phrase, gaps included, the left-hand side of a rule not."""
+    """Count the words of a phrase: gaps count, the left-hand side of a rule does not."""
     all_words = words(phrase)
     return len(all_words) - bool(all_words and LEFT_HAND_SIDE.fullmatch(all_words[-1]))
 
 
 def sample_key(*phrases: bytes) -> int:
-    """A number by which phrases, or several that belong together, are drawn: it depends on their words alone."""
+    """Return the number by which phrases are drawn; it depends only on their words."""
     return int.from_bytes(blake2b(b"\n".join(phrases), digest_size=8, key=b"%d" % SEED).digest())
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """All pairs of a table in its order, and its sources; counts are 0 where the table does not say."""
+    """All pairs of a table in its order, and its sources; counts are 0 where the table has none."""
 
-    logs: Floats  # natural logarithms of the scores that are compared, as Moses takes them; pairs × columns
+    logs: Floats  # natural logarithms of the compared scores, as Moses takes them; pairs × columns
     lexical: Floats  # the same of lex(target | source), where the table has it
     counts: Floats  # how often each pair was extracted
     target_words: Floats
@@ -101,7 +100,7 @@ class Pairs:
 
     @cached_property
     def sizes(self) -> Ints:
-        """How many targets each source has."""
+        """The number of targets of each source."""
         return np.diff(self.begins, append=len(self.source))
 
     @cached_property
@@ -117,11 +116,10 @@ class Pairs:
 
 @dataclass(frozen=True)
 class ScoredTable:
-    """A scored table.
+    """A scored table; see `open`.
 
-    `columns` are those that are compared, from 0: p(target | source), where it is known, and last the network's score.
-    `scores` is how many there are. `form` is that of its phrases, `stamp` tells whether the file is still what it was;
-    `signature` is what is recorded of it. See `open`.
+    `columns` are the compared scores, from 0: p(target | source), if known, then the network's score. `scores` is the
+    number of scores per line, `stamp` identifies the file's state, `signature` is the record beside the table.
     """
 
     path: str
@@ -132,19 +130,26 @@ class ScoredTable:
     signature: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: str, column: int | None = None, name: str = "", *, by_table: bool = True) -> ScoredTable:
-        """Look at a table's first line and its signature; refuse it if it is not known which column is which.
+    def open(cls, table: str, column: int | None = None, name: str = "", *, by_table: bool = True) -> ScoredTable:
+        """Read a table's first line and its signature; raise an error if its columns are not known.
 
-        `column` is the network's score, from 0 or from the end; None: the signature says which, by the `name` of that
-        score or, without one, the RNN's or else another network's. `by_table` is whether p(target | source) is needed.
+        `column` is the position of the network's score, from 0 or from the end. If it is None, the signature tells: the
+        score of that `name` or, without one, the RNN's or else another network's. `by_table` tells whether
+        p(target | source) is needed.
         """
+        path = find_input(table)
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
         stamp = change_stamp(path)
         line, form = read_first_line(path)
         scores = len(words(line.scores))
         signature = _signature(path, scores, needed=column is None)
-        column = _recorded(path, signature, scores, name) if column is None else _checked(path, scores, column)
+        if column is None:
+            column = _recorded(path, signature, scores, name)
+        elif not -scores <= column < scores:
+            expected = f"expected --column from 0 to {scores - 1}, the scores of this table"
+            raise InputError(f"{path}: {expected}, found {column}")
+        column %= scores
         own = min([column, *recorded_columns(signature)])
         if own >= TABLE_SCORES:
             return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
@@ -175,11 +180,12 @@ class ScoredTable:
             raise InputError(f"{self.path}: was changed while it was read")
 
     def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
-        """All pairs; refuses logarithms in the place of probabilities, and sources that are not in order."""
+        """Read all pairs; raise an error for logarithms in place of probabilities and for unsorted sources."""
         of_pairs, of_sources, keys, before = [], array("d"), array("Q"), b""
         for block in self.blocks(advanced):
             sources = array("q")
-            counts = [_counts(text) for text in _fields(block, "alignment_end", "line_end")]
+            fields = (text.partition(SEPARATOR)[2].partition(SEPARATOR)[0] for text in block.field("alignment_end"))
+            counts = [parse_counts(field) for field in fields]
             lines = zip(block.numbers.tolist(), block.field("source"), counts, strict=True)
             for number, source, (_, count, _) in lines:
                 key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
@@ -193,25 +199,16 @@ class ScoredTable:
                     of_sources.extend((count, length(source)))
                     keys.append(sample_key(b" ".join(words(source))))
                 sources.append(len(keys) - 1)
-            lengths = [length(target) for target in _fields(block, "target", "target_end")]
+            lengths = [length(target) for target in block.field("target")]
             of_pairs.append((self._logs(block), [count.pair for count in counts], lengths, sources))
         logs, pair_counts, target_words, numbers = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
         source_counts, source_words = np.asarray(of_sources).reshape(-1, 2).T
-        return Pairs(
-            logs[:, :-1],
-            logs[:, -1],
-            pair_counts,
-            target_words,
-            numbers,
-            source_counts,
-            source_words,
-            np.asarray(keys),
-        )
+        of_sources_alone = source_counts, source_words, np.asarray(keys)
+        return Pairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
 
     def _logs(self, block: TableLines) -> Floats:
-        """Of the scores in `columns`, and of LEXICAL_COLUMN, natural; lines × columns and one more."""
-        fields = _fields(block, "target_end", "scores_end")
-        scores = b" ".join(field.partition(SEPARATOR)[2] for field in fields).split()
+        """Natural logarithms of the scores in `columns` and in LEXICAL_COLUMN; lines × (columns + 1)."""
+        scores = b" ".join(field.partition(SEPARATOR)[2] for field in block.field("target_end")).split()
         columns = [scores[column :: self.scores] for column in (*self.columns, min(LEXICAL_COLUMN, self.scores - 1))]
         numbers = [[*map(float, column)] for column in columns]
         for column, texts, values in zip(self.columns, columns, numbers, strict=False):
@@ -222,7 +219,7 @@ class ScoredTable:
         return np.array([[*map(log_of, values)] for values in numbers]).T
 
     def lines(self, numbers: Iterable[int]) -> dict[int, TableLine]:
-        """Some lines by their numbers, which count from 0."""
+        """Read some lines by their numbers, which count from 0."""
         wanted = frozenset(numbers)
         lines = enumerate(read_lines(self.path))
         found = {i: parse_line(line, self.path, i + 1, self.form) for i, line in lines if i in wanted}
@@ -230,19 +227,8 @@ class ScoredTable:
         return found
 
 
-def _fields(block: TableLines, begin: str, end: str) -> TextPhrases:
-    """Return the text between two fields of each line."""
-    places = (*Spans._fields, "line_end")
-    return TextPhrases(block.text, block.spans[:, places.index(begin)], block.spans[:, places.index(end)])
-
-
-def _counts(text: bytes) -> Counts:
-    """What field 5 says, of a line from the end of field 4."""
-    return parse_counts(text.partition(SEPARATOR)[2].partition(SEPARATOR)[0])
-
-
 def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
-    """The table's signature; without --column, one of another file or none is an error."""
+    """The table's signature; if it is `needed`, it must be there and fit the table."""
     try:
         signature = signature_of(path)
     except InputError as error:
@@ -259,7 +245,7 @@ def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
 
 
 def _recorded(path: str, signature: Mapping[str, Any], scores: int, name: str) -> int:
-    """The column of a network that a signature names."""
+    """The column of the network's score according to the signature."""
     records = {column: record for column, record in recorded_columns(signature).items() if column < scores}
     columns = [column for column, record in records.items() if record["name"] == (name or RNN)]
     if not columns and not name:
@@ -271,9 +257,3 @@ def _recorded(path: str, signature: Mapping[str, Any], scores: int, name: str) -
             advice="Choose a score with --column; 0 is the first.",
         )
     return columns[0]
-
-
-def _checked(path: str, scores: int, column: int) -> int:
-    if not -scores <= column < scores:
-        raise InputError(f"{path}: expected --column from 0 to {scores - 1}, the scores of this table, found {column}")
-    return column % scores

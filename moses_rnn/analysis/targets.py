@@ -5,28 +5,16 @@ Sources are given, or chosen: long ones, seen often or seldom.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from moses_rnn.analysis.choices import SEED
 from moses_rnn.analysis.grids import Cell, Grid, readable
-from moses_rnn.analysis.scored_table import Ints, Pairs, ScoredTable, sample_key
+from moses_rnn.analysis.scored_table import SEED, Ints, Pairs, ScoredTable, sample_key
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine, words
 
 MOST_OF_RARE = 3  # times that a rare source was extracted
-GRID_HEADER = (
-    "source phrases",
-    "source",
-    "times seen",
-    "targets",
-    "rank",
-    "by p(target|source)",
-    "p(target|source)",
-    "by RNN",
-    "RNN",
-)
 
 
 @dataclass(frozen=True)
@@ -45,15 +33,16 @@ class Targets:
         """How often the source was extracted; 0 if unknown."""
         return self.lines[0].counts.source
 
-    def best(self, column: int, count: int) -> list[tuple[bytes, float]]:
-        """Targets with the highest value in one column; of equal ones the first in the table."""
-        targets = [(line.target, float(words(line.scores)[column])) for line in self.lines]
-        return sorted(targets, key=lambda target: -target[1])[:count]
-
     def picks(self, column: int, top: int) -> list[tuple[bytes, float, bytes, float]]:
-        """The best targets by the table and by a column, each with its probability: at most `top` ranks, best first."""
-        both = zip(self.best(DIRECT_COLUMN, top), self.best(column, top), strict=True)
-        return [(*left, *right) for left, right in both]
+        """Targets and their probabilities by p(target | source) and by a column: at most `top`, best first.
+
+        Of equal ones, the first in the table comes first.
+        """
+        left, right = (
+            sorted(((line.target, float(words(line.scores)[at])) for line in self.lines), key=lambda one: -one[1])
+            for at in (DIRECT_COLUMN, column)
+        )
+        return [(*a, *b) for a, b in zip(left[:top], right[:top], strict=True)]
 
 
 @dataclass(frozen=True)
@@ -68,10 +57,10 @@ class SourceGroup:
 def long_sources(
     table: ScoredTable, pairs: Pairs, count: int, *, min_words: int, min_targets: int
 ) -> list[SourceGroup]:
-    """The paper's two kinds of sources, so many of each: the most frequent ones, and rare ones that are drawn.
+    """Choose the paper's two kinds of sources, `count` of each: the most frequent ones, and a draw of rare ones.
 
-    A rule's gaps count as words, its left-hand side does not. Whether a source is drawn depends on its own words: a
-    table that was filtered or scored again gives the same ones as far as it has them.
+    A rule's gaps count as words, its left-hand side does not. The draw depends only on a source's words: a table that
+    was filtered or scored again gives the same sources, as far as it has them.
     """
     fitting = np.flatnonzero((pairs.sizes >= min_targets) & (pairs.source_words >= min_words))
     seen = pairs.source_counts[fitting]
@@ -94,7 +83,7 @@ def long_sources(
 
 
 def find_sources(table: ScoredTable, pairs: Pairs, names: Sequence[bytes]) -> list[Targets]:
-    """The sources of some names, in the table's order, with all their targets; blanks between words do not count."""
+    """Find sources with all their targets, in the table's order; blanks between words do not count."""
     wanted = {b" ".join(words(name)) for name in names}
     keys = np.array([sample_key(name) for name in wanted], np.uint64)
     found = _read_targets(table, pairs, np.flatnonzero(np.isin(pairs.source_keys, keys)))
@@ -107,34 +96,29 @@ def _read_targets(table: ScoredTable, pairs: Pairs, sources: Ints) -> list[Targe
     return [Targets([lines[pair] for pair in pairs_of_source]) for pairs_of_source in ranges]
 
 
-def side_by_side(targets: Targets, column: int, top: int) -> list[str]:
-    """Format a source and its best targets by either score as lines of text."""
-    ranks = [(readable(left), p, readable(right), q) for left, p, right, q in targets.picks(column, top)]
-    width = max(8, *(len(left) + 2 for left, *_ in ranks))
-    seen = f"seen {targets.frequency:g} times, " if targets.frequency else ""
-    lines = [f"{readable(targets.source)}   ({seen}{len(targets.lines)} targets)"]
-    lines.append(f"    {'p(target|source)':<{width + 10}}RNN")
-    return lines + [f"    {p:<8.3g}  {left:<{width}}{q:<8.3g}  {right}" for left, p, right, q in ranks]
-
-
-def as_text(sections: Sequence[SourceGroup], column: int, top: int) -> str:
-    """Format all sections for a terminal."""
+def as_text(groups: Sequence[SourceGroup], column: int, top: int) -> str:
+    """Format sources, each with its best targets by either score side by side."""
     lines: list[str] = []
-    for section in sections:
-        lines += [f"{section.title} ({section.note})", ""] if section.title else []
-        for targets in section.sources:
-            lines += [*side_by_side(targets, column, top), ""]
+    for group in groups:
+        lines += [f"{group.title} ({group.note})", ""] if group.title else []
+        for targets in group.sources:
+            ranks = [(readable(left), p, readable(right), q) for left, p, right, q in targets.picks(column, top)]
+            width = max(8, *(len(left) + 2 for left, *_ in ranks))
+            seen = f"seen {targets.frequency:g} times, " if targets.frequency else ""
+            lines.append(f"{readable(targets.source)}   ({seen}{len(targets.lines)} targets)")
+            lines.append(f"    {'p(target|source)':<{width + 10}}RNN")
+            lines += [f"    {p:<8.3g}  {left:<{width}}{q:<8.3g}  {right}" for left, p, right, q in ranks]
+            lines.append("")
     return "\n".join(lines)
 
 
-def as_grid(sections: Sequence[SourceGroup], column: int, top: int) -> Grid:
-    """Return all sections as one table with a row for each rank, to be rendered by `grids`."""
-    rows = [row for section in sections for targets in section.sources for row in _rows(section, targets, column, top)]
-    title = "Best targets by the translation model and by the RNN"
-    return Grid(title, GRID_HEADER, rows, group_columns=4)
-
-
-def _rows(section: SourceGroup, targets: Targets, column: int, top: int) -> Iterator[Sequence[Cell]]:
-    group = section.title, targets.source, targets.frequency or None, len(targets.lines)
-    for i, pick in enumerate(targets.picks(column, top), start=1):
-        yield (*group, i, *pick)
+def as_grid(groups: Sequence[SourceGroup], column: int, top: int) -> Grid:
+    """Return all sources as one table with a row for each rank."""
+    rows: list[Sequence[Cell]] = []
+    for group in groups:
+        for targets in group.sources:
+            own = group.title, targets.source, targets.frequency or None, len(targets.lines)
+            rows += [(*own, i, *pick) for i, pick in enumerate(targets.picks(column, top), start=1)]
+    header = ("source phrases", "source", "times seen", "targets", "rank", "by p(target|source)", "p(target|source)",
+              "by RNN", "RNN")  # fmt: skip
+    return Grid("Best targets by the translation model and by the RNN", header, rows, group_columns=4)

@@ -52,10 +52,10 @@ class Rebuilt(NamedTuple):
 
 
 def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
-    """The trees of a treebank, each on one line or on several.
+    """Read the trees of a treebank, each on one line or on several.
 
-    A bracket without a label around a whole tree, as the Penn Treebank has it, counts for nothing. What is no tree, or
-    has no end, is refused by the file's name.
+    A bracket without a label around a whole tree, as in the Penn Treebank, counts for nothing. Raises FormatError, with
+    the file's `name`, for anything that is not a tree or has no end.
     """
     text = b"\n".join(line.rstrip(b"\r\n") for line in lines)
     brackets: list[_Bracket] = []  # that are open
@@ -97,7 +97,7 @@ def _expected(piece: re.Match[bytes], brackets: Sequence[_Bracket], tokens: Sequ
 
 
 def format_tree(tree: Tree) -> bytes:
-    """A tree on a line, bracketed, without the line's end; several share a bracket without a label."""
+    """Format a tree as brackets on one line, without the line's end; several trees share a bracket without a label."""
     leaves = iter(zip(tree.tags, tree.words, strict=True))
     pieces = []
     for token in tree.tokens:
@@ -120,7 +120,7 @@ def _closes(token: bytes) -> bool:
 
 
 def count_trees(tokens: Iterable[bytes]) -> int:
-    """How many brackets and words of a linearised sentence are within no bracket."""
+    """Count the brackets and words of a linearised sentence that are in no other bracket."""
     depth = count = 0
     for token in tokens:
         count += not depth and not _closes(token)
@@ -129,7 +129,7 @@ def count_trees(tokens: Iterable[bytes]) -> int:
 
 
 def rebuild(written: Sequence[bytes], words: Sequence[bytes]) -> Rebuilt:
-    """Make a tree of the words of a sentence and of the tokens that a network wrote, whatever they are.
+    """Make a tree from the words of a sentence and any tokens that a network wrote.
 
     In this order: tokens of no tree are dropped; a closer closes the innermost open bracket whatever its label, or is
     dropped if none is open; open brackets are closed at the end; surplus XX are dropped from the end, missing ones put
@@ -175,7 +175,7 @@ def _without_empty(tokens: Iterable[bytes]) -> list[bytes]:
 
 
 def count_spans(tree: Tree) -> Counter[Span]:
-    """The brackets of a tree, the root's included, tags not; how often each is there."""
+    """Count each bracket of a tree, with the root's, without tags."""
     spans: Counter[Span] = Counter()
     begins: list[int] = []
     position = 0

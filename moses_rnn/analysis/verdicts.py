@@ -1,8 +1,4 @@
-"""Interpret a report's figures in words that say no more than the figures do.
-
-`cards` answers the three questions at the top of the page. `shorter`, `literal` and `ignores_counts` check the paper's
-observations on one table.
-"""
+"""Interpret a report's figures in words that say no more than the figures do."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ import numpy as np
 from moses_rnn.analysis.agreement import Preferences, Summary
 from moses_rnn.analysis.scored_table import Pairs
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import parse_json
+from moses_rnn.files.streams import parse_json, reading
 from moses_rnn.networks.learning_curves import verdict
 from moses_rnn.table.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
 
@@ -77,12 +73,13 @@ def judge_fit(findings: Findings) -> Answer:
         f"{unknown:.1%} of the pairs have a word that the network reads as <unk>; {floored:.1%} of the scores are at "
         "the floor, where pairs cannot be told apart."
     )
-    scored_by = [model.get("sha256") for model in records_of(signature, "models")]
     lines = signature.get("lines")
-    if signature and dict(findings.model.hashes) not in scored_by:
+    if signature and dict(findings.model.hashes) not in [one.get("sha256") for one in records_of(signature, "models")]:
         return BAD, "Another model scored it", f"The signature beside the table says so. {text}"
-    if any(_differs(findings, explanation) for _, explanation in findings.disputes):
-        return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
+    for _, explanation in findings.disputes:
+        in_table = explanation.columns[findings.table.column].log
+        if abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE:
+            return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text
     if isinstance(lines, int) and lines != pairs.pairs:
@@ -91,12 +88,6 @@ def judge_fit(findings: Findings) -> Answer:
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
         return DOUBTFUL, "In part", f"{text} It may have learned from another table, or learned too few words."
     return GOOD, "Yes", text
-
-
-def _differs(findings: Findings, explanation: Any) -> bool:
-    """Whether a pair's score in the table differs from the network's by more than precision explains."""
-    in_table = explanation.columns[findings.table.column].log
-    return bool(abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE)
 
 
 class Gain(NamedTuple):
@@ -123,9 +114,11 @@ class Tuning(NamedTuple):
 
 
 def read_tuning(path: str) -> Tuning:
-    """BLEU and weights from results.json, as `moses-rnn analyse results` wrote it; refused if it is not such a file."""
+    """Read BLEU and weights from a results.json of `moses-rnn analyse results`."""
+    with reading(path):
+        data = Path(path).read_bytes()
     try:
-        record = parse_json(Path(path).read_bytes())
+        record = parse_json(data)
         systems = record["systems"]
         name = PREFERRED if PREFERRED in systems else next(iter(set(systems) - {BASELINE}))
         runs = systems[name]["runs"]
@@ -134,8 +127,6 @@ def read_tuning(path: str) -> Tuning:
             before, after = (_finite(systems[which][f"{test}_BLEU"]["mean"]) for which in (BASELINE, name))
             sets.append(Gain(test, before, after, _every(runs, f"{test}_p")))
         return Tuning(name, tuple(sets), _every(runs, "p"), tuple(dict(run.get("weights") or {}) for run in runs))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
         raise InputError(
             f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
@@ -185,10 +176,7 @@ class Literalness(NamedTuple):
 
 
 def weigh(pairs: Pairs) -> Literalness:
-    """Compare the literalness of differing best targets, word by word.
-
-    The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
-    """
+    """Compare the literalness of differing best targets: log lex(target | source) per word of the target."""
     best, begins = pairs.best, pairs.begins
     lexical = pairs.lexical / np.maximum(pairs.target_words, 1)
     means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)

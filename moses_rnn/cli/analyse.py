@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shlex
@@ -10,20 +11,19 @@ import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from moses_rnn.analysis.choices import CRITERIA, Column
-from moses_rnn.analysis.grids import PICTURES
+from moses_rnn.analysis.grids import LAYOUTS, PICTURES, as_csv, as_text
 from moses_rnn.cli.analyse_map import map_
 from moses_rnn.cli.analyse_options import (
     SORTED,
+    Column,
     Layout,
     kind_of,
     named_files,
     open_phrase_network,
-    open_table,
     optional_output,
     progress,
 )
@@ -34,7 +34,6 @@ from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Weights
-    from moses_rnn.analysis.targets import Targets
     from moses_rnn.files.streams import Advanced
 
 TARGETS_EPILOG = f"""\b
@@ -63,37 +62,32 @@ def targets(
     layout: Layout = "text",
 ) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
-    from moses_rnn.analysis.grids import LAYOUTS
-    from moses_rnn.analysis.targets import SourceGroup, as_grid, as_text, find_sources, long_sources
+    from moses_rnn.analysis import targets as analysis
+    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.table.phrase_table import words
 
-    table = open_table(phrase_table, column)
+    table = ScoredTable.open(phrase_table, column)
     with progress() as advanced:
         pairs = table.pairs(advanced)
     if sources:
-        found = find_sources(table, pairs, [os.fsencode(source) for source in sources])
-        _check_found(table.path, sources, found)
-        groups = [SourceGroup("", found)]
+        found = analysis.find_sources(table, pairs, [os.fsencode(source) for source in sources])
+        if not found:
+            expected = f"source phrases {', '.join(map(repr, sources))}"
+            raise InputError(f"{table.path}: expected {expected}, found none")
+        names = [words(one.source) for one in found]
+        for source in sources:
+            if words(os.fsencode(source)) not in names:
+                print_err(f"warning: {table.path}: has no source phrase {source!r}")
+        groups = [analysis.SourceGroup("", found)]
     else:
-        groups = long_sources(table, pairs, count, min_words=min_words, min_targets=top)
+        groups = analysis.long_sources(table, pairs, count, min_words=min_words, min_targets=top)
         if not any(group.sources for group in groups):
             expected = f"source phrases of at least {min_words} words and {top} targets"
             raise InputError(f"{table.path}: expected {expected}, found none")
     if layout == "text":
-        print_out(as_text(groups, table.column, top))
+        print_out(analysis.as_text(groups, table.column, top))
     else:
-        print_out(LAYOUTS[layout](as_grid(groups, table.column, top)))
-
-
-def _check_found(table: str, sources: tuple[str, ...], found: list[Targets]) -> None:
-    """Refuse a table that has none of the sources; warn of those that it lacks."""
-    from moses_rnn.table.phrase_table import words
-
-    if not found:
-        raise InputError(f"{table}: expected source phrases {', '.join(map(repr, sources))}, found none")
-    names = [words(one.source) for one in found]
-    for source in sources:
-        if words(os.fsencode(source)) not in names:
-            print_err(f"warning: {table}: has no source phrase {source!r}")
+        print_out(LAYOUTS[layout](analysis.as_grid(groups, table.column, top)))
 
 
 SUMMARY_EPILOG = f"""\b
@@ -121,12 +115,11 @@ def summary(
     """Summarise what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
     check_inputs(phrase_table)
     from moses_rnn.analysis import agreement
-    from moses_rnn.analysis.grids import LAYOUTS, as_csv
-    from moses_rnn.analysis.plots import density_figure, picture
+    from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.table.signatures import recorded_floor
 
     kind = kind_of(output, (*PICTURES, "csv"), "a .csv does not need it") if output else ""
-    table, show = open_table(phrase_table, column), LAYOUTS[layout]
+    table, show = ScoredTable.open(phrase_table, column), LAYOUTS[layout]
     with optional_output(output, table.path, force=force) as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
@@ -136,6 +129,8 @@ def summary(
             if kind == "csv":
                 file.commit(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
             else:
+                from moses_rnn.analysis.plots import density_figure, picture
+
                 file.commit(picture(density_figure, scatter, kind=kind))
     print_out(show(agreement.preferences_grid(figures)))
     if layout == "text":
@@ -162,7 +157,7 @@ def prune(
     *,
     output: Annotated[str, Option("The smaller table; its suffix sets the compression", "-o --output")],
     keep: Annotated[float, Option("Share of lines to keep", min=0, max=1, min_open=True)],
-    by: Annotated[str, Option(choices=CRITERIA)] = "rnn",
+    by: Annotated[Literal["rnn", "direct", "both"], Option()] = "rnn",
     keep_best_words: Annotated[
         int | None,
         Option("Always keep the best target of sources of at most N words; 0: of none [default: of all]", min=0),
@@ -171,12 +166,12 @@ def prune(
     force: Force = False,
 ) -> None:
     """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
-    from moses_rnn.analysis.grids import as_text
     from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
+    from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import OutputFile, commit_all
     from moses_rnn.table.signatures import changed_signature
 
-    table = open_table(phrase_table, column, by_table=by != "rnn")
+    table = ScoredTable.open(phrase_table, column, by_table=by != "rnn")
     signature, inputs = sound_signature(table.path), (table.path, f"{table.path}.json")
     protected = math.inf if keep_best_words is None else keep_best_words
     with ExitStack() as stack:
@@ -198,7 +193,7 @@ def prune(
         commit_all([kept, beside])
     for text in warnings(pruned):
         print_err(f"warning: {text}")
-    print_out(as_text(as_grid(pruned)))
+    print_out(as_text(as_grid(pruned, f"{table.path}, pruned by {by}")))
 
 
 EXPLAIN_EPILOG = """\b
@@ -227,7 +222,7 @@ def explain(
     """
     folder = choose_model(model, phrase_table)
     check_inputs(folder, phrase_table, moses_ini)
-    from moses_rnn.analysis.explain import as_json, as_text, explain_in_table, parse_pair
+    from moses_rnn.analysis.explain import as_json, explain_in_table, parse_pair
 
     with optional_output(output, phrase_table, moses_ini or "", force=force) as file:
         network = open_phrase_network(folder)
@@ -236,18 +231,17 @@ def explain(
         with progress() as advanced:
             found = explain_in_table(network, network.make_scorer(), given, phrase_table, weights, advanced)
         file.commit(as_json(found).encode())
-    print_out("\n".join(as_text(found)))
+    print_out(str(found))
 
 
 def _weights(moses_ini: str, table: str) -> Weights:
     """The weights and the table limit that an ini has for a table."""
     from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
+    from moses_rnn.files.streams import reading
     from moses_rnn.moses.ini import MosesIni
 
-    try:
+    with reading(moses_ini):
         ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
-    except OSError as error:
-        raise InputError(f"{moses_ini}: cannot be read: {error.strerror}") from error
     feature = ini.choose(table=table)
     own = feature.options.get("table-limit", "")
     return Weights(ini.weights(feature), moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
@@ -279,9 +273,7 @@ def lengths(
 ) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
     check_inputs(source, reference, *outputs, model)
-    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
-    from moses_rnn.analysis.plots import lengths_figure, picture
 
     kind = kind_of(output, PICTURES, "the table does not need it") if output else ""
     with optional_output(output, source, reference, *outputs, force=force) as file:
@@ -293,7 +285,10 @@ def lengths(
             sides = network.source_vocabulary, network.target_vocabulary
             known = sides[::-1] if network.inverse else sides
         scores = compare_lengths(text_of(source), text_of(reference), texts, known)
-        file.commit(picture(lengths_figure, scores, kind=kind) if kind else b"")
+        if kind:
+            from moses_rnn.analysis.plots import lengths_figure, picture
+
+            file.commit(picture(lengths_figure, scores, kind=kind))
     print_out(LAYOUTS[layout](as_grid(scores)))
 
 
@@ -317,7 +312,6 @@ the commonest relation of GOLD: each word attaches to the one before it, or to t
 @command(PARSES_EPILOG)
 def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
     """Compare OUTPUT with the trees of GOLD: F1 for bracketed trees, UAS and LAS for CoNLL-U, malformed outputs."""
-    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import find_input, read_lines
 
@@ -356,6 +350,7 @@ def report(
     folder = choose_model(model, phrase_table)
     check_inputs(phrase_table, folder, source_text, results)
     from moses_rnn.analysis.report import gather, write_report
+    from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import find_input, show_nothing
     from moses_rnn.networks.hardware import Compute
@@ -377,7 +372,7 @@ def report(
                     print_err(f"{title} …")
                 return stack.enter_context(progress(unit)) if unit else show_nothing
 
-            table = open_table(path, column, network.architecture.name)
+            table = ScoredTable.open(path, column, network.architecture.name)
             findings = gather(table, network, scorer, source_text, results, announce)
         file.commit(write_report(findings, made))
     if findings.missing:
@@ -428,11 +423,11 @@ def results(
     force: Force = False,
 ) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
-    from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
+    from moses_rnn.analysis.results import compare_systems, format_table, list_warnings
 
-    comparison = compare_systems(Place(work, target, tests), systems, seeds)
+    comparison = compare_systems(work, target, tests, systems, seeds)
     with optional_output(output, force=force) as file:
-        file.commit(as_json(comparison))
+        file.commit(f"{json.dumps(comparison, indent=2)}\n".encode())
     for text in list_warnings(comparison):
         print_err(f"warning: {text}")
     print_out("\n".join(format_table(comparison)))

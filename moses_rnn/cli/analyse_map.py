@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 from click.core import ParameterSource
 
-from moses_rnn.analysis.choices import METHODS
-from moses_rnn.analysis.grids import PICTURES
-from moses_rnn.cli.analyse_options import (
-    kind_of,
-    open_phrase_network,
-    progress,
-    suffix_of,
-)
+from moses_rnn.analysis.extras import check_library
+from moses_rnn.analysis.grids import PICTURES, as_csv
+from moses_rnn.cli.analyse_options import kind_of, open_phrase_network, progress, suffix_of
 from moses_rnn.cli.command import check_inputs, command, print_out
 from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of, warn_of_unit
 from moses_rnn.errors import FormatError, InputError
@@ -31,7 +26,6 @@ if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.scorers.open import Model
 
-FEWEST_POINTS = 2
 MAX_POINTS, MAX_SENTENCES = 2000, 1000  # the most frequent words, a sample of phrases; the first sentences
 # the options of each kind of map
 OPTIONS = {
@@ -71,7 +65,7 @@ shows the decoder's gates.
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest:
-    """What the command line asks for; `method` and `model` depend on the kind of map where it says nothing."""
+    """The command line; the defaults of `method` and `model` depend on the kind of map."""
 
     what: Literal["words", "phrases", "sentences", "alignments", "gates"]
     file: str | None = None
@@ -88,14 +82,12 @@ class MapRequest:
             "-o --output",
         ),
     ] = ()
-    method: Annotated[str | None, Option("Layout method [default: pca for sentences, else tsne]", choices=METHODS)] = (
-        None
-    )
+    method: Annotated[
+        Literal["tsne", "pca"] | None, Option("Layout method [default: pca for sentences, else tsne]")
+    ] = None
     side: Annotated[
-        str | None,
-        Option(
-            "Side of the words or gates [default: source; for a language model target]", choices=("source", "target")
-        ),
+        Literal["source", "target"] | None,
+        Option("Side of the words or gates [default: source; for a language model target]"),
     ] = None
     min_words: Annotated[int, Option("Minimum words per phrase", min=1)] = 4
     export: Annotated[
@@ -106,7 +98,7 @@ class MapRequest:
 
     @property
     def folder(self) -> Path:
-        """Of the model: the one that is named, or beside the table if there is one."""
+        """The model's folder: the named one, or the one beside the table."""
         if self.model is None and self.what not in OF_TABLES:
             raise click.UsageError("Missing option '--model'.")
         return choose_model(self.model, str(self.file))
@@ -181,20 +173,23 @@ def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputF
 
 
 def _draw_points(request: MapRequest) -> None:
-    """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
+    """Draw points and write them, as each output's suffix says; check for missing libraries before the long work."""
     kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json do not need it") for name in request.outputs]
-    from moses_rnn.analysis.grids import as_csv
-    from moses_rnn.analysis.maps import as_grid, as_json, as_text, check_method, draw_map
-    from moses_rnn.analysis.plots import map_figure, picture
-
     method = request.method or ("pca" if request.what == "sentences" else "tsne")
-    check_method(method)
+    if method == "tsne":
+        check_library("scikit-learn", "t-SNE", "--method pca does not need it")
+    from moses_rnn.analysis.maps import as_grid, as_json, as_text, draw_map
+
     with _outputs(request, request.outputs) as files:
         title, labels, vectors = _points(request)
         map_ = draw_map(f"{title}, {method}", labels, vectors, method)
-        texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
-            file.append(texts[kind]().encode() if kind in texts else picture(map_figure, map_, kind=kind))
+            if kind in PICTURES:
+                from moses_rnn.analysis.plots import map_figure, picture
+
+                file.append(picture(map_figure, map_, kind=kind))
+            else:
+                file.append((as_json(map_) if kind == "json" else f"{as_csv(as_grid(map_))}\n").encode())
     print_out("\n".join(as_text(map_)))
 
 
@@ -216,7 +211,7 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
     model = open_model(request.folder)
     warn_of_unit(model)
     labels, vectors = phrase_points(model, list(_sentences(request)))
-    if len(labels) < FEWEST_POINTS:
+    if len(labels) < 2:
         expected = "expected two sentences that the network can tell apart"
         raise InputError(f"{request.file}: {expected}, found {len(labels)}")
     return "sentences", labels, vectors
@@ -253,7 +248,6 @@ def _draw_alignments(request: MapRequest) -> None:
     """Print alpha, or write it as pictures or records."""
     names = _alignment_files(request)
     from moses_rnn.analysis.alignment_maps import as_text, map_alignments
-    from moses_rnn.analysis.plots import alignment_figure, picture
     from moses_rnn.files.streams import find_input
     from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.translate import format_alignment
@@ -270,6 +264,8 @@ def _draw_alignments(request: MapRequest) -> None:
     if kind == "json":
         drawn = [b"".join(format_alignment(one.line, one.source, one.target, one.alpha) for one in maps)]
     else:
+        from moses_rnn.analysis.plots import alignment_figure, picture
+
         drawn = [picture(alignment_figure, one, kind=kind) for one in maps]
     with writing(Path(names[0]).parent):
         Path(names[0]).parent.mkdir(exist_ok=True)
@@ -299,7 +295,6 @@ def _report_gates(request: MapRequest) -> None:
     for name in request.outputs:
         kind_of(name, ("csv",), "")
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
-    from moses_rnn.analysis.grids import as_csv
 
     with _outputs(request, request.outputs) as files:
         model = open_phrase_network(request.folder)

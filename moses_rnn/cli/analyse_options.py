@@ -9,59 +9,53 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from moses_rnn.analysis.extras import check_library
 from moses_rnn.analysis.grids import LAYOUTS, PICTURES
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.options import Option
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.files.streams import Advanced
     from moses_rnn.scorers.open import Model
 
+Column = Annotated[
+    int | None,
+    Option("Position of the RNN's score, from 0; -1 is the last [default: from the signature beside the table]"),
+]
 Layout = Annotated[str, Option("", "--format", choices=tuple(LAYOUTS))]
 
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
 
 
-def open_table(path: str, column: int | None, name: str = "", *, by_table: bool = True) -> ScoredTable:
-    """The scored table that a user means; see `ScoredTable.open`."""
-    from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.files.streams import find_input
-
-    return ScoredTable.open(find_input(path), column, name, by_table=by_table)
-
-
 def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
-    """The kind of file that an output's suffix asks for; refused before the long work if it cannot be made.
+    """Return the kind of file that an output's suffix asks for; raise an error if it cannot be made.
 
-    `otherwise` says what can be written where pictures cannot be drawn.
+    `otherwise` says what can be written without matplotlib.
     """
-    from moses_rnn.analysis.plots import check_matplotlib
-
     kind = suffix_of(output)
     if kind not in kinds:
         endings = " or ".join(f".{one}" for one in kinds)
         raise click.BadParameter(f"{output!r} does not end in {endings}.", param_hint="--output")
     if kind in PICTURES:
-        check_matplotlib(otherwise)
+        check_library("matplotlib", "drawing", otherwise)
     return kind
 
 
 def optional_output(output: str | None, *inputs: str, force: bool) -> OutputFile | NoOutput:
-    """A file, if one is asked for."""
+    """Open an output, if one is asked for."""
     from moses_rnn.files.outputs import NoOutput, OutputFile
 
     return OutputFile(output, force=force, inputs=inputs) if output else NoOutput()
 
 
 def suffix_of(output: str) -> str:
-    """What kind of file a name says it is."""
+    """Return a name's suffix, without its dot and in small letters."""
     return Path(output).suffix.removeprefix(".").lower()
 
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:
-    """Texts by what they are called in a table: the names of the files, or their paths if names are not enough."""
+    """Return texts by their names in a table: the names of the files, or their paths if two names are equal."""
     names = [Path(path).name for path in paths]
     named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
     if len(named) != len(paths):
@@ -70,14 +64,14 @@ def named_files(paths: tuple[str, ...]) -> dict[str, str]:
 
 
 def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
-    """Shows on a terminal, and only there, how much is done."""
+    """Show progress, but only on a terminal."""
     from moses_rnn.cli.progress import progress
 
     return progress(unit, quiet=not sys.stderr.isatty())
 
 
 def open_phrase_network(folder: Path) -> Model:
-    """A model whose gates and summaries are known; others are refused."""
+    """Open a model whose gates and summaries are known; reject others."""
     from moses_rnn.networks.encdec import ENCDEC
     from moses_rnn.scorers.open import open_model
 

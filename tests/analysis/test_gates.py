@@ -4,22 +4,11 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis import gates as module
-from moses_rnn.analysis.gates import (
-    BEGINNING,
-    measure_gates,
-)
+from moses_rnn.analysis.gates import BEGINNING, measure_gates
 from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from tests.analysis.tiny import checkpoint
 
 SOURCES, TARGETS = [b"a b", b"c", b"a zzz"], [b"u v", b"w", b"u"]
-
-
-def show(monkeypatch, **limits):
-    """Other limits of what is shown."""
-    for name, value in limits.items():
-        monkeypatch.setattr(module, name, value)
-
-
 IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 
@@ -40,7 +29,8 @@ DECODERS = [("paper", {"u", "v", "w", BEGINNING}, 4), ("groundhog", {"u", "v", "
 
 @pytest.mark.parametrize(("variant", "read", "shown"), DECODERS)
 def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown, monkeypatch):
-    show(monkeypatch, UNITS=1, MIN_TIMES=1, WORDS=9)
+    for name, value in {"UNITS": 1, "MIN_TIMES": 1, "WORDS": 9}.items():
+        monkeypatch.setattr(module, name, value)
     model = checkpoint(variant)
     found = measure_gates(model, SOURCES, TARGETS)
     gates = decoder_gates(model.network, *IDS)

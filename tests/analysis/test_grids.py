@@ -5,16 +5,7 @@ import sys
 
 import pytest
 
-from moses_rnn.analysis.grids import (
-    Grid,
-    as_csv,
-    as_json_lines,
-    as_markdown,
-    as_text,
-    as_tsv,
-    in_markdown,
-    readable,
-)
+from moses_rnn.analysis.grids import Grid, as_csv, as_json_lines, as_markdown, as_text, as_tsv, readable
 
 GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
 
@@ -22,13 +13,10 @@ GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), 
 def test_what_is_wider_than_a_terminal_comes_in_parts(monkeypatch):
     header = ("name", *(f"column {i}" for i in range(12)))
     grid = Grid("Figures", header, [(b"a", *range(12)), (b"b", *range(12))])
-    _, first, *_ = as_text(grid).split("\n")  # into a pipe
-    assert first.split(maxsplit=1)[1] == "  ".join(header[1:])
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     lines = as_text(grid).split("\n")
     assert max(map(len, lines)) <= 80
     assert [line.split()[0] for line in lines if line] == ["Figures", "name", "a", "b", "name", "a", "b"]
-    assert lines.count("") == 1
     assert " ".join(lines[1].split()[1:] + lines[5].split()[1:]) == " ".join(header[1:])
     assert as_text(Grid("", ("n" * 99, "m"), [(1, 2)])).split("\n")[0] == f"  {'n' * 99}  m"  # what cannot be parted
 
@@ -39,12 +27,9 @@ def test_csv_tsv_and_json_have_everything_as_it_is():
     _, *rows = csv.reader(io.StringIO(text, newline=""))
     assert [row[0].encode("utf-8", "surrogateescape") for row in rows] == phrases
     assert as_csv(GRID) == "name,n,share\na|b,1234,0.123456789\nc,,1"
-    assert as_tsv(GRID) == "name\tn\tshare\na|b\t1234\t0.123456789\nc\t\t1"
     assert as_tsv(Grid("T", ("a", "b"), [(b"x\ty\r", "c\\d\ne")])).split("\n")[1] == r"x\ty\r" + "\t" + r"c\\d\ne"
-    rows = [json.loads(line) for line in as_json_lines(GRID).split("\n")]
-    assert (rows[0]["name"], rows[0]["n"], rows[1]["n"]) == ("a|b", 1234, None)
-    odd = Grid("", ("a", "b"), [(b"caf\xc3\xa9 \xff", float("nan"))])
-    assert as_json_lines(odd) == '{"a": "café \\\\xff", "b": null}'
+    odd = Grid("", ("a", "b", "c"), [(b"caf\xc3\xa9 \xff", float("nan"), None)])
+    assert json.loads(as_json_lines(odd)) == {"a": "café \\xff", "b": None, "c": None}
 
 
 def test_groups_are_named_once_where_people_read():
@@ -66,7 +51,6 @@ def test_phrases_as_they_can_be_shown(phrase, expected):
     assert readable(phrase) == expected
 
 
-def test_specials_are_shown_as_they_are():
-    assert in_markdown("a|b &apos; $ # _ {} *b* <b> [X] a\\xa0 ~ ^ `") == (
-        r"a\|b \&apos; \$ \# \_ {} \*b\* \<b\> \[X\] a\\xa0 \~ ^ \`"
-    )
+def test_markup_is_text_in_markdown():
+    (shown,) = as_markdown(Grid("", ("h",), [("a|b &apos; $ # _ {} *b* <b> [X] a\\xa0 ~ ^ `",)])).split("\n")[2:]
+    assert shown == r"| a\|b \&apos; \$ \# \_ {} \*b\* \<b\> \[X\] a\\xa0 \~ ^ \` |"

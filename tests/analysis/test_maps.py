@@ -1,6 +1,5 @@
 """Maps of points whose neighbours are known."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from moses_rnn.analysis import maps
 from moses_rnn.analysis.maps import (
     all_embeddings,
-    check_method,
     choose_zooms,
     draw_map,
     nearest,
@@ -18,10 +16,8 @@ from moses_rnn.analysis.maps import (
     principal_components,
     word_points,
 )
-from moses_rnn.analysis.plots import check_matplotlib
-from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.errors import CheckpointError
 from tests.analysis.attentive import lstm, search
-from tests.analysis.tiny import SOURCE_WORDS
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, cslm_network
 from tests.scorers.bigrams import random_stepper
@@ -44,8 +40,6 @@ def test_words_of_a_language_model_are_those_that_it_predicts():
     assert found == ["le", "chat", "dort"]
     assert vectors.tolist() == model.network.embedding[2:5].tolist()
     assert all_embeddings(model, "target")[1].tolist() == model.network.embedding[2:6].tolist()  # without that of <s>
-    with pytest.raises(CheckpointError, match="expected a network with embeddings of source words, found: CSLM"):
-        word_points(model, "source", 3)
 
 
 @pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])
@@ -115,20 +109,3 @@ def test_zooms_are_true_parts_apart_from_each_other():
     for count in range(1, 20):  # of which no point has as many others as two parts would hold
         choose_zooms(points[:count], flat[:count], zooms=1)
     assert choose_zooms(points[:10], flat[:10]) == []
-
-
-def test_missing_libraries_are_named(monkeypatch):
-    for name in ("sklearn.manifold", "matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MosesRnnError) as caught:
-        check_method("tsne")
-    assert str(caught.value) == (
-        "t-SNE needs scikit-learn: pip install 'moses-rnn[report]' (--method pca does not need it)"
-    )
-    check_method("pca")
-    with pytest.raises(MosesRnnError) as caught:
-        check_matplotlib(".csv and .json do not need it")
-    assert (
-        str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[report]' (.csv and .json do not need it)"
-    )
-    draw_map("t", SOURCE_WORDS, np.eye(9), "pca")

@@ -100,7 +100,6 @@ def test_a_text_is_scored_by_all():
 
 
 ROWS = {
-    "two alike": (("rnnlm", "rnnlm"), 0, ["rnnlm.0", "rnnlm.1", "the 2 networks evenly", "best for dev.fr: "]),
     "three and an n-gram model": (
         ("rnnlm",) * 3, 1,
         ["rnnlm.0", "rnnlm.1", "rnnlm.2", "lm0", "the 3 networks evenly", "0.75 rnnlm.0, 0.25 lm0",
@@ -125,19 +124,14 @@ def test_rows_of_the_table(networks, n_grams, expected):
 
 
 CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")
-LINES = {
-    "CRLF": [line.replace(b"\n", b"\r\n") for line in TEXT],
-    "no line ends": [line.rstrip(b"\n") for line in TEXT],
-    "empty lines": [b"\n", *TEXT, b"\r\n", b" \t\n", b""],
-    "blanks": [b"  " + line.replace(b" ", b" \t") for line in TEXT],
-}
 
 
-@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-def test_line_ends_and_empty_lines_do_not_count(lines):
+@pytest.mark.parametrize("end", [b"", b"\r\n", b"\n\r\n \t\n"])
+def test_line_ends_and_blanks_do_not_count(end):
+    lines = [b"  " + line.replace(b" ", b" \t").replace(b"\n", end) for line in TEXT]
+    lines = [part for line in lines for part in line.splitlines(keepends=True)]
     expected, found = (score_text(each, "dev", [CSLM]) for each in (TEXT, lines))
     assert np.array_equal(found.log_probs, expected.log_probs)
-    assert np.array_equal(found.outside, expected.outside)
     assert len(found.outside) == sum(len(line.split(b" ")) + 1 for line in TEXT)  # words and ends
 
 

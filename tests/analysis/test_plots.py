@@ -8,11 +8,10 @@ import pytest
 from moses_rnn.analysis.alignment_maps import AlignmentMap
 from moses_rnn.analysis.lengths import compare_lengths
 from moses_rnn.analysis.maps import Map, choose_zooms
-from moses_rnn.analysis.plots import alignment_figure, lengths_figure, map_figure, picture
 from moses_rnn.errors import InputError
 from tests.analysis.texts import sentence
 
-pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
+plots = pytest.importorskip("moses_rnn.analysis.plots", reason="pictures are matplotlib's")
 
 
 def texts_of(svg):
@@ -33,24 +32,24 @@ TEXTS = [sentence(b"t", length) for length in (4, 9, 9, 30)]
 CURVES = compare_lengths(TEXTS, TEXTS, dict.fromkeys(("_a.fr", "$b$", *"cdefgh"), TEXTS))
 # without Moses's escapes; markup, formulas and control characters are text
 SHOWN = {
-    "map": (map_figure, MAP, {"a & b (6)", "<b>&", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 43 + "…", "e"}),
-    "alignment": (alignment_figure, ALIGNMENT, {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff"}),
-    "curves": (lengths_figure, CURVES, {"$b$", "h", "BLEU", "\u200b_a.fr"}),
+    "map": (plots.map_figure, MAP, {"a & b (6)", "<b>&", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 43 + "…", "e"}),
+    "alignment": (plots.alignment_figure, ALIGNMENT, {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff"}),
+    "curves": (plots.lengths_figure, CURVES, {"$b$", "h", "BLEU", "\u200b_a.fr"}),
 }
 
 
 @pytest.mark.parametrize("case", SHOWN)
 def test_a_picture_is_sound_repeatable_and_escaped(case):
     figure, data, shown = SHOWN[case]
-    svg = picture(figure, data, kind="svg")
-    assert svg == picture(figure, data, kind="svg")
+    svg = plots.picture(figure, data, kind="svg")
+    assert svg == plots.picture(figure, data, kind="svg")
     assert {*texts_of(svg)} >= shown
     assert case == "curves" or {*texts_of(svg)} == shown
-    assert picture(figure, data, kind="png").startswith(b"\x89PNG")
+    assert plots.picture(figure, data, kind="png").startswith(b"\x89PNG")
 
 
 def test_unknown_words_are_grey():
-    nodes = ElementTree.fromstring(picture(alignment_figure, ALIGNMENT)).iter()
+    nodes = ElementTree.fromstring(plots.picture(plots.alignment_figure, ALIGNMENT)).iter()
     grey = ["".join(node.itertext()).strip() for node in nodes if node.tag.endswith("text") and "#888888" in ElementTree.tostring(node).decode()]  # fmt: skip
     assert grey == ["<b>"]
 
@@ -67,7 +66,7 @@ def boxes(axes):
 def test_labels_do_not_cover_each_other():
     points = np.random.default_rng(1).normal(size=(80, 2))
     crowded = Map("t", [f"long word {i}" for i in range(80)], points, choose_zooms(points, points, zooms=2))
-    figure = map_figure(crowded)
+    figure = plots.map_figure(crowded)
     written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
     assert sum(map(len, written)) > 10
     for labels_of_axes in written:
@@ -79,4 +78,4 @@ def test_labels_do_not_cover_each_other():
 def test_an_endless_sentence_is_not_drawn():
     long = AlignmentMap(7, [b"a"] * 120, [b"b"], np.zeros((1, 121), np.float32))
     with pytest.raises(InputError, match="line 7: expected at most 120 words per side to draw, .*, found 121"):
-        picture(alignment_figure, long, kind="svg")
+        plots.picture(plots.alignment_figure, long, kind="svg")

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from moses_rnn.analysis.agreement import Group, compute_scatter
-from moses_rnn.analysis.plots import density_figure, picture
 from tests.analysis.scored import line, scored
 
 FLOOR = repr(math.exp(-87))
@@ -70,6 +69,6 @@ def test_a_sample_is_drawn_point_by_point_and_pairs_seen_once_are_marked(tmp_pat
 
 
 def test_a_picture_of_nothing(tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
-    drawn = picture(density_figure, found(tmp_path, [line("a", "x", 0.5, FLOOR)]))
+    plots = pytest.importorskip("moses_rnn.analysis.plots", reason="pictures need matplotlib (the extra `report`)")
+    drawn = plots.picture(plots.density_figure, found(tmp_path, [line("a", "x", 0.5, FLOOR)]))
     assert b"1 at the RNN's floor not shown" in drawn

@@ -84,7 +84,5 @@ TARGETS = [
 def test_targets_are_ranked_by_a_column(table):
     first, second = find_sources(*table(TARGETS), [b"g  h i", b"a b c", b"nothing"])
     assert (first.source, first.frequency, second.frequency) == (b"a b c", 9, 0)
-    assert first.best(2, 1) == [(b"x", 0.7)]
-    assert first.best(-1, 2) == [(b"y z", 0.6), (b"x", 0.2)]
     assert first.picks(-1, 9) == [(b"x", 0.7, b"y z", 0.6), (b"y z", 0.2, b"x", 0.2)]
     assert second.picks(4, 1) == [(b"y", 0.4, b"y", 0.1)]  # of equal scores the first is best

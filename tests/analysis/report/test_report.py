@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.plots import missing_libraries
+from moses_rnn.analysis.extras import missing_libraries
 from moses_rnn.analysis.report import costs_by_class, measure_coverage, write_report
 from moses_rnn.analysis.verdicts import read_tuning
 from moses_rnn.scorers.open import open_model, save_model

@@ -1,4 +1,4 @@
-"""What the subcommands of moses-rnn analyse share: columns, signatures, the model beside a table."""
+"""What the subcommands of moses-rnn analyse share: columns, signatures, the model beside a table, odd words."""
 
 import csv
 import io
@@ -106,3 +106,21 @@ def test_the_model_beside_the_table_is_the_default(tmp_path, model, table, name)
         path.symlink_to(target)
     named = invoke("map", "gates", table, "--model", model)
     assert invoke("map", "gates", tmp_path / name).stdout == named.stdout
+
+
+def test_an_inverse_model_reads_targets(table, inverse_model):
+    done = invoke("map", "gates", table, "--model", inverse_model)
+    assert done.stdout.startswith("encoder: 8 units, 2,000 phrases, ")
+
+
+def test_csv_keeps_odd_bytes(tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| \xff\xc2\xa0 ||| 1 1 1 1 1\n")
+    data = seen("targets", tmp_path / "t", "--source", "a", "--format", "csv", "--column", 4).stdout_bytes
+    assert b",\xff\xc2\xa0,1,\xff\xc2\xa0,1\n" in data
+
+
+def test_sources_that_are_not_there_are_said(scored_table):
+    done = seen("targets", scored_table, "--source", " e  f g h", "--source", "zzz")
+    assert done.exit_code == 0
+    assert "t.gz: has no source phrase 'zzz'\n" in done.stderr
+    assert "e f g h   (seen 3 times, 3 targets)" in done.stdout

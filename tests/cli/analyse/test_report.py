@@ -12,11 +12,7 @@ from tests.commands import run
 
 WITHOUT_PLOT = """\
 import sys
-class Missing:
-    def find_spec(self, name, *_):
-        if name.split(".")[0] in ("matplotlib", "sklearn"):
-            raise ImportError(name)
-sys.meta_path.insert(0, Missing())
+sys.modules.update(matplotlib=None, sklearn=None)
 from moses_rnn.cli.analyse import main
 main()
 """
@@ -43,7 +39,7 @@ def scored(tmp_path_factory, table, model):
     return path
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-1e99"])
+@pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99"])
 def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
     done = invoke(scored, "--model", model, "-o", tmp_path / "report.html", code=1)
