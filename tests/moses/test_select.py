@@ -6,7 +6,7 @@ from tests.pipeline import make
 
 NEWS = {"en": "the minister of state {} met the press today", "fr": "le ministre d' etat {} a vu la presse"}
 TALES = {"en": "once upon a time {} kissed a frog", "fr": "il etait une fois {} qui aimait une grenouille"}
-NAMES = "Ada Bea Cid Dan Eve Fay Guy Hal Ina Joe".split()
+NAMES = ["Ada", "Bea", "Cid", "Dan", "Eve", "Fay", "Guy", "Hal", "Ina", "Joe"]
 
 
 def write(folder, name, *texts):
