@@ -57,6 +57,12 @@ def test_sparse_features_with_weights_are_one_feature():
     assert format_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
 
 
+def test_sparse_features_count_in_reranking():
+    weights = weights_of({"LM0": [1.0], "LM0_a": [0.5], "TM0_x|y": [3.0]})
+    scores = [score for score, _ in score_by_weights(parse_nbest(SPARSE, "n"), weights, "n")]
+    assert scores == [-4 + 0.5 * 2 + 3 * -1, -5 + 0.5 * 1 + 0.5 * 3]
+
+
 @pytest.mark.parametrize(("features", "weight"), [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)])
 def test_a_sparse_feature_has_one_value_and_one_weight(features, weight):
     with pytest.raises(FormatError, match="n:1: expected "):
