@@ -42,7 +42,7 @@ CONTEXT = {
 }
 
 
-class FiniteFloat(click.FloatRange):
+class _FiniteFloat(click.FloatRange):
     """A number within a range that is neither nan nor infinite."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -57,13 +57,6 @@ class FiniteFloat(click.FloatRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
-class _LargeRange(click.IntRange):
-    """A range whose end --help shows as a power of two, not as 9223372036854775807."""
-
-    def _describe_range(self) -> str:
-        return f"{self.min}<=x<2^{int(self.max or 0).bit_length()}"
-
-
 class _Place(click.types.StringParamType):
     """Text that the shell completes as a file's name: most texts that commands take are names of files."""
 
@@ -75,14 +68,19 @@ class _Place(click.types.StringParamType):
 
 
 class _Whole(click.IntRange):
-    """A whole number within what the libraries behind the options hold; --help shows only the least one."""
+    """A whole number within what the libraries behind the options hold; --help shows no end of many digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert, and refuse what is too large."""
         number = super().convert(value, param, ctx)
-        if number > MOST_WHOLE:
+        if self.max is None and number > MOST_WHOLE:
             self.fail(f"{number} is above {MOST_WHOLE}.", param, ctx)
         return number
+
+    def _describe_range(self) -> str:
+        if self.max is None or self.max <= MOST_WHOLE:
+            return super()._describe_range()
+        return f"{self.min}<=x<2^{self.max.bit_length()}"
 
 
 def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., None]], Program]:
@@ -184,10 +182,9 @@ def _click_type(kind: Any, option: Option) -> Any:
     if get_origin(kind) is tuple:
         return tuple(_click_type(one, option) for one in get_args(kind))
     if kind is int and (option.min, option.max) != (None, None):
-        made = _Whole if option.max is None else _LargeRange if option.max > MOST_WHOLE else click.IntRange
-        return made(option.min, option.max)  # type: ignore[arg-type]
+        return _Whole(option.min, option.max)  # type: ignore[arg-type]
     if kind is float:
-        return FiniteFloat(option.min, option.max, option.min_open, option.max_open)
+        return _FiniteFloat(option.min, option.max, option.min_open, option.max_open)
     return {Path: click.Path(path_type=Path), str: _Place()}.get(kind, kind)
 
 
