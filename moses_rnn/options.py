@@ -1,4 +1,4 @@
-"""How options are declared, once: by the annotation of a parameter or field, of which a command makes its command line.
+"""Options are declared once, in the annotation of a parameter or field; a command makes its command line from them.
 
 `moses_rnn.cli.command.command` says how. Nothing here needs more than Python.
 """
@@ -14,25 +14,25 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from moses_rnn.native import MOST_THREADS
 
-MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
+MOST_WHOLE = 2**31 - 1  # largest number that the libraries behind the options hold
 FIRST_SECTION = "Options"  # of --help; it has the options that most runs need
 
 
 @dataclass(frozen=True)
 class Option:
-    """What a command line knows of a parameter, beside its name, type and default.
+    """What a command line knows about a parameter, besides its name, type and default.
 
     Args:
-        help: its line of --help.
-        spelling: with blanks between: "-o --output"; of `max_words` it is "--max-words" without that.
+        help: line in --help.
+        spelling: with blanks between: "-o --output"; by default, `max_words` is "--max-words".
         min: least number.
         max: largest number.
         min_open: whether the least number itself is refused.
         max_open: whether the largest number itself is refused.
         choices: values, where the type does not list them.
-        parse: makes the value of the text; raises ValueError, whose text says what is wrong.
-        metavar: stands for the value in --help.
-        bare: the value of an option that is given without one.
+        parse: converts the text to the value; raises ValueError, whose text says what is wrong.
+        metavar: name of the value in --help.
+        bare: value of an option that is given without one.
     """
 
     help: str = ""
@@ -50,12 +50,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Setting(Option):
-    """What is known of a parameter that no command line gives, but its file of settings."""
+    """The same for a parameter that only a file of settings can set."""
 
 
 @dataclass(frozen=True)
 class OptionsOf:
-    """Noted of a mapping: it has all options of a record by name, and None for one that is not given."""
+    """The note of a mapping that holds all options of a record by name, None for those that are not given."""
 
     record: type
 
@@ -69,13 +69,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter that has a place, not a name; one that is called as in --help needs no such note."""
+    """The note of a positional parameter that --help calls by another name."""
 
     metavar: str
 
 
 def noted(hint: Any) -> tuple[Any, Option | None]:
-    """The type of a parameter, beside None, and the option that is noted of it: of several the last one."""
+    """Return a parameter's type without None, and its Option; the last of several counts."""
     kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if NoneType in get_args(kind):
         (kind,) = (one for one in get_args(kind) if one is not NoneType)
@@ -84,7 +84,7 @@ def noted(hint: Any) -> tuple[Any, Option | None]:
 
 
 def expectation(hint: Any, value: object) -> str:
-    """What an option may be, if `value` is none of it: one of some names, true or false, or a number within bounds."""
+    """Say what an option accepts, unless it accepts `value`: some names, true or false, or a number within bounds."""
     kind, option = noted(hint)
     option = option or Option()
     choices = option.choices or (get_args(kind) if get_origin(kind) is Literal else ())

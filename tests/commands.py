@@ -129,3 +129,12 @@ def run(command, *arguments, check=True, cwd=None, given="", env=None):
     if check:
         assert done.returncode == 0, done.stderr
     return done
+
+
+def make(*arguments):
+    """Run make in the environment as it is: nothing is installed into it."""
+    venv = Path(sys.prefix)
+    command = ["make", "-o", venv / ".installed", f"VENV={venv}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done

@@ -6,12 +6,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from benchmarks.trials import read_plan, runs_of
-from tests.commands import ROOT, run
+from tests.commands import ROOT, make, run
 
 pytestmark = pytest.mark.release
 
@@ -155,30 +154,26 @@ def test_the_plans_name_commands_options_and_settings_that_there_are(path, tmp_p
 PAPERS = "bahdanau", "sutskever", "bengio", "mikolov", "jean", "luong", "cells"
 
 
-def make(target, folder, *values):
-    """Run a target in the environment as it is: nothing is installed into it."""
-    venv = Path(sys.prefix)
-    command = ["make", "-o", venv / ".installed", f"VENV={venv}", target, f"WORK={folder}", *values]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
-
-
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", PAPERS)
 def test_a_table_of_a_paper_is_printed_and_not_made_twice(target, tmp_path):
-    printed = make(target, tmp_path, "MINUTES=0.02")
+    printed = make(target, f"WORK={tmp_path}", "MINUTES=0.02").stdout
     rows = re.findall(r"^\| .* \| 1 \| [\d.]+ ", printed, re.MULTILINE)
     assert len(rows) == len(read_plan(ROOT / "benchmarks" / "plans" / f"{target}.toml")["trial"])
     records = {path: path.read_text() for path in tmp_path.rglob("run.json")}
-    assert make(target, tmp_path, "MINUTES=0.02").splitlines()[-len(rows) :] == printed.splitlines()[-len(rows) :]
+    assert (
+        make(target, f"WORK={tmp_path}", "MINUTES=0.02").stdout.splitlines()[-len(rows) :]
+        == printed.splitlines()[-len(rows) :]
+    )
     assert records == {path: path.read_text() for path in tmp_path.rglob("run.json")}
 
 
 @pytest.mark.moses
 @pytest.mark.timeout(3600)
 def test_the_table_of_the_phrase_models_paper_is_printed(tmp_path, moses_root):
-    printed = make("table1", tmp_path, f"MOSES_ROOT={moses_root}", "MINUTES=0.2", "MERT_FLAGS=--maximum-iterations 1")
+    printed = make(
+        "table1", f"WORK={tmp_path}", f"MOSES_ROOT={moses_root}", "MINUTES=0.2", "MERT_FLAGS=--maximum-iterations 1"
+    ).stdout
     assert re.findall(r"^\| (Baseline|\+[\w+]+)\*? \| [\d.]+ ", printed, re.MULTILINE) == [
         "Baseline",
         "+RNN",

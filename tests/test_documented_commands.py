@@ -3,18 +3,20 @@
 A block of commands is run in order in a folder of its own, as it is printed but for the options of `SMALLER`.
 """
 
+import gzip
+import itertools
 import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from tests.commands import BIN, ROOT, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY
-from tests.documented_system import write_system
 
 # What is added to a command so that it takes a second, by its longest beginning
 SMALLER = {
@@ -40,27 +42,10 @@ SMALLER = {
 BY_SHELL = "echo ", "printf ", "paste "
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
-# The beginnings of commands that are not run here, and what runs them
-ELSEWHERE = {
-    "moses-rnn verify phrase-table.rnn.gz": "tests/moses: it needs Moses",
-    "make results": "tests/moses: it needs Moses",
-    "export MOSES_ROOT=": "tests/moses: it needs Moses",
-    "make table1": "tests/test_benchmarks.py: it needs Moses",
-    "make pipeline-help": "tests/test_pipeline.py",
-    "make jean luong": "tests/test_benchmarks.py",
-    "make bahdanau": "tests/test_benchmarks.py",
-    "python benchmarks/trials.py": "tests/test_benchmarks.py",
-    "pip install torch": "tests/test_first_use.py",
-    "pip install .": "tests/test_first_use.py",
-    "torchrun ": "tests/cli",
-    "moses-rnn-score phrase-table.gz --ray": "tests/score",
-    "ray start": "tests/score",
-    "podman ": "by hand: it needs podman",
-    "pip install mtdata": "by hand: it needs the corpora of WMT",
-    "mtdata ": "by hand: it needs the corpora of WMT",
-    "mv wmt14/": "by hand: it needs the corpora of WMT",
-    "for set in wmt13": "by hand: it needs the corpora of WMT",
-}
+ELSEWHERE = (
+    "moses-rnn verify phrase-table.rnn.gz",
+    "moses-rnn-score phrase-table.gz --ray",
+)  # they need Moses, or a cluster
 
 
 def is_whole(lines):
@@ -94,13 +79,9 @@ BLOCKS = dict(blocks())
 NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in command for command in commands)}
 
 
-def is_elsewhere(command):
-    return command.startswith(tuple(ELSEWHERE))
-
-
 def is_run_here(command):
     own = ("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", *BY_SHELL, "$MOSES_ROOT/")
-    return command.startswith(own) and not is_elsewhere(command)
+    return command.startswith(own) and not command.startswith(ELSEWHERE)
 
 
 RUN_HERE = {
@@ -108,20 +89,58 @@ RUN_HERE = {
 }
 
 
-def test_each_command_is_run_here_or_by_what_is_named():
-    assert [
-        (name, command)
-        for name, commands in BLOCKS.items()
-        for command in commands
-        if not is_run_here(command) and not is_elsewhere(command)
-    ] == []
-    tests = {place.split(":")[0] for place in ELSEWHERE.values()} - {"by hand"}
-    assert [test for test in tests if not (ROOT / test).exists()] == []
-    used = [command for commands in BLOCKS.values() for command in commands if is_elsewhere(command)]
-    assert [start for start in ELSEWHERE if not any(command.startswith(start) for command in used)] == []
-
-
 # --- a system to run them on --------------------------------------------------------------------------------------------
+
+
+def write_system(here, table):
+    """What train-model.perl leaves, texts, n-best lists and a treebank; the folder."""
+    shutil.copy(table, here)
+    ini = (EXAMPLES / "moses.ini").read_text().replace("lm.arpa.gz", str(EXAMPLES / "lm.arpa.gz"))
+    (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
+    for side in ("en", "fr"):
+        (here / f"train.{side}").write_text("".join(sentences(f"train.{side}.gz", 300)))
+    pairs = [*zip(*(sentences(f"train.{side}.gz", 300) for side in ("en", "fr")), strict=True)]
+    (here / "pairs.tsv").write_text("".join(f"{en[:-1]}\t{fr}" for en, fr in pairs))
+    (here / "train.links").write_text("".join(links_between(*pair) + "\n" for pair in pairs))
+    for name, side in itertools.product(("dev", "test"), ("en", "fr")):
+        (here / f"{name}.{side}").write_text("".join(sentences(f"{name}.{side}", 8)))
+    for name in ("dev", "test"):
+        texts = [(here / f"{name}.{side}").read_text().splitlines() for side in ("en", "fr")]
+        (here / f"{name}.nbest").write_text("".join(n_best_list(*texts)))
+    (here / "lm.arpa").write_bytes(gzip.decompress((EXAMPLES / "lm.arpa.gz").read_bytes()))
+    (here / "tuned").mkdir()
+    (here / "tuned" / "moses.ini").write_text("[weight]\nLM0= 1\n")
+    write_treebank(here)
+    return here
+
+
+def sentences(name, count):
+    path = EXAMPLES / "corpus" / name
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        return list(itertools.islice(lines, count))
+
+
+def n_best_list(sources, references):
+    """Two hypotheses of each sentence, the worse one first, each a single phrase."""
+    for number, (source, reference) in enumerate(zip(sources, references, strict=True)):
+        words = reference.split()
+        for hypothesis, lm in ((words[::-1], -1), (words, -1.5)):
+            spans = f"0-{len(source.split()) - 1}=0-{len(words) - 1}"
+            links = links_between(source, reference)
+            yield f"{number} ||| {' '.join(hypothesis)}  ||| LM0= {lm} ||| {lm} ||| {spans} ||| {links} \n"
+
+
+def links_between(source, target):
+    """As a word alignment has them: each word with that in its place."""
+    return " ".join(f"{i}-{i}" for i in range(min(len(source.split()), len(target.split()))))
+
+
+def write_treebank(here):
+    """Forty trees to learn from, eight to judge by and eight to parse, bracketed and as CoNLL-U."""
+    subprocess.run([sys.executable, EXAMPLES / "make_trees.py", here, "--sentences", "40"], check=True)
+    for name, (ending, parted) in itertools.product(("dev", "test"), (("trees", "\n"), ("conllu", "\n\n"))):
+        text = (here / f"{name}.{ending}").read_text()
+        (here / f"{name}.{ending}").write_text(parted.join(text.split(parted)[:8]) + parted)
 
 
 @pytest.fixture(scope="module")

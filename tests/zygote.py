@@ -18,8 +18,6 @@ MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 def import_all():
     """What the commands import when they need it."""
-    import sacrebleu.metrics.bleu  # noqa: F401
-
     import moses_rnn
 
     for module in pkgutil.walk_packages(moses_rnn.__path__, "moses_rnn."):

@@ -142,7 +142,7 @@ class Model:
     def score_iter(
         self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = CHUNK
     ) -> Iterator[float]:
-        """log p of each pair of any stream, one after the other; a few chunks of so many pairs are read ahead."""
+        """log p of each pair of any stream, one after the other; a few chunks of pairs are read ahead."""
         scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
@@ -253,7 +253,7 @@ class Model:
 
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
-    """The scores of so many pairs at once, in order, each called by its name in messages; raises as `Model.score`."""
+    """Yield the scores of `size` pairs at a time; errors name a pair by its `name` and are those of `Model.score`."""
     reading, scorer, threads = model._reading, model._scorer, 1  # torch has threads of its own
     if model._compute.native:
         threads = model._threads or torch.get_num_threads()
@@ -366,7 +366,7 @@ class LanguageModel:
         return np.concatenate([np.zeros(0), *self._chunks(sentences, CHUNK)])
 
     def score_iter(self, sentences: Iterable[Text], *, chunk: int = CHUNK) -> Iterator[float]:
-        """log p of each sentence of any stream, one after the other; a few chunks of so many are read ahead."""
+        """log p of each sentence of any stream, one after the other; a few chunks are read ahead."""
         return chain.from_iterable(map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk))))
 
     def word_scores(self, sentence: Text) -> Floats:

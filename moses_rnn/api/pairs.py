@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
-from moses_rnn.moses.alignments import broken, check_links, parse_links
+from moses_rnn.moses.alignments import check_links, parse_links
 from moses_rnn.table.phrase_table import has_gaps, words
 from moses_rnn.translation.proposals import Reading
 
@@ -112,7 +112,5 @@ def _check_links(pair: BytesPair) -> None:
     if pair.alignment is None:
         expected = "(source, target, alignment), as this model needs alignments to annotate rare words"
         raise FormatError(pair.name, None, expected, "no alignment", "Written as Moses does: 0-0 1-2 …")
-    try:
-        check_links(parse_links(pair.alignment), len(words(pair.source)), len(words(pair.target)))
-    except ValueError as error:
-        raise broken(pair.name, None, error) from error
+    links = parse_links(pair.alignment, pair.name)
+    check_links(links, len(words(pair.source)), len(words(pair.target)), pair.name)

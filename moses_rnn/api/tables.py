@@ -52,7 +52,7 @@ class Table:
             yield Row(as_str(line.source), as_str(line.target), scores, alignment, line.counts)
 
     def batches(self, rows: int = ROWS) -> Iterator[dict[str, Column]]:
-        """The table in parts of so many rows: lists of str, and arrays of float64, by name; raises as iterating."""
+        """The table in parts of `rows` rows: lists of str and arrays of float64 by name; raises as iterating does."""
         return map(self._by_name, in_chunks(self, check_range("rows", rows)))
 
     def to_columns(self) -> dict[str, Column]:

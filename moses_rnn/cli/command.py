@@ -12,16 +12,15 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
-from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
 from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, Setting, noted
@@ -43,7 +42,7 @@ CONTEXT = {
 }
 
 
-class FiniteFloat(click.FloatRange):
+class _FiniteFloat(click.FloatRange):
     """A number within a range that is neither nan nor infinite."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -58,31 +57,39 @@ class FiniteFloat(click.FloatRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
-class _LargeRange(click.IntRange):
-    """A range whose end --help shows as a power of two: 9223372036854775807 says less."""
+class _Place(click.types.StringParamType):
+    """Text that the shell completes as a file's name: most texts that commands take are names of files."""
 
-    def _describe_range(self) -> str:
-        return f"{self.min}<=x<2^{int(self.max or 0).bit_length()}"
+    def shell_complete(
+        self, _context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave it to the shell."""
+        return [CompletionItem(incomplete, type="file")]
 
 
 class _Whole(click.IntRange):
-    """A whole number of which --help shows only the least: the libraries behind the options hold no larger ones."""
+    """A whole number within what the libraries behind the options hold; --help shows no end of many digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert, and refuse what is too large."""
         number = super().convert(value, param, ctx)
-        if number > MOST_WHOLE:
+        if self.max is None and number > MOST_WHOLE:
             self.fail(f"{number} is above {MOST_WHOLE}.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        if self.max is None or self.max <= MOST_WHOLE:
+            return super()._describe_range()
+        return f"{self.min}<=x<2^{self.max.bit_length()}"
+
 
 def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., None]], Program]:
-    """Make a command of a function, and its arguments and options of the function's parameters.
+    """Make a command from a function, and its arguments and options from the function's parameters.
 
     A parameter with an `Option` among its annotations is an option, another one an argument, and one whose type is a
     dataclass stands for all fields of that, which are declared in the same way. Type and default are Python's own: a
-    bool is a flag, a tuple of any length is repeated, what has no default must be given. Of several options that are
-    noted of one, the last one counts::
+    bool is a flag, a tuple of any length is repeated, what has no default must be given. The last of several `Option`
+    annotations counts::
 
         @command(EPILOG)
         def main(phrase_table: str, *, top: Annotated[int, Option("Targets of each", min=1)] = 3, force: Force = False):
@@ -103,7 +110,7 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
 
         parameters, section = [], FIRST_SECTION
         for one in each:
-            notes = get_args(one.hint)[1:] if get_origin(one.hint) is Annotated else ()
+            notes = get_args(one.annotation)[1:] if get_origin(one.annotation) is Annotated else ()
             section = next((note.title for note in notes if isinstance(note, Section)), section)
             parameters.append(_parameter(one, section))
         make = click.command(name, cls=Program, context_settings=CONTEXT, epilog=epilog, params=parameters)
@@ -112,41 +119,26 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
     return decorate
 
 
-class Declared(NamedTuple):
-    """A parameter or field: its name, its type with what is noted of it, and its default."""
-
-    name: str
-    hint: Any
-    default: Any = MISSING
-
-
-def _parameters_of(function: Callable[..., None]) -> list[Declared]:
+def _parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function, or the fields of a dataclass, with what is noted of their types."""
     hints = get_type_hints(function, include_extras=True)
-    defaults = {name: one.default for name, one in inspect.signature(function).parameters.items()}
-    return [
-        Declared(name, hints[name], MISSING if default is inspect.Parameter.empty else default)
-        for name, default in defaults.items()
-    ]
+    return [one.replace(annotation=hints[name]) for name, one in inspect.signature(function).parameters.items()]
 
 
-def _record_of(parameter: Declared) -> tuple[Callable[..., Any], list[Declared]] | None:
-    """What makes a parameter of several options, and these; None if it is a single one."""
-    if is_dataclass(parameter.hint):
-        return parameter.hint, _fields_of(parameter.hint)  # type: ignore[return-value]
-    notes = get_args(parameter.hint)[1:] if get_origin(parameter.hint) is Annotated else ()
+def _record_of(parameter: inspect.Parameter) -> tuple[Callable[..., Any], list[inspect.Parameter]] | None:
+    """Return what combines several options into a parameter, and these options; None for a single option."""
+    hint = parameter.annotation
+    if is_dataclass(hint):
+        return hint, _parameters_of(hint)  # type: ignore[return-value, arg-type]
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     for note in notes:
         if isinstance(note, OptionsOf):
-            return dict, [one._replace(default=None) for one in _fields_of(note.record) if noted(one.hint)[1]]
+            return dict, [one.replace(default=None) for one in _parameters_of(note.record) if noted(one.annotation)[1]]
     return None
 
 
-def _fields_of(record: Any) -> list[Declared]:
-    hints = get_type_hints(record, include_extras=True)
-    return [Declared(field.name, hints[field.name], field.default) for field in fields(record) if field.init]
-
-
 class SettingParameter(click.Parameter):
-    """What a file of settings alone can set."""
+    """A parameter that only a file of settings can set."""
 
     param_type_name = "setting"
 
@@ -157,13 +149,13 @@ class SettingParameter(click.Parameter):
         """Do nothing: the command line cannot give it."""
 
 
-def _parameter(declared: Declared, section: str) -> click.Parameter:
-    """An argument, option or setting of click's."""
-    name, hint, default = declared
+def _parameter(declared: inspect.Parameter, section: str) -> click.Parameter:
+    """Make an argument, option or setting of click."""
+    name, hint, default = declared.name, declared.annotation, declared.default
     kind, option = noted(hint)
     repeated = get_args(kind)[1:] == (...,)
-    attributes: dict[str, Any] = {"required": default is MISSING}
-    if default not in (MISSING, None, ()):
+    attributes: dict[str, Any] = {"required": default is inspect.Parameter.empty}
+    if default not in (inspect.Parameter.empty, None, ()):
         attributes["default"] = default
     attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option or Option())
     if isinstance(option, Setting):
@@ -182,7 +174,7 @@ def _parameter(declared: Declared, section: str) -> click.Parameter:
 
 
 def _click_type(kind: Any, option: Option) -> Any:
-    """The type of click's that converts and checks a value of a type of Python's."""
+    """Return the click type that converts to a Python type and checks the value."""
     if option.parse:
         return _reading(option.parse)
     if option.choices or get_origin(kind) is Literal:
@@ -190,15 +182,13 @@ def _click_type(kind: Any, option: Option) -> Any:
     if get_origin(kind) is tuple:
         return tuple(_click_type(one, option) for one in get_args(kind))
     if kind is int and (option.min, option.max) != (None, None):
-        made = _LargeRange if (option.max or 0) > MOST_WHOLE else click.IntRange
-        return made(option.min, option.max)  # type: ignore[arg-type]
-    numbers = FiniteFloat(option.min, option.max, option.min_open, option.max_open)
-    return {Path: click.Path(path_type=Path), float: numbers}.get(kind, kind)
+        return _Whole(option.min, option.max)  # type: ignore[arg-type]
+    if kind is float:
+        return _FiniteFloat(option.min, option.max, option.min_open, option.max_open)
+    return {Path: click.Path(path_type=Path), str: _Place()}.get(kind, kind)
 
 
 def _reading(parse: Callable[[str], object]) -> Callable[[str], object]:
-    """A type of click's, whose name --help shows in capitals."""
-
     def text(value: str) -> object:
         try:
             return parse(value)
@@ -230,18 +220,10 @@ shows_version = click.option(
 
 
 class _Careful(click.Command):
-    """A command that notices what becomes of its output, --help and --version included."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for parameter in self.params:
-            if type(parameter.type) is click.types.StringParamType:
-                parameter.type = _Place()
-            if type(parameter.type) is click.IntRange and parameter.type.max is None:
-                parameter.type = _Whole(parameter.type.min)
+    """A command that fails if its output cannot be written, --help and --version included."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run, and exit with a code that tells of a failing standard output too."""
+        """Run, and exit with 1 if standard output fails."""
         _occupy_closed_streams()
         code: Any = 0
         try:
@@ -256,16 +238,6 @@ class _Careful(click.Command):
             code = _failed(error)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try once more at exit
         sys.exit(code)
-
-
-class _Place(click.types.StringParamType):
-    """Text that the shell completes as a file's name: most texts that commands take are names of files."""
-
-    def shell_complete(
-        self, _context: click.Context, _parameter: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Leave it to the shell."""
-        return [CompletionItem(incomplete, type="file")]
 
 
 class Program(_Careful):
@@ -311,8 +283,8 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
-        if signal.getsignal(signal.SIGINT) is end_at_once:
-            signal.signal(signal.SIGINT, interrupt)  # what is open is closed, what is temporary removed
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see the package
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # closes and removes files
         try:
             command(*args, **kwargs)
         except MosesRnnError as error:
@@ -320,15 +292,12 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             sys.exit(error.exit_code)
         except KeyboardInterrupt:  # where nothing has begun to listen for signals
             print_err(f"{program()}: interrupted")
-            sys.exit(INTERRUPTED)
+            sys.exit(128 + signal.SIGINT)
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
             print_err(f"{program()}: memory ran out")
             sys.exit(1)
-        finally:
-            if signal.getsignal(signal.SIGINT) is interrupt:
-                signal.signal(signal.SIGINT, end_at_once)
 
     return reporting
 
@@ -404,7 +373,7 @@ def check_inputs(*paths: str | Path | None) -> None:
 class StopRequest:
     """Becomes true at the first SIGINT, SIGTERM or SIGUSR1; the second one ends the process at once.
 
-    A `patient` one ignores the second: whoever started the process kills it if it takes too long.
+    A `patient` one ignores the second: the one who started the process kills it if it takes too long.
     """
 
     def __init__(self, *, quiet: bool = False, patient: bool = False) -> None:

@@ -238,10 +238,11 @@ def rerank(
     name, lines = _read_list(nbest)
     with output_to(output, force, (name, *([weights] if weights else []), *references)) as file:
         kept = list(lines) if references else lines
-        if even is not None:
-            best = choose_hypotheses(score_evenly(kept, even, name), name)
+        if weights is None:
+            scored = score_evenly(kept, str(even), name)
         else:
-            best = choose_hypotheses(score_by_weights(kept, read_weights(str(weights)), name), name)
+            scored = score_by_weights(kept, read_weights(weights), name)
+        best = choose_hypotheses(scored, name)
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else 1 + max(best)
         if texts:

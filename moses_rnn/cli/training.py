@@ -101,6 +101,7 @@ def _read(path: str) -> dict[str, Any]:
 
 takes_settings = click.option(
     "--config",
+    type=click.Path(readable=False),  # which the shell completes
     metavar="FILE",
     is_eager=True,
     expose_value=False,

@@ -139,6 +139,12 @@ def change_stamp(path: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def check_unchanged(path: str, stamp: tuple[int, ...]) -> None:
+    """Raise InputError if a file was written since its stamp was taken."""
+    if change_stamp(path) != stamp:
+        raise InputError(f"{path}: was changed while it was read; nothing was written")
+
+
 def show_nothing(_done: int, _share: float | None) -> None:
     """Show no progress; an `Advanced` that does nothing."""
 

@@ -13,38 +13,28 @@ from moses_rnn.table.phrase_table import ALIGNMENT_POINT, words
 Links = tuple[tuple[int, int], ...]  # (source, target) positions
 
 
-def parse_links(text: bytes) -> Links:
-    """Parse the links of a pair; raise ValueError "expected …, found …" without a position, see `broken`."""
+def parse_links(text: bytes, name: str = "", number: int | None = None) -> Links:
+    """Parse the links of a pair; a FormatError names the line `number` of the file `name`."""
     links = []
     for word in words(text):
         match = ALIGNMENT_POINT.fullmatch(word)
         if match is None:
-            raise ValueError(f"expected links such as 0-0 2-1, found {shown(word)}")
+            raise FormatError(name, number, "links such as 0-0 2-1", shown(word))
         links.append((int(match[1]), int(match[2])))
     return tuple(links)
 
 
-def check_links(links: Links, source_words: int, target_words: int) -> None:
-    """Raise the same kind of ValueError for links to words that do not exist."""
+def check_links(links: Links, source_words: int, target_words: int, name: str = "", number: int | None = None) -> None:
+    """Refuse links to words that do not exist, as `parse_links` does."""
     for source, target in links:
         if source >= source_words or target >= target_words:
-            there = f"{source_words} source and {target_words} target words"
-            raise ValueError(f"expected links between {there}, counted from 0, found {source}-{target}")
+            expected = f"links between {source_words} source and {target_words} target words, counted from 0"
+            raise FormatError(name, number, expected, f"{source}-{target}")
 
 
 def read_links(lines: Iterable[bytes], name: str) -> Iterator[Links]:
     """Yield the links of each line of the file `name`; an empty line has none."""
-    for number, line in enumerate(lines, 1):
-        try:
-            yield parse_links(line.rstrip(b"\r\n"))
-        except ValueError as error:
-            raise broken(name, number, error) from error
-
-
-def broken(name: str, number: int | None, error: ValueError) -> FormatError:
-    """Turn such a ValueError into a FormatError with a position: ``name:number: expected …, found …``."""
-    expected, _, found = str(error).removeprefix("expected ").rpartition(", found ")
-    return FormatError(name, number, expected, found)
+    return (parse_links(line.rstrip(b"\r\n"), name, number) for number, line in enumerate(lines, 1))
 
 
 def transposed(links: Links) -> Links:

@@ -88,13 +88,8 @@ class Moses:
             )
         return path
 
-    def shell(self, command: str, folder: Path) -> None:
-        """Run a shell command that begins with one of the programs."""
-        self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
-
-    def run(self, command: Sequence[str], given: bytes, folder: Path) -> None:
+    def run(self, command: Sequence[str], folder: Path, given: bytes = b"") -> None:
         """Run a program; on failure, raise an error that quotes the end of its output."""
-        self.program(Path(command[0]).name)
         done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
         if done.returncode:
             printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
@@ -113,7 +108,7 @@ class Moses:
         command += ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]  # nothing is pruned
         if dictionary.decoder == "moses":
             command += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
-        self.run(command, b"".join(source + b"\n" for source in sources), folder)
+        self.run(command, folder, b"".join(source + b"\n" for source in sources))
         lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
         used = 1.0 + (GLUE_RULES if dictionary.labels else 0)
         return [line for line in lines if line.values("PhrasePenalty0") == [used] and not _is_unknown(line, used)]
@@ -271,7 +266,7 @@ def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
         f"{table}: {lines:,} lines with {shape.columns} scores",
         f"{name}:{feature.line + 1}: {feature.name} has num-features={declared} and {declared} weights",
     ]
-    if relative := ", ".join(path.text for path in ini.relative_paths if path.folder):
+    if relative := ", ".join(path.text for path in ini.relative_paths):
         holds.append(f"{name}: relative paths ({relative}): run Moses in their folder")
     return holds, Dictionary(feature.type, places[0].absolute(), declared, "moses", shape.factors)
 
@@ -347,7 +342,7 @@ def _make(kind: str, text: Path, shape: Shape, moses: Moses, folder: Path, log: 
         if not path.exists():
             command = BINARY[type_name].command_for(str(text), shape, str(path), EVERYTHING)
             log(f"{kind}: {command}")
-            moses.shell(command, folder)
+            moses.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(moses.root)))), folder)
     return Dictionary(type_name, path, shape.columns, decoder, shape.factors)
 
 

@@ -29,24 +29,13 @@ UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rn
 OVERRIDES = ("path", "tuneable", "tuneable-components")  # settings on which an extension or MERT relies
 # Which words of an ini are paths
 LISTS = "^(lex-[ef]2[ef]|references)$"  # keys with comma-separated paths
-# How Moses's features call what they read
-KEYS = re.compile(
-    "(^|[-_])(path|file|dir|list|vocab|vocabulary)([-_]|$)|File$|^sparse-(words|clusters|weights)|^(base|extra)$|"
-    f"{LISTS}|^unknown-lhs$|^spe-"
+KEYS = re.compile(  # how Moses's features call what they read
+    "(^|[-_])(path|file|dir|list|vocab|vocabulary)([-_]|$)|File$|^sparse-(words|clusters|weights)|^(base|extra)$"
+    f"|{LISTS}"
 )
 SETTINGS = frozenset({"feature", "feature-add", "feature-overwrite", "alternate-weight-setting"})  # lines of key=value
-# Sections that name files, and the word of their lines that is the path
-READ = {"weight-file": 0, "input-file": 0, "unknown-lhs": 0, "spe-src": 0, "spe-trg": 0, "spe-aln": 0} | {
-    "slmodel-file": 0,
-    "global-lexical-file": 1,
-    "lmodel-file": 3,
-    "distortion-file": 3,
-    "generation-file": 3,
-    "ttable-file": 4,
-}
-WRITTEN = re.compile(
-    "^(n-best-list|lattice-samples|alignment-output-file|server-log|output-.*|.*translation-.*details)$"
-)
+# Sections whose lines begin with a path
+READ = frozenset({"weight-file", "input-file", "unknown-lhs", "spe-src", "spe-trg", "spe-aln"})
 DEFAULT_WEIGHT = 0.2  # train-model.perl's weight of each phrase-table score
 NO = frozenset({"no", "n", "false", "0"})  # false values in Moses, case-insensitive
 SOMEWHERE = "/path/of/the/scored/table"
@@ -65,12 +54,12 @@ class Feature:
 
 
 class RelativePath(NamedTuple):
-    """The position of a relative path and its folder; None: it may not be a path."""
+    """The position of a relative path, and its folder."""
 
     line: int  # from 0
     column: int
     text: str
-    folder: Path | None
+    folder: Path
 
 
 class MosesIni:
@@ -80,6 +69,10 @@ class MosesIni:
         self.name = name
         self.lines = data.decode("utf-8", "surrogateescape").split("\n")
         self._sections = [*_sections_of(self.lines)]
+        if not self.has_features and (old := self.section(*OLD_SECTIONS)):
+            found = f"[{dict(self._sections)[old[0][0]]}], of the old format"
+            advice = "Convert it first: $MOSES_ROOT/scripts/training/convert-moses-ini-to-v2.perl < OLD_INI > NEW_INI"
+            raise self.error(old[0][0], "phrase dictionaries in [feature]", found, advice)
         self._features = [*self._read_features()]
         self.phrase_dictionaries = [feature for feature in self._features if feature.type in DICTIONARY_TYPES]
 
@@ -114,10 +107,6 @@ class MosesIni:
             candidates = [feature for feature in candidates if self.is_path_of(feature, table)]
         if len(candidates) == 1:
             return candidates[0]
-        if not self.has_features and (old := self.section(*OLD_SECTIONS)):
-            found = f"[{dict(self._sections)[old[0][0]]}], of the old format"
-            advice = "Convert it first: $MOSES_ROOT/scripts/training/convert-moses-ini-to-v2.perl < OLD_INI > NEW_INI"
-            raise self.error(old[0][0], "phrase dictionaries in [feature]", found, advice)
         known = ", ".join(feature.name for feature in self.phrase_dictionaries) or "none"
         wanted = f"named {name!r}" if name is not None else f"for {table}"
         raise InputError(
@@ -231,10 +220,7 @@ class MosesIni:
         folders, paths = (Path(self.name).absolute().parent, Path.cwd()), []
         for index, section in self._sections:
             for column, key, text in _texts(section, self.lines[index], folders):
-                folder = _folder_of(key, text, folders)
-                found = "/" in text or (not text.isdigit() and _first(folders, text) is not None)
-                is_relative = text and not text.startswith("/") and "://" not in text
-                if is_relative and (folder or (key != "name" and found)):
+                if folder := _folder_of(key, text, folders):
                     paths.append(RelativePath(index, column, text, folder))
         return paths
 
@@ -266,14 +252,14 @@ def weight_of(word: str) -> float:
 
 
 def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[int, str, str]]:
-    """Yield possible paths in a line: position, key and path."""
+    """Yield possible paths in a line: position, key (of the path that a line begins with, "path"), and path."""
     code = line.partition("#")[0].rstrip(" \t\r")  # a CR inside a word is part of it
     for number, word in enumerate(re.finditer("[^ \t]+", code)):
         key, equals, value = word.group().partition("=")
+        if section in READ and not number:
+            yield word.start(), "path", word.group()
         if not (section in SETTINGS and equals):
-            if not WRITTEN.search(section) and number < READ.get(section, len(code)):
-                continue
-            key, value = section if number == READ.get(section) else "", word.group()
+            continue
         column = word.end() - len(value)
         for text in _parts(key, value, folders):
             yield column, key, text
@@ -287,6 +273,9 @@ def _parts(key: str, value: str, folders: Sequence[Path]) -> list[str]:
 
 
 def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:
+    """Return the folder of a relative path; None if the text is none, or may be none."""
+    if not text or text.startswith("/") or "://" in text:
+        return None
     if KEYS.search(key):
         return next((folder for folder in folders if begins_a_name(folder / text)), folders[0])
     return _first(folders, text) if "/" in text or "." in text else None
@@ -403,17 +392,14 @@ def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
     return _extend(ini, feature, edit, columns, added, before)
 
 
-def ini_of(
-    table: str, before: str, shape: Shape, added: int, edited: tuple[str | None, str | None], *weights: float
-) -> NewIni:
+def ini_of(table: str, before: str, shape: Shape, added: int, edited: str | None, *weights: float) -> NewIni:
     """Return the ini of a future table, made from the table `before`, or the lines that an ini needs.
 
-    `edited` are the path of the ini that loads `before`, if any, and that of the new one; `shape` is that of `before`.
+    `edited` is the path of the ini that loads `before`, if any; `shape` is that of `before`.
     """
-    old, new = edited
-    if not old or not new:
+    if not edited:
         return lines_of(table, shape.columns + added, shape.factors)
-    edit = IniEdit(ini=find_input(old), table=table, weights=weights, absolute_paths=True)
+    edit = IniEdit(ini=find_input(edited), table=table, weights=weights, absolute_paths=True)
     return extend_ini(edit, before, shape.columns, added)
 
 
@@ -529,21 +515,18 @@ def _table_before(ini: MosesIni, feature: Feature, table: str) -> str | None:
 def _place_paths(ini: MosesIni, *, absolute: bool) -> tuple[list[str], tuple[str, ...]]:
     """Return the lines of an ini, with absolute paths if asked for, and warnings about paths."""
     lines, paths = list(ini.lines), ini.relative_paths
-    certain = [path for path in paths if path.folder]
     if not absolute:
-        relative = ", ".join(path.text for path in certain)
+        relative = ", ".join(path.text for path in paths)
         warning = f"relative paths ({relative}): run Moses in their folder; mert-moses.pl needs absolute ones"
         return lines, (warning,) if relative else ()
-    for path in reversed(certain):
+    for path in reversed(paths):
         if not is_readable_path(str(path.folder)):
             raise ini.error(path.line, READABLE, repr(f"{path.folder}/{path.text}"), UNREADABLE)
         line = lines[path.line]
         lines[path.line] = f"{line[: path.column]}{path.folder}/{line[path.column :]}"
-    doubtful = (path for path in paths if not path.folder)
-    warnings = [f"{ini.name}:{p.line + 1}: {p.text} looks like a path, but stays as it is" for p in doubtful]
-    if nowhere := ", ".join(text for _, _, text, folder in paths if folder and not begins_a_name(folder / text)):
-        warnings.append(f"{ini.name}: paths not found ({nowhere}): they were resolved against the ini's folder")
-    return lines, tuple(warnings)
+    nowhere = ", ".join(path.text for path in paths if not begins_a_name(path.folder / path.text))
+    warning = f"{ini.name}: paths not found ({nowhere}): they were resolved against the ini's folder"
+    return lines, (warning,) if nowhere else ()
 
 
 def _split(line: str) -> tuple[str, str]:

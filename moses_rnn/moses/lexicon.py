@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.moses.alignments import Links, broken, check_links, parse_links
+from moses_rnn.moses.alignments import Links, check_links, parse_links
 from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine, words
 
 COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, source and pair
@@ -89,11 +89,8 @@ def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
         source, target = words(line.source), words(line.target)
         if len(source) == 1:
             joint = _joint_count(line, name)
-            try:
-                links = parse_links(line.alignment)
-                check_links(links, 1, len(target))
-            except ValueError as error:
-                raise broken(name, line.number, error) from error
+            links = parse_links(line.alignment, name, line.number)
+            check_links(links, 1, len(target), name, line.number)
             for _, i in links:
                 counts[source[0]][target[i]] += joint
     return counts

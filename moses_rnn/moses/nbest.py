@@ -15,7 +15,6 @@ from moses_rnn.table.phrase_table import ALIGNMENT_POINT, BLANKS, NUMBER, SEPARA
 
 # A label for mert-moses.pl; labels with an underscore are those of sparse features
 LABEL = re.compile(rb"(?:[^ \t]+_[^ \t]+|[A-Za-z][A-Za-z0-9]*)=")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # of a dense feature
 SENTENCE = re.compile(rb"[0-9]{1,9}")
 # ``0-1=0-1 2=2 …``: source words = target words, both from 0
 SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,20}))?")
@@ -40,8 +39,6 @@ class NBestLine(NamedTuple):
         """Return the line with further features after its own; all other bytes are unchanged."""
         text = b""
         for name, values in added:
-            if not NAME.fullmatch(name):
-                raise ValueError(f"expected a feature name of letters and digits, found {name!r}")
             text += b" %s= %s" % (name.encode(), b" ".join(values))
         return self.line[: self.end_of_features] + text + self.line[self.end_of_features :]
 

@@ -16,7 +16,7 @@ from moses_rnn.table.phrase_table import words
 
 Matrix = npt.NDArray[np.float32]
 
-UNKNOWN, BEGIN, END, NULL = b"<unk>", b"<s>", b"</s>", b"<null>"
+BEGIN, NULL = b"<s>", b"<null>"
 NEVER = -100.0  # output bias of words that are never predicted; Moses's floor
 
 
@@ -67,8 +67,6 @@ class NplmNetwork:
             if words(word) != [word] or b"\n" in word or word in seen:
                 raise InputError(f"expected words without blanks, each once, as NPLM reads them, found {shown(word)}")
             seen.add(word)
-        if missing := {UNKNOWN, BEGIN, END, NULL} - seen:
-            raise ValueError(f"expected {', '.join(map(shown, sorted(missing)))} among the words")
 
 
 def _section(name: bytes, lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[bytes]:

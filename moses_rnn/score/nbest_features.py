@@ -10,7 +10,7 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input
-from moses_rnn.moses.alignments import broken, check_links, format_links
+from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.nbest_request import ListRequest
@@ -39,10 +39,7 @@ def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
 def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
     """Return the hypothesis with its alignment, for annotating rare words; raise FormatError if it has none."""
     links = alignment_of(line, name)
-    try:
-        check_links(links, len(words(source)), len(words(line.hypothesis)))
-    except ValueError as error:
-        raise broken(name, line.number, error) from error
+    check_links(links, len(words(source)), len(words(line.hypothesis)), name, line.number)
     return [(source, line.hypothesis, format_links(links))]
 
 

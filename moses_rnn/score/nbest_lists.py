@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, InputError, MisfitError, placing
-from moses_rnn.moses.nbest import NAME, NBestLine, check_plain, check_source
+from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Phrases
@@ -26,7 +26,6 @@ def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]
     features: dict[str, Feature] = {}
     for name, feature in named:
         label = next(label for n in itertools.count() if (label := f"{name}{n}") not in taken)
-        assert NAME.fullmatch(label)
         taken.add(label)
         features[label] = feature
     return features

@@ -84,8 +84,8 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         before = fitting_signature(options.table)
         check_new(options, added_names(before), names)
         check_form(table, models)
-        edited = options.moses_ini, options.new_ini
-        ini = ini_of(options.output, options.table, table.shape, len(columns), edited)  # fails now, not after hours
+        # fails now, not after hours
+        ini = ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
         with open_workers(options, models, columns, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = Counts(**(files.begin(manifest) or {}))

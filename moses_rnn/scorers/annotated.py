@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moses_rnn.errors import InputError, PairError
+from moses_rnn.errors import FormatError, InputError, PairError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.scorers.base import Scorer, Tally, Values
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
@@ -73,6 +73,6 @@ def _links(text: bytes, sources: int, targets: int) -> Links:
     try:
         links = parse_links(text)
         check_links(links, sources, targets)
-    except ValueError as error:
-        raise PairError(str(error)) from error
+    except FormatError as error:
+        raise PairError(f"expected {error.expected}, found {error.finding}") from error
     return links

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from moses_rnn.errors import FormatError, InputError, Stopped, shown
 from moses_rnn.files.shards import count_lines
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines
-from moses_rnn.moses.alignments import Links, broken, check_links, read_links, transposed
+from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, reserved_word
@@ -213,10 +213,7 @@ class ParallelTexts:
                 if (token := reserved_word(text)) is not None:
                     advice = "Such words stand for rare ones; in text escaped for Moses, &lt; replaces <."
                     raise FormatError(path, number, "no word that is spelled like a token", shown(token), advice)
-            try:
-                check_links(of_pair, len(both[0]), len(both[1]))
-            except ValueError as error:
-                raise broken(str(self.links), number, error) from error
+            check_links(of_pair, len(both[0]), len(both[1]), str(self.links), number)
             yield *both, of_pair
 
 

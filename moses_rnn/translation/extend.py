@@ -19,7 +19,7 @@ from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
-from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, read_lines, sort_command
+from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines, sort_command
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
@@ -129,17 +129,15 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         with stage("lines looked at") as advanced:
             survey = look_over(table, odd.passing(_lines(table, advanced)), phrases)
         fills = choose_fills(table, survey.columns, models, before or {})
-        edited = request.moses_ini, request.new_ini
         # fails now, not after hours
-        ini = ini_of(request.new_table, table, survey.shape, int(request.marks), edited, 0.0)
+        ini = ini_of(request.new_table, table, survey.shape, int(request.marks), request.moses_ini, 0.0)
         maker = _line_maker(request, models, survey, fills)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
         new_lines = maker(_wanted(request, survey, known, extended))
         with stage("lines") as advanced:
             _write(files[0], merge(_lines(table, advanced), new_lines, marked=request.marks))
-        if change_stamp(table) != stamp:
-            raise InputError(f"{table}: was changed while it was read; nothing was written")
+        check_unchanged(table, stamp)
         signature = _signature(request, models, before, extended, files[0].digest())
         for file, content in zip(files[1:], (signature, ini.content), strict=False):
             file.append(content)
@@ -223,8 +221,7 @@ def key_of(line: TableLine) -> bytes:
 class Survey:
     """Statistics of a table's lines and words.
 
-    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source; `apart` has, by
-    source, targets on lines that are not next to the source's other lines.
+    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source.
     """
 
     def __init__(self, first: TableLine, phrases: Iterable[bytes]) -> None:
@@ -233,7 +230,6 @@ class Survey:
         self.lacking = set(phrases)
         self.lines = 0
         self.weights = LexicalWeights()
-        self.apart: dict[bytes, set[bytes]] = {}
         self._lowest = [math.inf] * self.shape.columns  # lowest positive values
         self._highest = [-math.inf] * self.shape.columns
 
@@ -245,8 +241,6 @@ class Survey:
                 self._lowest[column] = score
             self._highest[column] = max(self._highest[column], score)
         self.weights.add(line)
-        if not is_regular(line):
-            self.apart.setdefault(normalised(line.source), set()).add(normalised(line.target))
         if self.lacking:
             self.lacking.discard(normalised(line.source))
 
@@ -333,16 +327,16 @@ def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], 
         extended.unknown_sources += not is_known
         return is_known and len(of_source) <= request.longest
 
-    few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
+    few = find_few(_lines(request.table), request.fewer_than) if request.fewer_than else iter(())
     lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
     return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
 
 
-def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]) -> Iterator[Wanted]:
-    """Yield the sources with fewer than `fewer_than` targets, in table order; `apart` is from `Survey`."""
+def find_few(lines: Iterable[TableLine], fewer_than: int) -> Iterator[Wanted]:
+    """Yield the sources with fewer than `fewer_than` targets, in table order; lines with odd blanks do not count."""
     for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
         first = next(of_source)
-        targets = {normalised(first.target), *apart.get(source, ())}
+        targets = {normalised(first.target)}
         while len(targets) < fewer_than and (line := next(of_source, None)):
             targets.add(normalised(line.target))
         if source and len(targets) < fewer_than:

@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from moses_rnn.errors import FormatError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.table.phrase_table import TableLine, words
 
@@ -94,7 +95,7 @@ def _links(line: TableLine, source_words: int, target_words: int) -> Links:
     try:
         links = parse_links(line.alignment)
         check_links(links, source_words, target_words)
-    except ValueError:  # validation reports it
+    except FormatError:  # validation reports it
         return ()
     return links or (WHOLE_LINK if source_words == target_words == 1 else ())
 

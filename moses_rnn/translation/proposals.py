@@ -25,7 +25,6 @@ Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
 Side = TypeVar("Side")
 
-SOURCES_AT_ONCE = 64
 SHOWN = 5  # phrases in a warning
 
 
@@ -45,11 +44,6 @@ class Reading:
         source, target = self._read(line.source, line.target, line.alignment)
         known = self.target_vocabulary.id_of()
         return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
-
-    def unwritten(self, line: TableLine) -> list[bytes]:
-        """Return the words of a line's target that the network writes as ``<unk>``."""
-        known = self.target_vocabulary.id_of()
-        return [word for word in words(self._read(line.source, line.target, line.alignment)[1]) if word not in known]
 
     def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
         source, target = (b" ".join(words(side)) for side in self.form.read(source, target, alignment))
@@ -147,8 +141,8 @@ class Proposer:
 
     def __call__(self, sources: Phrases) -> Iterator[Proposals]:
         """Yield the targets of each source."""
-        for first in range(0, len(sources), SOURCES_AT_ONCE):
-            yield from self._propose(sources[first : first + SOURCES_AT_ONCE])
+        for first in range(0, len(sources), self.writer.at_once):
+            yield from self._propose(sources[first : first + self.writer.at_once])
 
     def _propose(self, sources: Phrases) -> Iterator[Proposals]:
         reading = self.reading

@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 
-from moses_rnn.errors import FormatError, InputError, MosesRnnError, OutputError, Stopped, placing, shown
+from moses_rnn.errors import FormatError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, Packing, ResumableOutputs
-from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, is_gzip, read_lines
+from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, is_gzip, read_lines
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
@@ -136,8 +136,7 @@ class _Run:
                 for block in blocks:
                     self._stop_if_requested()
                     self._write(block, self._translator.translate(block, between))
-        if change_stamp(self._text) != stamp:
-            raise InputError(f"{self._text}: was changed while it was read; nothing was written")
+        check_unchanged(self._text, stamp)
 
     def _lines(self) -> Generator[bytes]:
         try:

@@ -27,6 +27,7 @@ from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
 MAX_WORDS = 50  # a table's phrases have up to seven; endless output is no phrase
 PREFIXES_AT_ONCE = 8192  # with states in memory
+PREFIXES_NEAR = 1024  # the same on a CPU: enough for efficient products
 LengthScore = Literal["sum", "mean"]
 
 
@@ -54,29 +55,18 @@ def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) ->
 class Writer(ABC):
     """Generates targets of sources with a network, in the precision of its products.
 
-    `prefixes_of_each` is the number of live prefixes per source.
+    `at_once` is how many sources to give it together, as each has `prefixes_of_each` live prefixes.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
         self._stepper = stepper
         self._vocabulary_size = stepper.vocabulary_size
-        self._prefixes_of_each = prefixes_of_each
-
-    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """Return the targets of each source, given as ids without end symbols; a ScoreError has the source's row."""
-        written: list[list[Hypothesis]] = []
-        count = max(PREFIXES_AT_ONCE // self._prefixes_of_each, 1)
-        for first in range(0, len(sources), count):
-            try:
-                written += self.together(sources[first : first + count])
-            except ScoreError as error:
-                error.row += first
-                raise
-        return written
+        prefixes = PREFIXES_NEAR if stepper.device.type == "cpu" else PREFIXES_AT_ONCE
+        self.at_once = max(prefixes // prefixes_of_each, 1)
 
     @abstractmethod
-    def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """Return the targets of a group of sources that fits in memory."""
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """Return the targets of each source, given as ids without end symbols; a ScoreError has the source's row."""
 
     def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Candidates | None = None) -> Tensor:
         """See `Stepper`; values may be minus infinity for impossible words."""
@@ -115,7 +105,7 @@ class Sampler(Writer):
         self.config = config
 
     @torch.inference_mode()
-    def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
         """See `Writer`."""
         steps, device = self.config.max_words + 1, self._stepper.device  # one more for </s>
         random = torch.cat([self._random(source) for source in sources], 1).to(device)  # steps × samples
@@ -329,7 +319,7 @@ class BeamSearch(Writer):
         self._least_log_prob = least_log_prob
 
     @torch.inference_mode()
-    def together(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[Hypothesis]]:
+    def __call__(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[Hypothesis]]:
         """Return the targets of each source; `columns` restricts words and normalisation to candidates."""
         terms = read_sources(self._stepper, sources)
         live = LivePrefixes(

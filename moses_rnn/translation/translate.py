@@ -37,7 +37,6 @@ from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearc
 
 LINES = 512  # per block; a block is sorted by length, and equal lines are searched once
 MOST_WORDS = 1000  # per line
-PREFIXES_NEAR = 1024  # searched together on a CPU: enough for efficient products
 
 Words = list[bytes]
 SourceIds = tuple[int, ...]
@@ -251,8 +250,6 @@ class Translator:
             tokens = len(model.rare.written_tokens) if model.rare else 0
             self._lists = CandidateLists(self._target, lexicon, *candidates, tokens)
         self._search = BeamSearch(self._stepper, _with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
-        prefixes = PREFIXES_NEAR if self._stepper.device.type == "cpu" else PREFIXES_AT_ONCE
-        self._at_once = max(prefixes // config.width, 1)
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
         """Yield the translation of each line of the text `name`; reject lines of more than `MOST_WORDS` words."""
@@ -270,8 +267,8 @@ class Translator:
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
         nothing = [Candidate(b"", 0.0, True, () if self.aligned else None, b"")], NO_ALPHA
         translated: dict[Query, tuple[list[Candidate], Alpha]] = {Query(()): nothing}
-        for first in range(0, len(distinct), self._at_once):
-            group = distinct[first : first + self._at_once]
+        for first in range(0, len(distinct), self._search.at_once):
+            group = distinct[first : first + self._search.at_once]
             try:
                 translated.update(zip(group, self._translate(group), strict=True))
             except ScoreError as error:
@@ -306,7 +303,7 @@ class Translator:
         """Yield the candidates of sources, and α of the best."""
         sources, lists = [query.ids for query in group], self._lists
         columns = lists.columns([query.candidates for query in group], self._stepper.device) if lists else None
-        found = self._search.together(sources, columns)
+        found = self._search(sources, columns)
         if [] in found:
             raise ScoreError("expected a word or the end that may follow, found none", found.index([]))
         proposed = [[h for h in of_source if h.ended] or of_source for of_source in found]

@@ -7,16 +7,13 @@ n = 1…4, n-grams that there are for n = 1…4. They add up over sentences, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from sacrebleu.metrics.bleu import BLEU
 
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import InputError
 from moses_rnn.table.phrase_table import words
-
-if TYPE_CHECKING:
-    from sacrebleu.metrics.bleu import BLEU
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -65,7 +62,7 @@ class References:
         if len(set(lengths)) != 1:
             found = ", ".join(map(str, lengths)) or "no references"
             raise InputError(f"references: expected texts with the same number of lines, found {found}")
-        self._bleu = _sacrebleu()
+        self._bleu = BLEU(tokenize="none", force=True, effective_order=True)  # the latter for no warning
         self._numbers: dict[bytes, str] = {}
         self._lines = [[self._numbered(line) for line in lines] for lines in zip(*texts, strict=True)]
         self.has_bars = any(b"|" in word for word in self._numbers)  # factors, say; then hypotheses may have them too
@@ -83,11 +80,3 @@ class References:
             line = line.encode("utf-8", "surrogateescape")
         numbers = self._numbers
         return " ".join([numbers.setdefault(word, str(len(numbers))) for word in words(line.rstrip(b"\r\n"))])
-
-
-def _sacrebleu() -> BLEU:
-    try:
-        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
-    except ImportError as error:
-        raise MosesRnnError("sacrebleu is not installed: pip install sacrebleu") from error
-    return BLEU(tokenize="none", force=True, effective_order=True)  # the latter for no warning

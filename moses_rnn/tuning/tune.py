@@ -93,7 +93,7 @@ def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -
         _write(folder / "init.dense", (f"{label.rpartition('_')[0]}= {weight:.9g}\n" for label, weight in weights))
         _write(folder / "features.dat", format_features(points))
         _write(folder / "scores.dat", format_scores(points))
-        moses.run([str(moses.program("kbmira")), *options], b"", folder)
+        moses.run([str(moses.program("kbmira")), *options], folder)
         written = folder / "mira.out"
         text = written.read_text(encoding="utf-8", errors="replace") if written.exists() else ""
     words = text.split()[1::2]  # of lines such as "F0 0.5"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.api.chunks import score_chunks
-from moses_rnn.errors import MosesRnnError, ScoreError
+from moses_rnn.errors import ScoreError
 
 
 def minus(items):
@@ -43,14 +43,3 @@ def test_what_has_no_score_is_named_by_its_number():
 
     with pytest.raises(ScoreError, match=r"^pairs\[5\]: expected a log-probability, found nan\n"):
         list(scored(range(8), none_of_5, 1, 3))
-
-
-def test_what_is_wrong_in_a_stream_is_raised_behind_what_came_before():
-    def stream():
-        yield from range(7)
-        raise MosesRnnError("broken")
-
-    given = []
-    with pytest.raises(MosesRnnError, match="broken"):
-        given += scored(stream(), minus, 1, 3)
-    assert not given or len(given[0]) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table, words
 from tests.cli.scored import lines_of
-from tests.commands import run, zygote
+from tests.commands import run
 from tests.conftest import EXAMPLES, LEARNED, TINY
 
 
@@ -77,18 +77,3 @@ def test_a_factor_is_scored_as_the_plain_word(here):
 def test_gaps_are_words_of_the_shortlist(here):
     words = (here / "rules.rnn-model" / "target.vocab").read_text().split("\n")
     assert {"[X]", "[X][X]1"} <= set(words)
-
-
-def test_the_ini_lines_name_all_factors(here):
-    done = run("score", "factored", "-o", "lines.gz", "--quiet", cwd=here)
-    assert "num-features=5" in done.stdout
-    assert "input-factor=0,1 output-factor=0,1\n" in done.stdout
-
-
-def test_a_factored_table_can_be_looked_at_and_validated(here):
-    (here / "sorted").write_bytes(b"".join(sorted(lines_of(here / "factored.rnn.gz"))))
-    assert "RNN" in run("analyse", "targets", "sorted", "--min-words", "1", "--column", "-1", cwd=here).stdout
-    done = zygote("validate", "-", given=(here / "factored").read_bytes())
-    assert b"600 lines with 4 scores each" in done.stdout
-    assert b"2 in sources, 2 in targets" in done.stdout
-    assert run("validate", "rules", cwd=here).returncode == 0

@@ -153,10 +153,7 @@ def ended(models, out, command, message):
 
 CALLS = {
     "score": ("word", lambda model: model.score(PAIRS), r"pairs\[2\]: RNN: .* 's2 \|\|\| t3'"),
-    "stream": ("word", lambda model: list(model.score_iter(PAIRS, chunk=1)), r"pairs\[2\]: RNN: .* 's2 \|\|\| t3'"),
-    "explain": ("word", lambda model: model.explain("s2", "t3"), r"RNN: .* 's2 \|\|\| t3'"),
     "translate": ("words", lambda model: list(model.translate(["s3 s2"])), f"'s3 s2': {NEXT}"),
-    "sentences": ("cslm", lambda model: model.score(TEXT), "sentences.0.: CSLM: .* in 'le chat'"),
     "words": ("cslm", lambda model: model.word_scores(TEXT[1]), "CSLM: .* in 'dort'"),
 }
 

@@ -2,13 +2,10 @@
 
 import gzip
 import json
-import random
 import subprocess
 import sys
 
-import pytest
-
-from tests.cli.scored import LONG, OUTPUTS, added_values, lines_of, names, start_and_wait, without_last_scores
+from tests.cli.scored import LONG, OUTPUTS, added_values, lines_of, names, without_last_scores
 from tests.commands import run
 
 BAD_LINES = {
@@ -96,36 +93,3 @@ def test_no_character_parts_lines_or_words_but_those_of_moses(here):
     scored = (here / "out").read_bytes().split(b"\n")[:-1]
     assert [line + b"\n" for line in without_last_scores(scored, 2)] == lines
     assert {penalty for _, penalty in added_values(scored, 2)} == {0.135335283}  # exp(-2): two words each
-
-
-def test_any_order_and_duplicates_are_kept_and_scored_alike(here):
-    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
-    draw = random.Random(7)
-    shuffled = draw.sample(lines, len(lines)) + draw.sample(lines, 500)
-    (here / "shuffled").write_bytes(b"".join(shuffled))
-    run("score", "phrase-table.gz", cwd=here)
-    run("score", "shuffled", *MODEL, cwd=here)
-    score_of = {
-        line: value for line, (value,) in zip(lines, added_values(lines_of(here / "phrase-table.rnn.gz")), strict=True)
-    }
-    scored = lines_of(here / "shuffled.rnn.gz")
-    assert list(without_last_scores(scored)) == shuffled
-    for line, (value,) in zip(shuffled, added_values(scored), strict=True):
-        assert value == pytest.approx(score_of[line], rel=1e-5)
-
-
-@pytest.mark.parametrize("place", ["begin", "end"])
-def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place):
-    here = long_table
-    data = (here / "long").read_bytes()
-    (here / "long").write_bytes(b"bad\n" * 3 + data if place == "begin" else data + b"bad\n" * 3)
-    (here / "long.rnn.gz").write_bytes(b"old")
-    (here / "long.rnn.gz.rejects").write_bytes(b"old")
-    process = start_and_wait(here, "--on-bad-line", "skip", "--force")
-    process.kill()
-    process.communicate()
-    assert (here / "long.rnn.gz.rejects").read_bytes() == b"old"
-    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
-    assert (here / "long.rnn.gz.rejects").read_bytes() == b"bad\n" * 3
-    assert json.loads((here / "long.rnn.gz.json").read_text())["rejected_lines"] == 3
-    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")

@@ -1,7 +1,6 @@
-"""Closed, full and broken standard streams on every command (fault 27), and other locales (fault 47)."""
+"""Closed, full and broken standard streams, other locales, and what could command a terminal."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,13 +47,6 @@ def test_a_reader_that_goes_away_is_no_cause_for_noise(command, python):
 def test_other_streams_do_not_matter_to_help(command, redirection):
     done = shell(f"{spoken(command)} --help {redirection}")
     assert (done.returncode, done.stdout[:7]) == (0, b"Usage: ")
-
-
-@pytest.fixture
-def here(tmp_path, table, model):
-    shutil.copy(table, tmp_path)
-    shutil.copytree(model, tmp_path / model.name)
-    return tmp_path
 
 
 @pytest.mark.parametrize("redirection", [">/dev/full", "| true"])

@@ -4,17 +4,19 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.commands import BIN, ROOT, run, start
+from tests.commands import BIN, ROOT, program, run, start
 from tests.conftest import TINY
-from tests.torchrun import kill_rank, run_ranks, started_ranks
 
 PHRASES = [
     "phrase-table.gz", *TINY, "--preset", "small", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.02",
@@ -22,6 +24,42 @@ PHRASES = [
 ]  # fmt: skip
 COURSE = "averaging = 0\ncool_down = 0\nevaluate_every = 80\npatience = 99\n"
 ENOUGH = ["--max-epochs", "0.8"]  # more than 100 updates
+TORCHRUN = Path(sys.executable).with_name("torchrun")
+BEFORE = 'echo $BASHPID > "pid.$RANK"; '  # so that a test can kill a rank; torchrun would make one $ of two
+
+
+@contextlib.contextmanager
+def started_ranks(command, *arguments, cwd, before="", restarts=0):
+    """torchrun with two processes, which has ended afterwards; `before` is what a shell does in each process before it is the command."""
+    line = f'{BEFORE}{before}exec "$0" "$@"'
+    launcher = [TORCHRUN, "--standalone", "--nproc-per-node=2", f"--max-restarts={restarts}", "--no-python"]
+    name, *words = command.split()
+    process = subprocess.Popen(
+        [*launcher, "bash", "-c", line, *program(name), *words, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate()
+
+
+def run_ranks(command, *arguments, check=True, **options):
+    """Run it to its end; its exit code and its messages, torchrun's own included."""
+    with started_ranks(command, *arguments, **options) as process:
+        _, messages = process.communicate(timeout=200)
+    assert not check or process.returncode == 0, messages
+    return process.returncode, messages
+
+
+def kill_rank(rank, folder):
+    """As the system does when memory runs out."""
+    os.kill(int((folder / f"pid.{rank}").read_text()), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def test_a_search_among_candidates_is_that_of_the_cpu():
     targets = []
     for device in ("cpu", "cuda"):
         search = BeamSearch(EncDecStepper(model, device, torch.float64), BeamConfig(width=5, best=3, max_words=4))
-        targets.append(search.together(sources, steps.Candidates(words.to(device), allowed.to(device))))
+        targets.append(search(sources, steps.Candidates(words.to(device), allowed.to(device))))
     for expected, of_gpu in zip(*targets, strict=True):
         assert [target.words for target in of_gpu] == [target.words for target in expected]
         log_probs = [target.log_prob for target in of_gpu]

@@ -31,9 +31,9 @@ def test_a_line_that_is_none_is_named(word):
 @pytest.mark.parametrize("link", [(3, 0), (0, 2), (9, 9)])
 def test_links_of_other_words_are_refused(link):
     with pytest.raises(
-        ValueError, match=r"^expected links between 3 source and 2 target words, counted from 0, found "
+        FormatError, match=r"^a:7: expected links between 3 source and 2 target words, counted from 0, found "
     ):
-        check_links(((0, 0), link), 3, 2)
+        check_links(((0, 0), link), 3, 2, "a", 7)
     check_links(((2, 1), (0, 0)), 3, 2)
 
 
@@ -47,7 +47,3 @@ def by_definition(links, i):
 @given(LINKS)
 def test_the_nearest_link_counts_and_of_two_the_left(links):
     assert nearest(links, 13) == [by_definition(links, i) for i in range(13)]
-
-
-def test_ties_go_to_the_left():
-    assert nearest(((5, 3), (1, 3), (4, 0), (2, 1), (0, 1)), 4) == [4, 0, None, 1]

@@ -37,8 +37,7 @@ def test_names_of_unnamed_features_count_only_these():
     assert names == ["A", "Memory0", "Memory1", "OnDisk0"]
 
 
-@pytest.mark.parametrize("wanted", [{"table": "t"}, {"name": "PhraseDictionaryMemory0"}])
-def test_an_ini_of_the_old_format_is_called_that(wanted):
+def test_an_ini_of_the_old_format_is_called_that():
     old = b"[ttable-file]\n0 0 0 4 model/t.gz\n[weight-t]\n0.1\n"
     with pytest.raises(FormatError, match=r"i:2: .* found \[ttable-file\], of the old format\n.*-to-v2.perl"):
-        MosesIni(old, "i").choose(**wanted)
+        MosesIni(old, "i")

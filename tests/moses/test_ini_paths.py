@@ -27,18 +27,11 @@ MADE_ABSOLUTE = {
     "[alternate-weight-setting]\nid=a weight-file=w": "[alternate-weight-setting]\nid=a weight-file=@w",
     "[weight-file]\n  sparse weights": "[weight-file]\n  @sparse weights",
     "[unknown-lhs]\nlhs": "[unknown-lhs]\n@lhs",
-    "[ttable-file]\n0 0 0 5 t sparse\n6 0 0 1 /g": "[ttable-file]\n0 0 0 5 @t sparse\n6 0 0 1 /g",
-    "[lmodel-file]\n8 0 3 lm": "[lmodel-file]\n8 0 3 @lm",
-    "[distortion-file]\n0-0 msd 6 r": "[distortion-file]\n0-0 msd 6 @r",
-    "[generation-file]\n0 1 2 g": "[generation-file]\n0 1 2 @g",
-    "[global-lexical-file]\n0-0 g": "[global-lexical-file]\n0-0 @g",
-}
-LEFT = {
-    "[feature]\nNew my-own=none/t.txt": "none/t.txt",  # nothing is there
-    "[feature]\nNew my-own=words": "words",  # may be a word
-    "[translation-details]\nout/details": "out/details",
 }
 NO_PATHS = [
+    "[feature]\nNew my-own=none/t.txt",  # nothing is there
+    "[feature]\nNew my-own=words",  # may be a word
+    "[translation-details]\nout/details",
     "[feature]\nT name=words num-features=4 lambda=0.2,0.8 path= mode=a source=0",
     "[feature]\nMmsapt path=/a bias=http://a/b",
     "[mapping]\n0 T 0\n[weight]\nwords= 1",
@@ -74,15 +67,6 @@ def test_paths_become_absolute(folder, text, expected):
 def test_a_path_that_leads_nowhere_is_named(folder):
     text = "[feature]\nKENLM path=here/lm.gz\nKENLM path=here/lm2.gz\nKENLM path=list.txt"
     assert [warning.count("here/lm2.gz") for warning in place(folder, text, absolute=True)[1]] == [1]
-
-
-@pytest.mark.parametrize(("text", "path"), LEFT.items())
-def test_what_may_be_a_path_is_left_and_named(folder, text, path):
-    new, warnings = place(folder, text, absolute=True)
-    assert (new.decode(), warnings) == (
-        text,
-        (f"{folder}/ini/moses.ini:2: {path} looks like a path, but stays as it is",),
-    )
 
 
 @pytest.mark.parametrize("text", NO_PATHS)

@@ -21,8 +21,6 @@ def test_features_are_added_at_the_end_of_the_field():
         b" ||| -4.456", b" RNN0= -7.25 X0= 1 2 ||| -4.456"
     )
     assert line.with_features([]) == LINE
-    with pytest.raises(ValueError, match="expected a feature name of letters and digits, found 'R_0'"):
-        line.with_features([("R_0", [b"1"])])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Moses's own extractor and mert read the lists that a network writes; MOSES_ROOT names a built Moses."""
 
-import subprocess
-
 import pytest
 
 from moses_rnn.moses.nbest import format_nbest_line, parse_nbest
@@ -10,6 +8,7 @@ from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from moses_rnn.tuning.lists import read_tunable
 from moses_rnn.tuning.tune import format_features, format_scores
+from tests.moses.decoding import ran
 from tests.translation.sentences import sentences, text
 from tests.translation.writers import attentive
 
@@ -29,12 +28,6 @@ def folder(tmp_path):
     (tmp_path / "list").write_bytes(b"".join(lines))
     (tmp_path / "reference").write_bytes(text(translation.candidates[-1].words for translation in translations))
     return tmp_path
-
-
-def ran(*command, cwd):
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=cwd)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done
 
 
 def test_mosess_programs_read_the_lists(moses_root, folder):

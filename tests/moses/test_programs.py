@@ -1,31 +1,16 @@
 """Moses's programs: found or named, run, their failures quoted, their translations read."""
 
-import stat
-
 import pytest
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.moses.decoder import Dictionary, Moses
+from moses_rnn.moses.decoder import Dictionary
+from tests.moses.decoding import false_moses
 
 
-@pytest.fixture
-def false_program(tmp_path):
-    """Puts a shell script in the place of a program of Moses."""
-    (tmp_path / "bin").mkdir()
-
-    def install(name, script):
-        path = tmp_path / "bin" / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return Moses(tmp_path)
-
-    return install
-
-
-def test_a_program_that_fails_is_quoted(false_program, tmp_path):
-    moses = false_program("mert", "seq 20 >&2; exit 7")
+def test_a_program_that_fails_is_quoted(tmp_path):
+    moses = false_moses(tmp_path, "mert", "seq 20 >&2; exit 7")
     with pytest.raises(MosesRnnError) as caught:
-        moses.run([str(tmp_path / "bin" / "mert"), "-x"], b"", tmp_path)
+        moses.run([str(tmp_path / "bin" / "mert"), "-x"], tmp_path)
     lines = [f"    {i}" for i in range(13, 21)]
     assert str(caught.value).split("\n") == [f"{tmp_path}/bin/mert -x", "  ended with code 7:", *lines]
 
@@ -38,11 +23,11 @@ LIST = """\
 """
 
 
-def test_translations_by_one_phrase_of_the_table(false_program, tmp_path):
+def test_translations_by_one_phrase_of_the_table(tmp_path):
     """Those by several phrases and those of unknown words are left out."""
     script = f'cp "$2" {tmp_path}/used.ini; cat > {tmp_path}/input; echo "$@" > {tmp_path}/arguments; cat {tmp_path}/list > "$4"'
     (tmp_path / "list").write_text(LIST)
-    moses = false_program("moses", script)
+    moses = false_moses(tmp_path, "moses", script)
     here = tmp_path / "here"
     here.mkdir()
     lines = moses.translate_singly(Dictionary("ProbingPT", tmp_path / "t", 2), [b"a", b"b c"], 9, here)
@@ -57,9 +42,9 @@ def test_translations_by_one_phrase_of_the_table(false_program, tmp_path):
     assert "\nTranslationModel0= 0.05 0.05\n" in ini
 
 
-def test_rules_come_with_a_glue_grammar(false_program, tmp_path):
+def test_rules_come_with_a_glue_grammar(tmp_path):
     script = f'cp "$2" {tmp_path}/used.ini; echo "0 ||| t ||| PhrasePenalty0= 4 TranslationModel0= -1 ||| -400" > "$4"'
-    moses = false_program("moses", script)
+    moses = false_moses(tmp_path, "moses", script)
     here = tmp_path / "here"
     here.mkdir()
     rules = Dictionary("PhraseDictionaryMemory", tmp_path / "t", 1, factors=(2, 1), labels=(b"[NP]", b"[X]"))

@@ -2,8 +2,6 @@
 
 import gzip
 import re
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -11,10 +9,11 @@ import pytest
 
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.tuning.lists import bleu_of, choose, read_tunable
+from moses_rnn.tuning.lists import bleu_of, read_tunable
 from moses_rnn.tuning.mert import RESTARTS
 from moses_rnn.tuning.tune import format_features, format_scores, recover_weights, tune
-from moses_rnn.tuning.weights import format_ini, read_weights, select_weights
+from moses_rnn.tuning.weights import read_weights, select_weights
+from tests.moses.decoding import ran
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SEEDS = (1, 2, 3)
@@ -40,12 +39,6 @@ def points(folder):
 def of_ini(multi30k):
     """The weights of the ini before any tuning, and those that the lists were made with."""
     return [read_weights(str(multi30k / name)) for name in ("moses.ini", "moses.tuned.ini")]
-
-
-def ran(*command, **options):
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done
 
 
 def test_mosess_extractor_writes_the_same_files(moses_root, folder, points):
@@ -116,18 +109,3 @@ def test_a_constant_feature_keeps_its_weight(moses_root, folder):
         assert tuned[-1] == 0.7
         assert np.abs(tuned[:-1]).sum() == pytest.approx(1)
         assert bleu_of(points, tuned) > bleu_of(points, start)
-
-
-def test_mosess_rescorer_reads_the_ini_and_chooses_the_same(moses_root, folder, points):
-    weights = np.random.default_rng(1).uniform(0, 1, len(points.names))
-    (folder / "rescore.ini").write_bytes(format_ini(points.names, weights))
-    scripts = moses_root / "scripts" / "nbest-rescore"
-    rescored = ran(
-        sys.executable, scripts / "rescore.py", "rescore.ini", cwd=folder, input=(folder / "nbest").read_text()
-    )
-    assert rescored.stderr == ""
-    best = {}
-    for line in parse_nbest(rescored.stdout.encode().split(b"\n")[:-1], "rescored"):
-        best.setdefault(line.sentence, []).append(float(line.total))
-    theirs = [int(np.argmax(best[sentence])) for sentence in range(len(best))]
-    assert choose(points, weights).tolist() == theirs

@@ -3,7 +3,8 @@
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.moses.decoder import Dictionary, Moses, check_ini, choose_lines, verify
+from moses_rnn.moses.decoder import Dictionary, check_ini, choose_lines, verify
+from tests.moses.decoding import false_moses
 
 
 def test_a_table_that_no_source_can_be_taken_of(tmp_path):
@@ -41,8 +42,6 @@ def test_the_dictionary_of_an_ini_is_found_and_every_line_looked_at(tmp_path):
 
 def test_a_decoder_that_fails_is_named_with_what_it_printed(tmp_path):
     (tmp_path / "t").write_bytes(b"a ||| b ||| 0.5\n")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "moses").write_text("#!/bin/sh\ntest -s $2 && echo no memory >&2\nexit 7\n")
-    (tmp_path / "bin" / "moses").chmod(0o755)
-    (comparison,) = verify(str(tmp_path / "t"), Moses(tmp_path), ["text"], print)
+    moses = false_moses(tmp_path, "moses", "test -s $2 && echo no memory >&2\nexit 7")
+    (comparison,) = verify(str(tmp_path / "t"), moses, ["text"], print)
     assert comparison.failure.endswith("ended with code 7:\n    no memory")

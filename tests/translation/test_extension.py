@@ -25,11 +25,9 @@ from moses_rnn.translation.extend import (
     choose_fills,
     find_few,
     find_phrases,
-    is_regular,
     key_of,
     look_over,
     merge,
-    normalised,
 )
 from moses_rnn.translation.lexical_weights import LEAST, NO_WORD, LexicalWeights
 from moses_rnn.translation.proposals import Proposal, Proposals
@@ -53,14 +51,6 @@ def test_a_table_is_measured():
     assert (survey.lines, survey.fields, survey.shape) == (4, 7, Shape(4))
     assert survey.columns == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
     assert survey.weights.p_target(b"x", b"a") == 5 / 5
-    assert survey.apart == {}
-
-
-def test_targets_on_odd_lines_are_remembered():
-    odd = [b" a  b ||| x  y ||| 1\n", b"a b ||| x ||| 1\n"]
-    survey = look_over("t", parsed(odd), {b"a b"})
-    assert survey.apart == {b"a b": {b"x y"}}
-    assert not survey.lacking
 
 
 def test_lines_are_sorted_by_what_is_before_the_scores():
@@ -80,26 +70,8 @@ def test_phrases_of_a_text_are_of_known_words_and_not_too_long():
     assert every == {*known, b"zork", b"other", b"|||"}
 
 
-LAYOUTS = [
-    (b"a b ||| x ||| 1\n", True),
-    (b"a b ||| x  y||| 1\n", True),  # the target may be as it likes
-    (b"a  b ||| x ||| 1\n", False),
-    (b"a\tb ||| x ||| 1\n", False),
-    (b" a b ||| x ||| 1\n", False),
-    (b"a b||| x ||| 1\n", False),
-    (b"a b  ||| x ||| 1\n", False),
-]
-
-
-@pytest.mark.parametrize(("line", "regular"), LAYOUTS)
-def test_lines_with_odd_blanks_before_the_target_stand_apart(line, regular):
-    (of_table,) = parsed([line])
-    assert is_regular(of_table) == regular
-    assert normalised(of_table.source) == b"a b"
-
-
-def few(lines, fewer_than=2, apart=()):
-    return list(find_few(parsed(lines), fewer_than, dict(apart)))
+def few(lines, fewer_than=2):
+    return list(find_few(parsed(lines), fewer_than))
 
 
 def line(source, target):
@@ -116,14 +88,20 @@ def merged(lines, chosen, lacking=(), *, marked=False):
 def test_find_few_targets_are_chosen_with_what_they_have():
     assert few(TABLE) == [Wanted(b"a", frozenset([b"x"]), b"6"), Wanted(b"b", frozenset([b"y"]), b"3")]
     assert [source.source for source in few(TABLE, 3)] == [b"a b", b"a", b"b"]
-    assert few([b" a ||| x ||| 1\n", b" ||| x ||| 1\n", b"a  b ||| x ||| 1\n"], 9) == []  # odd or empty
+    odd = [
+        b" a ||| x ||| 1\n",
+        b"a  b ||| x ||| 1\n",
+        b"a\tb ||| x ||| 1\n",
+        b"a b||| x ||| 1\n",
+        b"a b  ||| x ||| 1\n",
+    ]
+    assert few([*odd, b" ||| x ||| 1\n"], 9) == []  # odd or empty
+    assert few([b"a b ||| x  y||| 1\n"]) == [Wanted(b"a b", frozenset([b"x y"]))]  # the target may be as it likes
 
 
-def test_equal_targets_count_once_and_those_on_odd_lines_too():
+def test_equal_targets_count_once():
     lines = [line(b"a", b"x"), line(b"a", b"x  "), line(b"b", b"y")]
     assert [source.source for source in few(lines)] == [b"a", b"b"]
-    (of_b,) = few(lines, 3, {b"a": {b"u", b"v"}, b"b": {b"w"}})
-    assert of_b == Wanted(b"b", frozenset([b"w", b"y"]))
 
 
 def test_any_table_is_sorted_and_complete():
@@ -217,7 +195,6 @@ def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
 
 FIELDS = [
     (3, b"b a ||| y x ||| 0.60653066\n"),
-    (4, b"b a ||| y x ||| 0.60653066 ||| 0-0 1-1\n"),
     (5, b"b a ||| y x ||| 0.60653066 ||| 0-0 1-1 ||| 0 0 0\n"),
     (7, b"b a ||| y x ||| 0.60653066 ||| 0-0 1-1 ||| 0 0 0 ||| |||\n"),
 ]

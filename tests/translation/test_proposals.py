@@ -35,8 +35,13 @@ WRITTEN = {
 SCORES = {b"t u": -2.0, b"v": -1.0, b"t <unk>": -3.0, b"": -0.5}
 
 
-def write(sources):
-    return [WRITTEN[tuple(source)] for source in sources]
+class Written:
+    """A writer whose targets are given."""
+
+    at_once = 1
+
+    def __call__(self, sources):
+        return [WRITTEN[tuple(source)] for source in sources]
 
 
 class Scorer:
@@ -50,7 +55,7 @@ class Scorer:
 
 
 def proposals(known=None):
-    return list(Proposer(Reading(checkpoint()), write, Scorer(), known)([b"a b", b"c"]))
+    return list(Proposer(Reading(checkpoint()), Written(), Scorer(), known)([b"a b", b"c"]))
 
 
 def table_of(lines, form=PLAIN):
@@ -83,18 +88,10 @@ def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
     """Of an inverse model, what it reads are target phrases; its scorer is asked in the table's order."""
     given = encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
     sampler = Sampler(EncDecStepper(given.network, dtype=torch.float64), SamplingConfig(samples=20))
-    sampled = {}
-
-    def write(sources):
-        written = sampler(sources)
-        sampled.update(
-            ((tuple(source), h.words), h.log_prob) for source, of in zip(sources, written, strict=True) for h in of
-        )
-        return written
-
-    for proposals in Proposer(Reading(given), write, make_scorer(given))([b"a b c", b"d", b"d zork"]):
-        source = tuple(SOURCE.ids(proposals.source.split()))
-        expected = [sampled[source, tuple(TARGET.ids(p.target.split()))] for p in proposals.best]
+    for proposals in Proposer(Reading(given), sampler, make_scorer(given))([b"a b c", b"d", b"d zork"]):
+        (found,) = sampler([SOURCE.ids(proposals.source.split())])
+        log_prob_of = {hypothesis.words: hypothesis.log_prob for hypothesis in found}
+        expected = [log_prob_of[tuple(TARGET.ids(proposal.target.split()))] for proposal in proposals.best]
         assert [p.log_prob for p in proposals.best] == pytest.approx(expected, abs=1e-4)
         assert sum(p.times for p in proposals.best) + proposals.without_end == 20
 

@@ -121,8 +121,6 @@ def test_lists_of_several_models_name_them_together(here):
 
 ENSEMBLES = {
     "other members": ["other", "other"],
-    "one alone": ["one"],
-    "another order": ["other", "one"],
     "another combination": ["one", "other"],
 }
 

@@ -12,7 +12,7 @@ from moses_rnn.networks import steps
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig, first_above
+from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.networks import id_pairs, reference
 from tests.networks.networks import SIZES, weights_of
 from tests.scorers.bigrams import random_stepper
@@ -32,7 +32,6 @@ def test_a_sources_targets_do_not_depend_on_its_company(maker, monkeypatch):
     assert words_of(together) == words_of(alone)
     assert words_of(find(SOURCES[::-1])) == words_of(together[::-1])
     monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 3 * SIZES["target_vocabulary_size"])
-    monkeypatch.setattr("moses_rnn.translation.search.PREFIXES_AT_ONCE", 60)
     assert words_of(find(SOURCES)) == words_of(together)
     np.testing.assert_allclose([h.log_prob for h in flat(together)], [h.log_prob for h in flat(alone)], rtol=1e-12)
 
@@ -112,23 +111,6 @@ def test_a_low_temperature_takes_the_likeliest_word():
     for tiny in (1e-3, 1e-300):
         found = sampler(samples=5, temperature=tiny)(SOURCES)
         assert [len(set(of_source)) for of_source in found] == [1] * len(SOURCES)
-
-
-def test_the_first_word_above_a_share_is_found_by_rows():
-    """Against a look at word after word, for any number of words."""
-    random = np.random.default_rng(1)
-    for words in (1, 2, 3, 7, 8, 9, 100):
-        weights = random.random((5, words)) * (random.random((5, words)) < 0.7)
-        weights[:, random.integers(words)] = 1.0
-        rows, shares = random.integers(0, 5, 200), random.random(200)
-        cumulated = torch.from_numpy(weights).cumsum(1)
-        expected = [
-            next(
-                word for word, total in enumerate(cumulated[row].tolist()) if total > share * cumulated[row, -1].item()
-            )
-            for row, share in zip(rows, shares, strict=True)
-        ]
-        assert first_above(cumulated, torch.from_numpy(rows), torch.from_numpy(shares)).tolist() == expected
 
 
 @pytest.mark.parametrize("width", [2, 400])

@@ -13,7 +13,7 @@ from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.scorers.open import open_model
-from moses_rnn.translation import translate
+from moses_rnn.translation import search, translate
 from moses_rnn.translation.options import RULES
 from moses_rnn.translation.search import BeamConfig, Hypothesis
 from moses_rnn.translation.translate import (
@@ -52,7 +52,7 @@ def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
     together = list(translator()(LINES, "t"))
     alone = [next(translator()([line], "t")) for line in LINES]
     monkeypatch.setattr(translate, "LINES", 2)
-    monkeypatch.setattr(translate, "PREFIXES_NEAR", 1)
+    monkeypatch.setattr(search, "PREFIXES_NEAR", 1)
     in_twos = list(translator()(LINES, "t"))
     for one, other in itertools.chain(zip(together, alone, strict=True), zip(in_twos, alone, strict=True)):
         assert one.source == other.source

@@ -1,13 +1,11 @@
 import math
-import sys
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_rnn.errors import MosesRnnError
 from moses_rnn.tuning.bleu import References, corpus_bleu, smoothed_bleu
-from tests.tuning.lists import BAD, FAIR, GOOD, OF_FAIR, read
+from tests.tuning.lists import BAD, FAIR, GOOD, OF_FAIR
 
 
 @pytest.mark.parametrize(
@@ -76,9 +74,3 @@ def test_bytes_that_are_no_text():
     texts = References([[b"\xff a"]])
     assert texts.statistics(0, b"\xff a")[2:4] == (2, 1)
     assert References([["\udcff a"]]).statistics(0, b"\xff a")[2:4] == (2, 1)
-
-
-def test_without_sacrebleu(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
-    with pytest.raises(MosesRnnError, match=r"sacrebleu is not installed: pip install sacrebleu"):
-        read()

@@ -57,6 +57,12 @@ def test_sparse_features_with_weights_are_one_feature():
     assert format_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
 
 
+def test_sparse_features_count_in_reranking():
+    weights = weights_of({"LM0": [1.0], "LM0_a": [0.5], "TM0_x|y": [3.0]})
+    scores = [score for score, _ in score_by_weights(parse_nbest(SPARSE, "n"), weights, "n")]
+    assert scores == [-4 + 0.5 * 2 + 3 * -1, -5 + 0.5 * 1 + 0.5 * 3]
+
+
 @pytest.mark.parametrize(("features", "weight"), [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)])
 def test_a_sparse_feature_has_one_value_and_one_weight(features, weight):
     with pytest.raises(FormatError, match="n:1: expected "):
@@ -164,14 +170,10 @@ def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_mis
 
 SEGMENTS = {
     "one phrase": (b"a b", b"0-2=0-1", b"a b |0-2|"),
-    "single words": (b"a b", b"0=0 1=1", b"a |0-0| b |1-1|"),
     "another order": (b"a b c", b"2=0 0-1=1-2", b"a |2-2| b c |0-1|"),
     "a word dropped": (b"a b", b"0=0 1=1 2=1", b"a |0-0| b |2-2|"),
-    "dropped at the begin": (b"a", b"0=0-18446744073709551615 1=0", b"a |1-1|"),
-    "dropped at the end": (b"a", b"0=0 1=1", b"a |0-0|"),
     "all dropped": (b"", b"0=0-18446744073709551615", b""),
     "no words": (b"", b"", b""),
-    "blanks": (b"a \t b", b"0-2=0-1", b"a b |0-2|"),
     "U+00A0": ("a\u00a0b c".encode(), b"0=0 1=1", "a\u00a0b |0-0| c |1-1|".encode()),
 }
 

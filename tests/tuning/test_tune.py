@@ -1,7 +1,6 @@
 """Where a tuning begins, and Moses's kbmira through its files."""
 
 import itertools
-import stat
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.tuning.tune import choose_start, format_features, format_scores, recover_weights, tune
 from moses_rnn.tuning.weights import format_ini, select_weights
+from tests.moses.decoding import false_moses
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
 
 
@@ -61,22 +61,11 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
     assert choose_start(points, weights_of({"LM0": [1.0], "LM0_a": [0.5]})).tolist() == [1, 0, 0, 1]  # 0 where added
 
 
-@pytest.fixture
-def false_moses(tmp_path):
-    """A folder with a kbmira that keeps its arguments and files, and answers as it was made to."""
-    (tmp_path / "bin").mkdir()
-
-    def answering(answer, code=0):
-        path = tmp_path / "bin" / "kbmira"
-        path.write_text(
-            f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\ncp * {tmp_path}\n'
-            + (f"echo '{answer}' > mira.out\n" if answer else "")
-            + f"echo what went wrong >&2\nexit {code}\n"
-        )
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return Moses(tmp_path)
-
-    return answering
+def kbmira(folder, answer, code=0):
+    """A Moses whose kbmira keeps its arguments and files, and answers as it is told."""
+    answering = f"echo '{answer}' > mira.out\n" if answer else ""
+    script = f'echo "$@" > {folder}/arguments\ncp * {folder}\n{answering}echo what went wrong >&2\nexit {code}'
+    return false_moses(folder, "kbmira", script)
 
 
 def test_its_files():
@@ -90,8 +79,8 @@ def test_its_files():
     )
 
 
-def test_kbmira_runs_on_its_own_files(false_moses, tmp_path):
-    moses = false_moses("F0 1.5\nF1 -0.5\nF2 9")
+def test_kbmira_runs_on_its_own_files(tmp_path):
+    moses = kbmira(tmp_path, "F0 1.5\nF1 -0.5\nF2 9")
     points = read([nbest(b"A= 1 2 C= 5"), nbest(b"A= 2 1 C= 6", b"le chat dort ici")])
     tuned = tune(points, [0.5, -0.5, 0], "kbmira", seed=5, moses=moses)
     assert tuned == pytest.approx(np.array([1.5, -0.5, 9]) / 11)
@@ -112,9 +101,9 @@ def test_kbmira_runs_on_its_own_files(false_moses, tmp_path):
         ("", 3, "kbmira .*\n  ended with code 3:\n    what went wrong"),
     ],
 )
-def test_a_failure_is_named(false_moses, answer, code, message):
+def test_a_failure_is_named(tmp_path, answer, code, message):
     with pytest.raises(MosesRnnError, match=message):
-        tune(two_features(), [1, 1, 1], "kbmira", seed=1, moses=false_moses(answer, code))
+        tune(two_features(), [1, 1, 1], "kbmira", seed=1, moses=kbmira(tmp_path, answer, code))
 
 
 def test_without_it_nothing_is_tuned(tmp_path):
@@ -124,7 +113,8 @@ def test_without_it_nothing_is_tuned(tmp_path):
         tune(two_features(), [1, 1, 1], "kbmira", seed=1, moses=Moses(tmp_path))
 
 
-def test_where_all_features_are_constant_it_has_nothing_to_do(false_moses):
+def test_where_all_features_are_constant_it_has_nothing_to_do(tmp_path):
     points = read(LINES[:2])
     assert points.constant == NAMES
-    assert tune(points, [1, 2, 3], "kbmira", seed=1, moses=false_moses("F0 9\nF1 9\nF2 9")).tolist() == [1, 2, 3]
+    moses = kbmira(tmp_path, "F0 9\nF1 9\nF2 9")
+    assert tune(points, [1, 2, 3], "kbmira", seed=1, moses=moses).tolist() == [1, 2, 3]

@@ -19,6 +19,12 @@ def test_what_a_tuning_cannot_use_is_said(nbest, here):
     assert (here / "out").read_bytes().endswith(b"\nSame0= 0\n")
 
 
+def test_sparse_features_are_tuned_by_their_weights_in_an_ini(nbest, here):
+    (here / "m").write_bytes(b"0 ||| t2 ||| LM0= -1 LM0_a= 2 ||| 0\n0 ||| t3 ||| LM0= -2 LM0_a= 1 ||| 0\n")
+    (here / "s.ini").write_text("[weight]\nLM0= 1\nLM0_a= 0.5\n")
+    assert b"\nLM0_a= " in nbest("tune", "m", "--reference", "ref", "--weights", "s.ini").stdout
+
+
 def test_several_references(nbest, here, more):
     (here / "other").write_bytes(REFERENCE.replace(b"t3", b"x"))
     done = nbest("rerank", "more", "w.ini", "--reference", "ref", "--reference", "other")
