@@ -8,11 +8,10 @@ from itertools import pairwise
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths, row_slices, take_rows
+from moses_rnn.networks.batches import Ints, Lengths, row_slices, take_rows
 from moses_rnn.networks.vocabulary import Ids
 
 CPU = torch.device("cpu")
@@ -60,7 +59,7 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     vocabulary_size: int  # K
 
     @abstractmethod
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, Ints]:
         """Read sources; return the terms of the distinct ones, and each source's row in them.
 
         `ids` are those of all sources, concatenated without end symbols; `lengths` are the words of each.
@@ -113,9 +112,7 @@ def row_blocks(prefixes: int, words: int, device: torch.device = CPU) -> Iterato
     return row_slices(prefixes, max(logits // words, 1))
 
 
-def node_blocks(
-    parents: npt.NDArray[np.int64], prefixes: int, words: int, device: torch.device = CPU
-) -> list[NodeBlock]:
+def node_blocks(parents: Ints, prefixes: int, words: int, device: torch.device = CPU) -> list[NodeBlock]:
     """Return the slices of `row_blocks`, each with the nodes below; `parents` ascend.
 
     This runs on the CPU and does not wait for the device.

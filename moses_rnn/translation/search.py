@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.networks.batches import take_rows
+from moses_rnn.networks.batches import flatten, take_rows
 from moses_rnn.networks.steps import Candidates, Prefixes, SomeTerms, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
@@ -46,8 +46,7 @@ class Hypothesis:
 @torch.inference_mode()
 def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
     """Return the terms of each source; read equal sources once."""
-    ids = np.array([i for source in sources for i in source], dtype=np.int64)
-    terms, term_of = stepper.encode(ids, np.array([len(source) for source in sources], dtype=np.int64))
+    terms, term_of = stepper.encode(*flatten(sources))
     return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
 
 

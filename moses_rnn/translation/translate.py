@@ -29,7 +29,7 @@ from moses_rnn.networks.inspection import finite
 from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
-from moses_rnn.scorers.ensembles import Writer
+from moses_rnn.scorers.open import Model
 from moses_rnn.scorers.rare_words import UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrase_table import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
@@ -223,7 +223,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Writer,
+        model: Model,
         compute: Compute,
         config: BeamConfig,
         *,
@@ -359,14 +359,14 @@ def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
         yield block
 
 
-def rule_of(model: Writer, unknown: str | None, lexicon: Lexicon | None) -> str:
+def rule_of(model: Model, unknown: str | None, lexicon: Lexicon | None) -> str:
     """Return the rule for unknown words; by default, annotated ones are restored as well as possible."""
     if unknown or model.rare is None:
         return unknown or NO
     return COPY if lexicon is None else DICTIONARY
 
 
-def no_attention(model: Writer, advice: str = "") -> InputError:
+def no_attention(model: Model, advice: str = "") -> InputError:
     """Return the error for a network without attention."""
     folders = ", ".join(str(member.folder) for member in model.models)
     titles = " and ".join(member.architecture.title for member in model.models)

@@ -9,6 +9,7 @@ import torch
 from moses_rnn.native import native_core
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel
+from moses_rnn.networks.network import drop_units
 from moses_rnn.networks.softmax import WordPartition, WordSample
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
 from tests.networks.id_pairs import random_pairs
@@ -59,6 +60,15 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
     assert weights != weights_of(model)
     doubled = case.row.learned(model, PAIRS, drop=lambda x: 2 * x)
     assert doubled.tolist() == pytest.approx(case.expected(model, PAIRS, weights), abs=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+def test_units_are_left_out_or_scaled_up(share):
+    x = 1 + torch.rand(200, 300, generator=torch.Generator().manual_seed(1))
+    dropped = drop_units(share, 7, torch.device("cpu"))(x)
+    out = dropped == 0
+    assert out.float().mean().item() == pytest.approx(share, abs=0.01)  # 6 standard deviations of 60,000 units
+    torch.testing.assert_close(dropped[~out], x[~out] / (1 - share))
 
 
 def gradients(case, kernel=EAGER):

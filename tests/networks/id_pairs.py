@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from moses_rnn.networks.trie_scoring import SteppedPairs
+from moses_rnn.networks.tries import SteppedPairs
 
 
 def flat(phrases):

@@ -100,12 +100,6 @@ def search_network(phases="paper", output_rank=0, *, scale=0.7, dtype=torch.floa
     return made(RnnSearch, RnnSearchConfig(**sizes, phases=phases), dtype, scale)
 
 
-SEQ2SEQ_SWITCHES = [
-    {"source_order": order, "peepholes": peepholes, "layers": layers}
-    for order in ("reversed", "forward")
-    for peepholes in (True, False)
-    for layers in (1, 2, 3)
-]
 TWO_LAYERS = {"source_order": "reversed", "peepholes": True, "layers": 2}
 
 

@@ -64,6 +64,8 @@ def test_rare_words_are_annotated_as_the_config_says(tmp_path):
     folder = save_rare_model(tmp_path / "m")
     model = open_model(folder)
     assert model.rare == RareWords("posunk", 2)
+    save_model(tmp_path / "again", model)
+    assert open_model(tmp_path / "again").rare == model.rare
     assert door.needs_alignments(folder)
     assert not door.needs_alignments(save_rare_model(tmp_path / "none", "noalign"))
     config = json.loads((folder / "config.json").read_text())
