@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moses_rnn.analysis import grids
 from moses_rnn.errors import CheckpointError, FormatError, InputError
@@ -83,7 +82,7 @@ def map_alignments(
     return maps
 
 
-def _attentive_stepper(model: Model) -> Stepper[Any, Any]:
+def _attentive_stepper(model: Model) -> Stepper:
     """Prepare the network for search; raise an error if it has no attention or did not learn from plain words."""
     if not model.form.is_plain:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")

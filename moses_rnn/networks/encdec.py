@@ -234,7 +234,7 @@ class EncDecPrefixes(NamedTuple):
     state: Tensor  # h'_t; H. Other cells: all carried tensors, concatenated
 
 
-class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
+class EncDecStepper(NetworkStepper):
     """Steps the RNN Encoder-Decoder over packed rows."""
 
     _model: EncDec

@@ -60,7 +60,7 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
 
 
 @torch.inference_mode()
-def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
+def stepped_log_probs(stepper: Stepper, source: Phrase, target: Phrase) -> list[float]:
     """Return natural log p(y_t | y_<t, e) of each target word and ``</s>``, by any network that writes; words + 1."""
     terms, _ = stepper.encode(*flatten([source]))
     prefixes, log_probs = stepper.start(terms), []

@@ -15,7 +15,7 @@ from moses_rnn.networks.batches import Batch, Ints, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
-from moses_rnn.networks.steps import Candidates, NodeBlock, SomePrefixes, SomeTerms, Stepper
+from moses_rnn.networks.steps import Candidates, NodeBlock, Prefixes, Stepper, Terms
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -204,7 +204,7 @@ def for_scoring(
     return model, dtype
 
 
-class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
+class NetworkStepper(Stepper):
     """Steps a network with one softmax over packed rows.
 
     Matrix products are float32, bfloat16, or float64 to measure the others' error. States, gates and normalisation are
@@ -226,17 +226,17 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         """Prepare the weights."""
 
     @abstractmethod
-    def _read_out(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
+    def _read_out(self, terms: Terms, prefixes: Prefixes) -> Tensor:
         """Return r, which predicts the next word of each prefix; prefixes × R."""
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
+    def next_log_probs(self, terms: Terms, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
         """See `Stepper`; only as exact as the products: bfloat16 affects the second decimal."""
         return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, candidates)
 
     @torch.inference_mode()
     def word_log_probs(
-        self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+        self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
         """See `Stepper`; normalises each prefix once, whatever the number of words after it."""
         return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
@@ -257,7 +257,7 @@ class WordPrefixes(NamedTuple):
     state: Tensor  # predicts the next word; its size depends on the network
 
 
-class WordStepper(NetworkStepper[tuple[Tensor], WordPrefixes]):
+class WordStepper(NetworkStepper):
     """Steps a language model, which ignores the source; its terms are empty, sources × 0."""
 
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[tuple[Tensor], Ints]:

@@ -297,7 +297,7 @@ class SearchPrefixes(NamedTuple):
     alpha: Tensor  # the weights of c_i; longest N
 
 
-class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
+class RnnSearchStepper(NetworkStepper):
     """Steps RNNsearch over packed rows."""
 
     _model: RnnSearch

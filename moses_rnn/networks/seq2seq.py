@@ -130,7 +130,7 @@ class Seq2SeqPrefixes(NamedTuple):
     layers: tuple[State, ...]
 
 
-class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
+class Seq2SeqStepper(NetworkStepper):
     """Steps the deep LSTM over packed rows."""
 
     _model: Seq2Seq

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, join_rows, take_rows
-from moses_rnn.networks.steps import SomeTerms, Stepper, node_blocks
+from moses_rnn.networks.steps import Stepper, Terms, node_blocks
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 IdPhrases = tuple[Ids, Lengths]  # ids of all phrases, concatenated without end symbols; words of each phrase
@@ -167,7 +167,7 @@ class PairNetwork(Protocol):
 class SteppedPairs:
     """Scores pairs with a stepper, level by level of a trie."""
 
-    def __init__(self, stepper: Stepper[Any, Any]) -> None:
+    def __init__(self, stepper: Stepper) -> None:
         self.stepper = stepper
         self.device = stepper.device
 
@@ -190,7 +190,7 @@ class SteppedPairs:
 
 
 @torch.inference_mode()
-def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie) -> Values:
+def score_trie(stepper: Stepper, terms: Terms, targets: Trie) -> Values:
     """Return natural log p of every distinct target given its root, the source, in the order of leaves.
 
     The device's work does not depend on its results, so the CPU waits for it only once, at the end.

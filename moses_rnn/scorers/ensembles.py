@@ -32,7 +32,7 @@ from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
-Member = tuple[Stepper[Any, Any], Ints]  # with its id of each source word of the ensemble
+Member = tuple[Stepper, Ints]  # with its id of each source word of the ensemble
 EnsembleTerms = tuple[Any, ...]  # terms of each member; one row per source
 
 
@@ -48,7 +48,7 @@ class EnsemblePrefixes(NamedTuple):
         return sources
 
 
-class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
+class EnsembleStepper(Stepper):
     """Steps members together, which share target words and device, and combines them by one of COMBINATIONS."""
 
     def __init__(self, members: Sequence[Member], combination: str) -> None:

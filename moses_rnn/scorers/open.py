@@ -170,11 +170,11 @@ class Model:
         native = core is not None and core.multiplies(precision)
         return Compute(device, precision, native, floors_long and not native)
 
-    def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
+    def make_stepper(self, compute: Compute) -> Stepper:
         """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word."""
         if self.architecture.stepper is None:
             raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
-        stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
+        stepper: Stepper = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
 
     def summaries(self, phrases: Sequence[Phrase], compute: Compute = HERE) -> Floats:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import flatten, take_rows
-from moses_rnn.networks.steps import Candidates, Prefixes, SomeTerms, Stepper, Terms, row_blocks
+from moses_rnn.networks.steps import Candidates, Prefixes, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
 MAX_WORDS = 50  # a table's phrases have up to seven; endless output is no phrase
@@ -44,7 +44,7 @@ class Hypothesis:
 
 
 @torch.inference_mode()
-def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
+def read_sources(stepper: Stepper, sources: Sequence[Phrase]) -> Terms:
     """Return the terms of each source; read equal sources once."""
     terms, term_of = stepper.encode(*flatten(sources))
     return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
@@ -56,7 +56,7 @@ class Writer(ABC):
     `prefixes_of_each` is the number of live prefixes per source.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
+    def __init__(self, stepper: Stepper, prefixes_of_each: int) -> None:
         self._stepper = stepper
         self._vocabulary_size = stepper.vocabulary_size
         self._prefixes_of_each = prefixes_of_each
@@ -109,7 +109,7 @@ class Sampler(Writer):
     ``</s>`` among `max_words` + 1 words have not `ended`.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:
+    def __init__(self, stepper: Stepper, config: SamplingConfig) -> None:
         super().__init__(stepper, config.samples)
         self.config = config
 
@@ -322,7 +322,7 @@ class BeamSearch(Writer):
     `least_log_prob` are dropped.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
+    def __init__(self, stepper: Stepper, config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
         super().__init__(stepper, config.width)
         self.config = config
         self._least_log_prob = least_log_prob

@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,13 +50,13 @@ Further = tuple[int, ...]  # ids of candidates besides the most frequent words, 
 Places = Sequence[int | None]  # position of each written word's source word, from 0
 
 
-def has_attention(stepper: Stepper[Any, Any]) -> bool:
+def has_attention(stepper: Stepper) -> bool:
     """Whether a network has attention."""
     terms = read_sources(stepper, [[]])
     return stepper.alignment(terms, stepper.start(terms)) is not None
 
 
-def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
+def align(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
     """Yield α of each target, given its source; sources have no end symbols and may repeat."""
     if hypotheses:
         largest = max(map(_predicted, hypotheses)) * (max(map(len, sources)) + 1)
@@ -71,9 +71,7 @@ def _predicted(hypothesis: Hypothesis) -> int:
 
 
 @torch.inference_mode()
-def _align_together(
-    stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]
-) -> list[Alpha]:
+def _align_together(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> list[Alpha]:
     """Compute α of all targets in one pass over their words; read each distinct source once."""
     row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
     counts = list(map(_predicted, hypotheses))
