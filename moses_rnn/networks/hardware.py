@@ -120,15 +120,6 @@ def require_fusing() -> None:
         raise MosesRnnError(f"compiled: torch cannot compile here (is there a C++ compiler?): {reason}") from error
 
 
-def can_fuse() -> bool:
-    """Whether torch can compile here."""
-    try:
-        require_fusing()
-    except MosesRnnError:
-        return False
-    return True
-
-
 def choose_precision(wanted: str, device: str, hidden_size: int) -> str:
     """Return the precision of matrix products; "auto" is bf16 if the hardware supports it and the network is large."""
     if wanted != "auto":
@@ -151,8 +142,12 @@ def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long:
 
     Long jobs make up for the time of compiling; a network is large if it has at least `large` hidden units.
     """
-    if wanted is None:
-        return long and hidden_size >= large and not device.startswith("cuda") and can_fuse()
-    if wanted:
+    if wanted is False or (wanted is None and (not long or hidden_size < large or device.startswith("cuda"))):
+        return False
+    try:
         require_fusing()
-    return wanted
+    except MosesRnnError:
+        if wanted:
+            raise
+        return False
+    return True
