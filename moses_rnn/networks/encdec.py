@@ -338,7 +338,6 @@ class EncDecStepper(NetworkStepper):
 
 
 def _beside(*parts: Tensor) -> Tensor:
-    """Concatenate matrices or rows side by side."""
     return torch.cat(parts, 1)
 
 

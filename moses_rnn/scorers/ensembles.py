@@ -187,9 +187,6 @@ class Ensemble(Model):
         return SteppedPairs(self.make_stepper(compute))
 
 
-WRITTEN = "words in target.vocab"
-
-
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
     """Open the model of one folder, or the ensemble of several; raises as `make_ensemble` does."""
     models = [open_model(folder) for folder in folders]
@@ -200,7 +197,7 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     """Make an ensemble; raise CheckpointError unless the models agree in direction, unit and target words."""
     _check_alike(models, "direction", lambda model: model.direction)
     _check_alike(models, "unit", lambda model: model.unit)
-    _check_alike(models, WRITTEN, _written)
+    _check_written(models)
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
@@ -222,9 +219,8 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
             )
 
 
-def _written(model: Model) -> str:
-    """Return the hash of the model's target vocabulary."""
-    return model.target_vocabulary.sha256()
+def _check_written(models: Sequence[Model]) -> None:
+    _check_alike(models, "words in target.vocab", lambda model: model.target_vocabulary.sha256())
 
 
 def _rare_words(model: Model) -> str:
@@ -284,7 +280,7 @@ def check_mixture(models: Sequence[Model], combination: str) -> None:
         if model.architecture.reads_sources:
             first = models[0].folder
             raise CheckpointError(f"{model.folder}: expected a language model beside {first}, found one of pairs")
-    _check_alike(models, WRITTEN, _written)
+    _check_written(models)
     if combination not in MIXTURES:
         expected = f"expected language models to be combined by {' or '.join(MIXTURES)}"
         raise InputError(f"{expected}, found {combination}")

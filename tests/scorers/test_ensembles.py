@@ -1,6 +1,5 @@
 """Ensembles against their formulas; of model folders, which of them do not belong together."""
 
-import json
 from math import exp, log
 
 import numpy as np
@@ -21,6 +20,7 @@ from tests.networks import reference, reference_rnnsearch
 from tests.networks.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.networks.id_pairs import flat, random_pairs, score
 from tests.networks.networks import CUSTOM, encdec_network, ranker_network, search_network, weights_of
+from tests.networks.saved import edit_config
 from tests.scorers.pairs import SOURCE, TARGET, of_pairs
 from tests.scorers.rare import ALIGNED, save_rare_model
 
@@ -162,8 +162,7 @@ def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
     pairs = Pairs(sources, targets, links)
     scores, of_one = (model.make_scorer().log_probs(pairs) for model in (ensemble, open_model(alike[0])))
     np.testing.assert_allclose(scores, of_one, rtol=1e-5)
-    other = save_rare_model(tmp_path / "other", window=2)
-    config = json.loads((other / "config.json").read_text())
-    (other / "config.json").write_text(json.dumps(config | {"rare": {"kind": "posunk", "window": 1}}))
+    other = save_rare_model(tmp_path / "other")
+    edit_config(other, rare={"kind": "posunk", "window": 1})
     with pytest.raises(CheckpointError, match=r"expected the rare words of .*one in an ensemble, posunk, window 2, .*"):
         open_writer([alike[0], other])
