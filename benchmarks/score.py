@@ -39,8 +39,7 @@ from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import EncDecConfig, EncDecStepper, NativeEncDec
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.trie_scoring import score_trie
-from moses_rnn.networks.tries import Trie, build_trie
+from moses_rnn.networks.tries import Trie, build_trie, score_trie
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import PAIRS
 from moses_rnn.table.phrase_table import words

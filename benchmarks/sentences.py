@@ -26,7 +26,7 @@ from torch.nn.functional import cross_entropy, embedding, linear
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfig, RnnSearchStepper
-from moses_rnn.networks.trie_scoring import SteppedPairs
+from moses_rnn.networks.tries import SteppedPairs
 from moses_rnn.networks.vocabulary import Phrase
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import ParallelTexts, Watch

@@ -20,7 +20,7 @@ PRECISIONS = ("fp32", "bf16")  # of products, as native/kernels.h numbers them
 
 
 class NativeCore:
-    """The library, and the instruction set that its kernels are to use (its place in INSTRUCTION_SETS)."""
+    """The library, and the instruction set that its kernels use (an index of INSTRUCTION_SETS)."""
 
     def __init__(self, functions: ctypes.CDLL, instructions: int) -> None:
         self.functions = functions

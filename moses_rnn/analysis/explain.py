@@ -22,7 +22,6 @@ from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.ensembles import Writer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import (
     DEFAULT_FLOOR,
@@ -186,7 +185,7 @@ class Explanation:
         return f"<pre>{before}</pre><table><tr>{''.join(map(_cell, self.words))}</tr></table><pre>{after}</pre>"
 
 
-def explain_words(model: Model | Writer, scorer: Scorer, pair: Lookup) -> Explanation:
+def explain_words(model: Model, scorer: Scorer, pair: Lookup) -> Explanation:
     """Explain a pair by any network, without a table; `scorer` has the name of its column in a scored table."""
     if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
         alone = f"{shown(pair.source)} and {shown(pair.target)} alone"

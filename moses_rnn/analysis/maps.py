@@ -18,7 +18,7 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import SEED, Floats, Ints
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.networks.inspection import word_embeddings
+from moses_rnn.networks.inspection import finite_array
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
@@ -64,7 +64,7 @@ def all_embeddings(model: Model, side: str) -> tuple[list[bytes], npt.NDArray[np
         expected = f"a network with embeddings of {side} words"
         raise CheckpointError(f"{model.folder}: expected {expected}, found: {model.network_title}")
     names = model.vocabularies[side].words
-    return names[END_ID + 1 :], word_embeddings(network, side)[END_ID + 1 : len(names)]
+    return names[END_ID + 1 :], finite_array(network.embeddings[side])[END_ID + 1 : len(names)]
 
 
 def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:

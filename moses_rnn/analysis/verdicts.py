@@ -55,7 +55,7 @@ def judge_training(findings: Findings) -> Answer:
     history = [step for step in records_of(model.provenance, "history") if "nats_per_token" in step]
     if not history:
         return DOUBTFUL, "Not recorded", "The model's folder has no history of its training."
-    best, unigram = model.held_out_nats, model.unigram_nats
+    best, unigram = model.held_out_cost, model.unigram_nats
     judged = verdict(history, unigram)
     kind, answer = TRAINING.get(judged.name, (DOUBTFUL, "Not known"))
     text = f"{str(judged)[:1].upper()}{str(judged)[1:]}."

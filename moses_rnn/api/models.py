@@ -34,7 +34,7 @@ from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
+from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
 from moses_rnn.scorers.open import Model as Opened
 from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrase_table import words
@@ -105,7 +105,7 @@ class Model:
         learned_sentences: whether it learned from sentences, not from phrases.
     """
 
-    def __init__(self, writer: Writer, device: str, precision: str, threads: int | None) -> None:
+    def __init__(self, writer: Opened, device: str, precision: str, threads: int | None) -> None:
         self._writer, self._reading, self._threads = writer, Reading(writer), threads
         self._compute = writer.choose_compute(device, precision)
         self.folders: tuple[Path, ...] = tuple(model.folder for model in writer.models)
@@ -271,7 +271,7 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
 
 
 def make_proposer(
-    writer: Writer, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
+    writer: Opened, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
     """What draws targets of sources, or searches for them, and scores them; `known` are the targets of a table."""
     if writer.rare and writer.rare.needs_links:

@@ -11,7 +11,7 @@ from moses_rnn.files.streams import find_input, without_compression_suffix
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.scorers.ensembles import Writer
+    from moses_rnn.scorers.open import Model
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:
@@ -90,7 +90,7 @@ def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
     return lines
 
 
-def warn_of_unit(model: Writer) -> None:
+def warn_of_unit(model: Model) -> None:
     """Say which networks learned from phrases, if any did."""
     from moses_rnn.score.checks import unit_warnings
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.vocabulary import END_ID, Ids
+from moses_rnn.networks.vocabulary import END_ID, Ids, Phrase
 
-Lengths = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+Lengths = Ints  # words of each phrase
 Parts = TypeVar("Parts")  # a tensor, or tuples or lists of them
 
 
@@ -38,11 +40,10 @@ class Batch:
         return cls(torch.from_numpy(ids).to(device), [int(n) for n in active])
 
     @classmethod
-    def from_lists(cls, phrases: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> Batch:
+    def from_lists(cls, phrases: Sequence[Phrase], device: torch.device | str = "cpu") -> Batch:
         """Make a batch of lists of ids without end symbols, longest first."""
-        lengths = np.array([len(phrase) for phrase in phrases], dtype=np.int64)
+        flat, lengths = flatten(phrases)
         assert (np.diff(lengths) <= 0).all(), "phrases must be sorted, longest first"
-        flat = np.fromiter((i for phrase in phrases for i in phrase), dtype=np.int32, count=int(lengths.sum()))
         return cls.from_flat(flat, lengths, device)
 
     def packed(self) -> Tensor:
@@ -83,13 +84,19 @@ class Batch:
         return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)
 
 
+def flatten(phrases: Sequence[Phrase]) -> tuple[Ids, Lengths]:
+    """Concatenate phrases of ids without end symbols; return their ids, and the length of each."""
+    lengths = np.array([len(phrase) for phrase in phrases], np.int64)
+    return np.array([word for phrase in phrases for word in phrase], np.int64), lengths
+
+
 def row_slices(rows: int, at_once: int) -> Iterator[slice]:
     """Yield slices of at most `at_once` rows that cover all rows."""
     for first in range(0, rows, at_once):
         yield slice(first, min(first + at_once, rows))
 
 
-def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
+def distinct_rows(rows: Ids) -> tuple[Ids, Ints]:
     """Return the sorted distinct rows, and the index of each row among them."""
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
@@ -101,21 +108,23 @@ def distinct_rows(rows: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
 
 def take_rows(parts: Parts, rows: Tensor | slice) -> Parts:
     """Take rows (a slice or indices, which may repeat) of a tensor or of all tensors in nested tuples."""
-    given: Any = parts
-    if isinstance(given, Tensor):
-        taken: Any = given[rows] if isinstance(rows, slice) else given.index_select(0, rows)
-    else:
-        each = [take_rows(part, rows) for part in given]
-        taken = type(given)(*each) if hasattr(given, "_fields") else type(given)(each)
-    return cast("Parts", taken)
+
+    def take(part: Tensor) -> Tensor:
+        return part[rows] if isinstance(rows, slice) else part.index_select(0, rows)
+
+    taken: Parts = _map_tensors(take, parts)
+    return taken
 
 
 def join_rows(parts: Sequence[Parts]) -> Parts:
     """Concatenate the rows of tensors, or of nested tuples of the same structure."""
-    given: Any = parts[0]
-    if isinstance(given, Tensor):
-        joined: Any = torch.cat(cast("list[Tensor]", parts))
-    else:
-        each = [join_rows(part) for part in zip(*cast("Any", parts), strict=True)]
-        joined = type(given)(*each) if hasattr(given, "_fields") else type(given)(each)
-    return cast("Parts", joined)
+    joined: Parts = _map_tensors(lambda *of_each: torch.cat(of_each), *parts)
+    return joined
+
+
+def _map_tensors(function: Callable[..., Tensor], *parts: Any) -> Any:
+    first = parts[0]
+    if isinstance(first, Tensor):
+        return function(*parts)
+    each = [_map_tensors(function, *inner) for inner in zip(*parts, strict=True)]
+    return type(first)(*each) if hasattr(first, "_fields") else type(first)(each)

@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from moses_rnn.networks.batches import Batch, distinct_rows
+from moses_rnn.networks.batches import Batch, Ints, Values, distinct_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep, unset
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, in_slots
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import node_blocks
-from moses_rnn.networks.trie_scoring import IdPhrases, Values
+from moses_rnn.networks.tries import IdPhrases
 from moses_rnn.networks.vocabulary import END_ID
 
 
@@ -112,8 +111,6 @@ class Cstm(TranslationNetwork):
 
 
 # -- scoring: reads each distinct source once, without a trie
-
-Ints = npt.NDArray[np.int64]
 
 
 class CstmPairs(SlottedPairs):

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.native import PRECISIONS, NativeCore
-from moses_rnn.networks.batches import Batch, Lengths, take_rows
+from moses_rnn.networks.batches import Batch, Ints, Lengths, Values, take_rows
 from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size
+from moses_rnn.networks.native_learning import addresses, numbers
 from moses_rnn.networks.network import (
     Drop,
     GatedStep,
@@ -33,8 +33,7 @@ from moses_rnn.networks.network import (
     unset,
 )
 from moses_rnn.networks.softmax import Output
-from moses_rnn.networks.trie_scoring import IdPhrases
-from moses_rnn.networks.tries import Trie, build_trie, last_states
+from moses_rnn.networks.tries import IdPhrases, Trie, build_trie, last_states
 from moses_rnn.networks.vocabulary import Ids
 
 SWITCHES = {
@@ -235,7 +234,7 @@ class EncDecPrefixes(NamedTuple):
     state: Tensor  # h'_t; H. Other cells: all carried tensors, concatenated
 
 
-class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
+class EncDecStepper(NetworkStepper):
     """Steps the RNN Encoder-Decoder over packed rows."""
 
     _model: EncDec
@@ -255,7 +254,7 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
         self._y_gates = self._weight(_beside(decoder.W_z, decoder.U_z), _beside(decoder.W_r, decoder.U_r))
         self._O = self._weight(_beside(decoder.O_y, decoder.O_h)[units])
 
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, Ints]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
         sources = build_trie(ids, lengths)
         return self.encode_trie(sources), sources.leaf_of
@@ -339,7 +338,6 @@ class EncDecStepper(NetworkStepper[Terms, EncDecPrefixes]):
 
 
 def _beside(*parts: Tensor) -> Tensor:
-    """Concatenate matrices or rows side by side."""
     return torch.cat(parts, 1)
 
 
@@ -367,14 +365,10 @@ class NativeEncDec:
             *(config.summary == "tanh", config.first_step == "zero-embedding", config.decoder_reset == "after"),
         ]
         self._weights = _weights(model)  # kept alive: the library reads embeddings and G_l in place
-        addresses = [None if matrix is None else matrix.data_ptr() for matrix in self._weights]
         new = self._functions.moses_rnn_network_new
         new.restype = ctypes.c_void_p
-        self._network = new(
-            (ctypes.c_int64 * len(sizes))(*sizes),
-            (ctypes.c_void_p * len(addresses))(*addresses),
-            *(core.instructions, PRECISIONS.index(precision)),
-        )
+        kind = core.instructions, PRECISIONS.index(precision)
+        self._network = new(numbers(sizes), addresses(self._weights), *kind)
         if not self._network:
             raise MemoryError("cannot allocate memory for the network's packed weights")
 
@@ -382,19 +376,17 @@ class NativeEncDec:
         if getattr(self, "_network", None):
             self._functions.moses_rnn_network_free(ctypes.c_void_p(self._network))
 
-    def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> npt.NDArray[np.float64]:
+    def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         """See `PairNetwork`."""
         count = len(sources[1])
         if len(targets[1]) != count:
             raise ValueError(f"expected as many targets as sources, found {len(targets[1]):,} and {count:,}")
-        arrays = [
-            array for side, most in zip((sources, targets), self._words, strict=True) for array in _checked(*side, most)
-        ]
+        source_words, target_words = self._words
+        arrays = *_checked(*sources, source_words), *_checked(*targets, target_words)
         log_probs = np.empty(count)
-        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
         failed = self._functions.moses_rnn_network_score(
             ctypes.c_void_p(self._network),
-            *pointers,
+            *(array.ctypes.data_as(ctypes.c_void_p) for array in arrays),
             ctypes.c_int64(count),
             log_probs.ctypes.data_as(ctypes.c_void_p),
         )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,8 +21,6 @@ CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
 LARGE_TO_LEARN = 256  # hidden units from which compiling pays off in training, which takes longer
 VARIANTS = 64  # compiled variants per function (types, threads, single rows); torch's limit of 8 would disable fusing
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
 
@@ -53,16 +51,12 @@ HERE = Compute()  # the reference: torch on the CPU in float32
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function with torch.compile; needs a C++ compiler on a CPU, and a few seconds the first time."""
     options: dict[str, Any] = {"dynamic": True}
     if "recompile_limit" in inspect.signature(torch.compile).parameters:  # missing in older supported versions
         options["recompile_limit"] = VARIANTS
     return torch.compile(function, **options)
-
-
-def fused(function: Function) -> Function:
-    """Compile a function with torch.compile; needs a C++ compiler on a CPU, and a few seconds the first time."""
-    return cast(Function, _compiled(function))
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ class Kernel:
     product_dtype: torch.dtype | None = None  # None: the type of the operands
     compiled: bool = False
 
-    def __call__(self, function: Function) -> Function:
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function, fused if `compiled`."""
         return fused(function) if self.compiled else function
 
@@ -120,15 +114,6 @@ def require_fusing() -> None:
         raise MosesRnnError(f"compiled: torch cannot compile here (is there a C++ compiler?): {reason}") from error
 
 
-def can_fuse() -> bool:
-    """Whether torch can compile here."""
-    try:
-        require_fusing()
-    except MosesRnnError:
-        return False
-    return True
-
-
 def choose_precision(wanted: str, device: str, hidden_size: int) -> str:
     """Return the precision of matrix products; "auto" is bf16 if the hardware supports it and the network is large."""
     if wanted != "auto":
@@ -151,8 +136,12 @@ def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long:
 
     Long jobs make up for the time of compiling; a network is large if it has at least `large` hidden units.
     """
-    if wanted is None:
-        return long and hidden_size >= large and not device.startswith("cuda") and can_fuse()
-    if wanted:
+    if wanted is False or (wanted is None and (not long or hidden_size < large or device.startswith("cuda"))):
+        return False
+    try:
         require_fusing()
-    return wanted
+    except MosesRnnError:
+        if wanted:
+            raise
+        return False
+    return True

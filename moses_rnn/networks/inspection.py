@@ -1,4 +1,4 @@
-"""Look inside a trained network: embeddings, phrase summaries, gates, and the score of each word.
+"""Look inside a trained network: gates, and the score of each word.
 
 The functions run the network unchanged and return its inner values. H hidden units, E embedding dimensions, K words.
 Phrases are lists of ids without the end symbol, in any order; all arrays are on the CPU.
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.networks.batches import Batch, row_slices
+from moses_rnn.networks.batches import Batch, Ints, flatten
 from moses_rnn.networks.encdec import EncDec
 from moses_rnn.networks.network import previous_embeddings, previous_words
 from moses_rnn.networks.steps import Stepper
@@ -23,9 +23,6 @@ from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID, Phrase
 
 Floats = npt.NDArray[np.floating[Any]]
-Ints = npt.NDArray[np.int64]
-
-PHRASES = 512  # run together
 
 
 class Gates(NamedTuple):
@@ -37,34 +34,12 @@ class Gates(NamedTuple):
     words: Ints  # id of the word read at each step, NOTHING for e(y_0) = 0; steps
 
 
-def word_embeddings(model: Any, side: str) -> Floats:
-    """Return e(·) of every source or target word by id, for any network of pairs; at least K × E."""
-    return _array(model.embeddings[side])
-
-
-@torch.inference_mode()
-def summaries(stepper: Stepper[Any, Any], phrases: Sequence[Phrase]) -> Floats | None:
-    """Return the decoder's initial vector for each phrase or sentence; phrases × size.
-
-    There must be at least one phrase. Return None if the network has no such vector; see `Stepper.summaries`.
-    """
-    blocks = []
-    for rows in row_slices(len(phrases), PHRASES):
-        block = phrases[rows]
-        ids = np.array([word for phrase in block for word in phrase], np.int64)
-        vectors = stepper.summaries(ids, np.array([len(phrase) for phrase in block], np.int64))
-        if vectors is None:
-            return None
-        blocks.append(_array(vectors))
-    return np.concatenate(blocks)
-
-
 @torch.no_grad()
 def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
     """Return z and r of the encoder at every word of source phrases, ``</s>`` included (section 2.3)."""
     order, batch = _batch(model, phrases)
     z, r = model.encoder.recurrence().gates(*model.encoder.operands(batch))
-    return Gates(_array(z), _array(r), order[_array(batch.rows())], _array(batch.packed()))
+    return Gates(finite_array(z), finite_array(r), order[finite_array(batch.rows())], finite_array(batch.packed()))
 
 
 @torch.no_grad()
@@ -80,14 +55,14 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     e = previous_embeddings(decoder.embedding, batch)
     z, r = decoder.recurrence().gates(*decoder.operands(decoder.terms(c), e, batch))
     steps = slice(0 if model.config.first_step == "zero-embedding" else len(targets), None)
-    rows, words = _array(batch.rows())[steps], _array(previous_words(batch, NOTHING))[steps]
-    return Gates(_array(z), _array(r), order[rows], words)
+    rows, words = finite_array(batch.rows())[steps], finite_array(previous_words(batch, NOTHING))[steps]
+    return Gates(finite_array(z), finite_array(r), order[rows], words)
 
 
 @torch.inference_mode()
-def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
+def stepped_log_probs(stepper: Stepper, source: Phrase, target: Phrase) -> list[float]:
     """Return natural log p(y_t | y_<t, e) of each target word and ``</s>``, by any network that writes; words + 1."""
-    terms, _ = stepper.encode(np.array(source, np.int64), np.array([len(source)], np.int64))
+    terms, _ = stepper.encode(*flatten([source]))
     prefixes, log_probs = stepper.start(terms), []
     row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
     for word in [*target, END_ID]:
@@ -103,7 +78,8 @@ def finite(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _array(tensor: Tensor) -> npt.NDArray[Any]:
+def finite_array(tensor: Tensor) -> npt.NDArray[Any]:
+    """Copy a tensor to the CPU as an array, or raise ScoreError if a value is not finite."""
     array: npt.NDArray[Any] = finite(tensor.detach()).cpu().numpy()
     return array
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.networks.batches import Lengths, distinct_rows, row_slices
+from moses_rnn.networks.batches import Lengths, Values, distinct_rows, row_slices
 from moses_rnn.networks.config import Limits
 from moses_rnn.networks.hardware import Kernel
-from moses_rnn.networks.network import Drop, LanguageNetwork, Unread, WordPrefixes, WordStepper, keep
+from moses_rnn.networks.network import Drop, LanguageNetwork, WordPrefixes, WordStepper, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 Order = Annotated[int, Limits(2, 64)]
-Values = npt.NDArray[np.float64]
 
 
 class NGramNetwork(LanguageNetwork):
@@ -109,7 +107,7 @@ class NGramScores:
         return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())
 
 
-def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -> Ids:
+def n_grams_of(flat: Ids, positions: Ids, order: int) -> Ids:
     """Return the n-grams that end at `positions`; each sentence follows order - 1 times ``<s>``; n × order."""
     n_grams: Ids = flat[positions[:, None] + np.arange(1 - order, 1)].astype(np.int64)
     return n_grams
@@ -129,5 +127,5 @@ class NGramStepper(WordStepper):
     def _next(self, states: Tensor, words: Tensor) -> Tensor:
         return torch.cat([states[:, 1:], words[:, None]], 1)
 
-    def _read_out(self, terms: Unread, prefixes: WordPrefixes) -> Tensor:
+    def _read_out(self, terms: tuple[Tensor], prefixes: WordPrefixes) -> Tensor:
         return self._model.summary(prefixes.state)

@@ -46,9 +46,7 @@ class NativeKernel(Kernel):
 def instructions_to_learn(device: str, precision: str) -> str:
     """Return the native core's instruction set for training in a precision, fp32 or bf16; "" if torch trains."""
     core = native_core() if device == "cpu" else None
-    if core is None or not hasattr(core.functions, "moses_rnn_train_product"):  # missing in an older build
-        return ""
-    return INSTRUCTION_SETS[core.instructions] if core.multiplies(precision) else ""
+    return INSTRUCTION_SETS[core.instructions] if core is not None and core.multiplies(precision) else ""
 
 
 def core_named(instructions: str) -> NativeCore:

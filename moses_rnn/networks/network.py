@@ -7,17 +7,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.batches import Batch, Ints, Lengths
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
-from moses_rnn.networks.steps import Candidates, NodeBlock, SomePrefixes, SomeTerms, Stepper
+from moses_rnn.networks.steps import Candidates, NodeBlock, Prefixes, Stepper, Terms
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -81,15 +79,13 @@ class Network(nn.Module):
     @property
     def embeddings(self) -> Mapping[str, nn.Parameter]:
         """Embeddings by side ("source", which is read, and "target"), if any; at least one row per id."""
-        return {side: self.get_parameter(f"{part}.embedding") for side, part in PARTS.items()}
+        parts = {"source": "encoder", "target": "decoder"}
+        return {side: self.get_parameter(f"{part}.embedding") for side, part in parts.items()}
 
     def use_kernel(self, kernel: Kernel) -> None:
         """Set the kernel of all parts."""
         for part in self.modules():
             vars(part)["kernel"] = kernel
-
-
-PARTS = {"source": "encoder", "target": "decoder"}
 
 
 def orthogonal_or_gaussian(name: str, tensor: Tensor, deviation: float, random: torch.Generator) -> Tensor:
@@ -208,7 +204,7 @@ def for_scoring(
     return model, dtype
 
 
-class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
+class NetworkStepper(Stepper):
     """Steps a network with one softmax over packed rows.
 
     Matrix products are float32, bfloat16, or float64 to measure the others' error. States, gates and normalisation are
@@ -230,17 +226,17 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         """Prepare the weights."""
 
     @abstractmethod
-    def _read_out(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
+    def _read_out(self, terms: Terms, prefixes: Prefixes) -> Tensor:
         """Return r, which predicts the next word of each prefix; prefixes × R."""
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
+    def next_log_probs(self, terms: Terms, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
         """See `Stepper`; only as exact as the products: bfloat16 affects the second decimal."""
         return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, candidates)
 
     @torch.inference_mode()
     def word_log_probs(
-        self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+        self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
         """See `Stepper`; normalises each prefix once, whatever the number of words after it."""
         return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
@@ -254,12 +250,6 @@ class NetworkStepper(Stepper[SomeTerms, SomePrefixes]):
         return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
 
 
-class Unread(NamedTuple):
-    """Empty terms for a network that reads no sources; one row per source."""
-
-    rows: Tensor  # sources × 0
-
-
 class WordPrefixes(NamedTuple):
     """Prefixes of sentences; one row each."""
 
@@ -267,22 +257,22 @@ class WordPrefixes(NamedTuple):
     state: Tensor  # predicts the next word; its size depends on the network
 
 
-class WordStepper(NetworkStepper[Unread, WordPrefixes]):
-    """Steps a language model, which ignores the source."""
+class WordStepper(NetworkStepper):
+    """Steps a language model, which ignores the source; its terms are empty, sources × 0."""
 
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Unread, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[tuple[Tensor], Ints]:
         """See `Stepper`."""
         sources = build_trie(ids, lengths)
-        return Unread(torch.empty(sources.leaves, 0, device=self.device)), sources.leaf_of
+        return (torch.empty(sources.leaves, 0, device=self.device),), sources.leaf_of
 
     @torch.inference_mode()
-    def start(self, terms: Unread) -> WordPrefixes:
+    def start(self, terms: tuple[Tensor]) -> WordPrefixes:
         """See `Stepper`."""
-        rows = torch.arange(len(terms.rows), device=self.device)
+        rows = torch.arange(len(terms[0]), device=self.device)
         return WordPrefixes(rows, self._begin().expand(len(rows), -1))
 
     @torch.inference_mode()
-    def step(self, terms: Unread, prefixes: WordPrefixes, rows: Tensor, words: Tensor) -> WordPrefixes:
+    def step(self, terms: tuple[Tensor], prefixes: WordPrefixes, rows: Tensor, words: Tensor) -> WordPrefixes:
         """See `Stepper`."""
         return WordPrefixes(prefixes.sources[rows], self._next(prefixes.state.index_select(0, rows), words))
 

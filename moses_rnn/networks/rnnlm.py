@@ -16,18 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear, pad
 
-from moses_rnn.networks.batches import Batch, Lengths, row_slices
+from moses_rnn.networks.batches import Batch, Ints, Lengths, Values, row_slices
 from moses_rnn.networks.config import Architecture, Config, Size, Unit
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.network import (
     Drop,
     LanguageNetwork,
-    Unread,
     WordPrefixes,
     WordStepper,
     for_scoring,
@@ -150,9 +148,6 @@ ROWS = 32  # prefixes computed together; a multiple of the processor's vector wi
 DEPTH = 8  # units in products are padded to a multiple of this
 WORDS = 1 << 17  # approximate number of words scored together
 
-Values = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
-
 
 class SentenceScores:
     """Scores sentences of ids, with the current weights of its copy of a network."""
@@ -211,7 +206,7 @@ class SentenceScores:
             states.append(self.next_states(read, states[-1][above]))
         return self._chosen(torch.cat(states), state_of, words)
 
-    def _chosen(self, states: Tensor, state_of: Places, words: Places) -> Values:
+    def _chosen(self, states: Tensor, state_of: Ints, words: Ints) -> Values:
         """Return log p of words, each after one of the states; words."""
         order = np.argsort(state_of, kind="stable")
         ordered, values = state_of[order], np.empty(len(words))
@@ -248,7 +243,7 @@ class RnnlmStepper(WordStepper):
     def _next(self, states: Tensor, words: Tensor) -> Tensor:
         return torch.sigmoid(self._model.embedding[words] + self._times(states, self._U))
 
-    def _read_out(self, terms: Unread, prefixes: WordPrefixes) -> Tensor:
+    def _read_out(self, terms: tuple[Tensor], prefixes: WordPrefixes) -> Tensor:
         return prefixes.state
 
 

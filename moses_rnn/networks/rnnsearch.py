@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, pad
 
-from moses_rnn.networks.batches import Batch, Lengths, row_slices, take_rows
+from moses_rnn.networks.batches import Batch, Ints, Lengths, row_slices, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, SizeOrNone, Unit
 from moses_rnn.networks.network import (
     Drop,
@@ -31,7 +30,7 @@ from moses_rnn.networks.network import (
 )
 from moses_rnn.networks.recurrence import gates_before, state_before
 from moses_rnn.networks.softmax import Output
-from moses_rnn.networks.tries import build_trie, take_phrases
+from moses_rnn.networks.tries import distinct_phrases, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
 # -- the encoder: annotates words with a gated layer in each direction over the source (section 3.2)
@@ -298,7 +297,7 @@ class SearchPrefixes(NamedTuple):
     alpha: Tensor  # the weights of c_i; longest N
 
 
-class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
+class RnnSearchStepper(NetworkStepper):
     """Steps RNNsearch over packed rows."""
 
     _model: RnnSearch
@@ -313,15 +312,12 @@ class RnnSearchStepper(NetworkStepper[SearchTerms, SearchPrefixes]):
         self._updates_first = decoder.updates_first
 
     @torch.inference_mode()
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, Ints]:
         """See `Stepper`; equal sources are read once, and all are padded to the longest."""
-        leaf_of = build_trie(ids, lengths).leaf_of
-        first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source, by its leaf
-        order = np.argsort(-lengths[first], kind="stable")
-        sources = Batch.from_flat(*take_phrases(ids, lengths, first[order]), self.device)
-        row_of = np.empty_like(order)
-        row_of[order] = np.arange(len(order))
-        return self._model.read(sources), row_of[leaf_of]
+        (distinct, of_distinct), row_of = distinct_phrases(ids, lengths)
+        order = np.argsort(-of_distinct, kind="stable")
+        sources = Batch.from_flat(*take_phrases(distinct, of_distinct, order), self.device)
+        return self._model.read(sources), np.argsort(order)[row_of]
 
     @torch.inference_mode()
     def start(self, terms: SearchTerms) -> SearchPrefixes:

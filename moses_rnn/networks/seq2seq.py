@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Batch, Lengths, take_rows
+from moses_rnn.networks.batches import Batch, Ints, Lengths, take_rows
 from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit
 from moses_rnn.networks.layers import LstmStack, State, SteppedLayer
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words, unset
@@ -131,7 +130,7 @@ class Seq2SeqPrefixes(NamedTuple):
     layers: tuple[State, ...]
 
 
-class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
+class Seq2SeqStepper(NetworkStepper):
     """Steps the deep LSTM over packed rows."""
 
     _model: Seq2Seq
@@ -141,7 +140,7 @@ class Seq2SeqStepper(NetworkStepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         self._encoder, self._decoder = map(SteppedStack, (encoder, decoder))
 
     @torch.inference_mode()
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, Ints]:
         """See `Stepper`; steps each distinct prefix of the sources, in reading order, once."""
         sources = build_trie(reverse_each(ids, lengths) if self._model.encoder.reverses else ids, lengths)
         start = self._model.encoder.nothing(sources.roots)

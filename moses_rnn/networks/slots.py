@@ -6,19 +6,17 @@ from abc import ABC, abstractmethod
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from moses_rnn.errors import PairError
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Ints, Lengths, Values
 from moses_rnn.networks.config import Limits
 from moses_rnn.networks.network import for_scoring
-from moses_rnn.networks.trie_scoring import IdPhrases, Values
-from moses_rnn.networks.tries import take_phrases
+from moses_rnn.networks.tries import IdPhrases, take_phrases
 from moses_rnn.networks.vocabulary import Ids
 
 Slots = Annotated[int, Limits(1, 64)]
-Slotted = npt.NDArray[np.int64]
+Slotted = Ints  # phrases × slots
 
 
 def check_length(longest: int, slots: int) -> None:

@@ -96,7 +96,7 @@ class _Function(torch.autograd.Function):
     def forward(ctx: Any, projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel) -> Tensor:
         projected, G_l, b_G = kernel.rounded(projected), kernel.rounded(G_l), b_G.detach()
         logits = linear(projected, G_l)
-        log_total = kernel(log_normaliser)(logits, b_G)
+        log_total: Tensor = kernel(log_normaliser)(logits, b_G)
         ctx.save_for_backward(projected, G_l, b_G, words, logits, log_total)
         ctx.kernel = kernel
         return (logits.gather(1, words[:, None]) + b_G[words, None] - log_total).squeeze(1)

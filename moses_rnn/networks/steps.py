@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths, row_slices, take_rows
+from moses_rnn.networks.batches import Ints, Lengths, row_slices, take_rows
 from moses_rnn.networks.vocabulary import Ids
 
 CPU = torch.device("cpu")
@@ -20,15 +19,8 @@ LOGITS_AT_ONCE = 1 << 20  # of several states: these fit the processor's cache
 LOGITS_AT_ONCE_ELSEWHERE = 1 << 24  # on other devices: fewer operations, each longer than its launch
 
 
-Terms = tuple[Any, ...]  # tensors, or tuples of them, that depend only on the sources; one row per source
-
-
-class Prefixes(Protocol):
-    """Prefixes of targets with everything that predicts the next word; one row each."""
-
-    @property
-    def sources(self) -> Tensor:
-        """Row of each prefix's source in the terms."""
+Terms = Any  # a tuple of tensors, or of such tuples, that depend only on the sources; one row per source
+Prefixes = Any  # the same with everything that predicts the next word, and `sources`: the row of each in the terms
 
 
 class NodeBlock(NamedTuple):
@@ -45,11 +37,7 @@ class Candidates(NamedTuple):
     allowed: Tensor  # mask of each source's candidates; sources × C
 
 
-SomeTerms = TypeVar("SomeTerms", bound=Terms)
-SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
-
-
-class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
+class Stepper(ABC):
     """A network prepared for scoring and search: ids in, natural log-probabilities over K words out.
 
     A network implements `encode`, `start`, `step` and `next_log_probs`. The other methods have defaults based on these,
@@ -60,29 +48,29 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     vocabulary_size: int  # K
 
     @abstractmethod
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, Ints]:
         """Read sources; return the terms of the distinct ones, and each source's row in them.
 
         `ids` are those of all sources, concatenated without end symbols; `lengths` are the words of each.
         """
 
     @abstractmethod
-    def start(self, terms: SomeTerms) -> SomePrefixes:
+    def start(self, terms: Terms) -> Prefixes:
         """Return the empty prefix of each source."""
 
     @abstractmethod
-    def step(self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor) -> SomePrefixes:
+    def step(self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor) -> Prefixes:
         """Extend the prefixes in `rows`, each by one of `words`; both have the same length."""
 
     @abstractmethod
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, candidates: Candidates | None = None) -> Tensor:
+    def next_log_probs(self, terms: Terms, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
         """Return natural log p(y_t | y_<t, e) of every word after each prefix; prefixes × K, float64.
 
         With `candidates`, return only those words (prefixes × C), normalised over the words that a prefix's source
         allows, and minus infinity for others.
         """
 
-    def alignment(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor | None:
+    def alignment(self, terms: Terms, prefixes: Prefixes) -> Tensor | None:
         """Return the alignment of each prefix's next word: shares that sum to 1; prefixes × longest source.
 
         It is zero at padding; ``</s>`` counts as a word. Return None if the network has no alignment.
@@ -97,7 +85,7 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         return None
 
     def word_log_probs(
-        self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+        self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
         """Return log p of words, each after the prefix in its row; `rows` ascend, `blocks` are from `node_blocks`."""
         parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
@@ -113,9 +101,7 @@ def row_blocks(prefixes: int, words: int, device: torch.device = CPU) -> Iterato
     return row_slices(prefixes, max(logits // words, 1))
 
 
-def node_blocks(
-    parents: npt.NDArray[np.int64], prefixes: int, words: int, device: torch.device = CPU
-) -> list[NodeBlock]:
+def node_blocks(parents: Ints, prefixes: int, words: int, device: torch.device = CPU) -> list[NodeBlock]:
     """Return the slices of `row_blocks`, each with the nodes below; `parents` ascend.
 
     This runs on the CPU and does not wait for the device.

@@ -1,7 +1,7 @@
-"""Phrases as a trie: each distinct prefix once, level by level, so shared work is done once and nothing is padded.
+"""Phrases as tries: each distinct prefix once, level by level, so work is shared and nothing is padded.
 
 Levels are built from sorted rows in numpy, without Python work per phrase. Their arrays are copied to a device in one
-piece.
+piece. A target is below its source, so each distinct prefix of a source's targets is stepped and normalised once.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Lengths, Parts, join_rows, take_rows
+from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, join_rows, take_rows
+from moses_rnn.networks.steps import Stepper, Terms, node_blocks
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
-Ints = npt.NDArray[np.int64]
+IdPhrases = tuple[Ids, Lengths]  # ids of all phrases, concatenated without end symbols; words of each phrase
 NOTHING = -1
+TRIE_CELLS = 1 << 24  # maximum of pairs × longest phrase in one trie
 
 
 class Level(NamedTuple):
@@ -88,12 +89,18 @@ def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
     return Trie(int(roots.max(initial=0)) + 1, levels, leaf_of)
 
 
-def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
-    """Take the phrases in `rows`, in that order, from concatenated ones; return their ids and lengths."""
+def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> IdPhrases:
+    """Take the phrases in `rows`, in that order."""
     begins = np.cumsum(lengths) - lengths
     taken = lengths[rows]
     within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
     return ids[np.repeat(begins[rows], taken) + within], taken
+
+
+def distinct_phrases(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, Ints]:
+    """Return the distinct phrases, and the row of each phrase among them."""
+    row_of = build_trie(ids, lengths).leaf_of
+    return take_phrases(ids, lengths, np.unique(row_of, return_index=True)[1]), row_of
 
 
 def copy_levels(levels: Sequence[Level], device: torch.device) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
@@ -143,3 +150,60 @@ def _sorted_order(ids: Ints, roots: Ints) -> Ints:
         shifted = np.pad(shifted, ((0, 0), (0, 1)))
     keys = (shifted[:, ::2] << 32) | shifted[:, 1::2]
     return np.lexsort((*keys.T[::-1], roots))
+
+
+# -- scoring
+
+
+class PairNetwork(Protocol):
+    """A network prepared to score phrase pairs given as ids."""
+
+    device: torch.device
+
+    def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        """Return natural log p(target | source) of at least one pair, both ``</s>`` included; pairs."""
+
+
+class SteppedPairs:
+    """Scores pairs with a stepper, level by level of a trie."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self.stepper = stepper
+        self.device = stepper.device
+
+    def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        """See `PairNetwork`; reads each distinct source once."""
+        lengths = sources[1] + targets[1]
+        if len(lengths) > 1 and len(lengths) * int(max(sources[1].max(), targets[1].max())) > TRIE_CELLS:
+            return self._short_and_long_apart(sources, targets, lengths)
+        terms, term_of = self.stepper.encode(*sources)
+        trie = build_trie(*targets, term_of)
+        return score_trie(self.stepper, terms, trie)[trie.leaf_of]
+
+    def _short_and_long_apart(self, sources: IdPhrases, targets: IdPhrases, lengths: Lengths) -> Values:
+        """Score short and long pairs separately: a few long phrases would make the whole trie wide."""
+        order = np.argsort(lengths, kind="stable")
+        values = np.empty(len(lengths))
+        for part in np.array_split(order, 2):
+            values[part] = self.log_probs(take_phrases(*sources, part), take_phrases(*targets, part))
+        return values
+
+
+@torch.inference_mode()
+def score_trie(stepper: Stepper, terms: Terms, targets: Trie) -> Values:
+    """Return natural log p of every distinct target given its root, the source, in the order of leaves.
+
+    The device's work does not depend on its results, so the CPU waits for it only once, at the end.
+    """
+    leaves: list[Tensor] = []
+    prefixes = stepper.start(terms)
+    totals = torch.zeros(len(prefixes.sources), dtype=torch.float64, device=stepper.device)
+    there = copy_levels(targets.levels, stepper.device)
+    for level, (words, parents, alive, ends) in zip(targets.levels, there, strict=True):
+        blocks = node_blocks(level.parents, len(prefixes.sources), stepper.vocabulary_size, stepper.device)
+        totals = totals.index_select(0, parents) + stepper.word_log_probs(terms, prefixes, parents, words, blocks)
+        leaves.append(totals.index_select(0, ends))
+        totals = totals[alive]
+        prefixes = stepper.step(terms, prefixes, parents[alive], words[alive])
+    log_probs: Values = torch.cat(leaves).cpu().numpy()
+    return log_probs

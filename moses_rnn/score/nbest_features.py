@@ -12,10 +12,11 @@ from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input
 from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
+from moses_rnn.networks.batches import Values
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.nbest_request import ListRequest
-from moses_rnn.scorers.base import Scorer, Values
-from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, Writer, check_mixture, open_ensemble
+from moses_rnn.scorers.base import Scorer
+from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel
 from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model
@@ -139,18 +140,18 @@ def _make_ensemble_feature(
         return Mixture.name, _make_mixture_feature(paths, request)
     if request.shares:
         raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
-    ensemble = open_ensemble(paths, request.combine or GEOMETRIC)
+    ensemble = make_ensemble([open_model(path) for path in paths], request.combine or GEOMETRIC)
     return ensemble.name, _make_pair_feature(ensemble, first, name, request)
 
 
-def _knows(model: Writer | KenlmScorer) -> Knows:
+def _knows(model: Model | KenlmScorer) -> Knows:
     """Return the test for target words that a model knows."""
     if isinstance(model, KenlmScorer):
         return model.knows
     return model.target_vocabulary.id_of().__contains__
 
 
-def _make_pair_feature(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
+def _make_pair_feature(model: Model, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
     """Make a feature of phrases if the networks learned from phrases and no whole sentences are asked for."""
     for member in model.models:
         if not request.allow_misfit:
@@ -166,7 +167,7 @@ def _make_pair_feature(model: Writer, first: NBestLine | None, name: str, reques
     return Feature(model.make_scorer(compute), _choose_parts(model, first, name, request), True, *sides)
 
 
-def _choose_parts(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
+def _choose_parts(model: Model, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
     if model.rare is not None and model.rare.needs_links:
         return aligned
     if request.whole or model.learned_sentences or first is None:
@@ -205,6 +206,6 @@ def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:
     return model.make_language_model(_compute(model, request), backoff)
 
 
-def _compute(model: Writer, request: ListRequest) -> Compute:
+def _compute(model: Model, request: ListRequest) -> Compute:
     floors_long = request.long_phrases == "floor"
     return model.choose_compute(request.device, "fp32", floors_long=floors_long)

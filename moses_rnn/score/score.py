@@ -20,7 +20,7 @@ from moses_rnn.score.checks import check_complete, check_fit, check_form, check_
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
-from moses_rnn.scorers.open import Model, check_learned, open_model
+from moses_rnn.scorers.open import Model, check_learned, model_files, open_model
 from moses_rnn.table.phrase_table import LineWarnings
 from moses_rnn.table.signatures import (
     EARLIER,
@@ -139,7 +139,7 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
-            inputs=(options.table, *ini, *(file for model in models for file in model.files)),
+            inputs=(options.table, *ini, *(file for model in models for file in model_files(model.folder))),
             advise=_advice,
         )
     except AlreadyComplete:

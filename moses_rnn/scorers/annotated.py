@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from moses_rnn.errors import FormatError, InputError, PairError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
-from moses_rnn.scorers.base import Scorer, Tally, Values
+from moses_rnn.networks.batches import Values
+from moses_rnn.scorers.base import Scorer, Tally
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.ensembles import Writer
+    from moses_rnn.scorers.open import Model
 
 
-def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
+def shortlists_of(model: Model, rare: RareWords) -> Shortlists:
     """Return the words of a network's vocabularies without its rare-word tokens."""
     sides = (model.source_vocabulary, rare.read_tokens), (model.target_vocabulary, rare.written_tokens)
     return Shortlists(*(frozenset(vocabulary.words[2:]) - {*tokens} for vocabulary, tokens in sides))
@@ -24,7 +25,7 @@ def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
 class AnnotatedScorer:
     """Annotates rare words by the pairs' alignments, and scores the annotated pairs with `scorer`."""
 
-    def __init__(self, scorer: Scorer, model: Writer, rare: RareWords) -> None:
+    def __init__(self, scorer: Scorer, model: Model, rare: RareWords) -> None:
         self.name = scorer.name
         self.meaning = scorer.meaning
         self.unbounded = scorer.unbounded

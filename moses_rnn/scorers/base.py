@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from moses_rnn.networks.batches import Values
 from moses_rnn.table.table_blocks import Pairs
 
 ROUNDING = 1e-3  # a log-probability up to this is float32 rounding; above it is an error
 LARGEST = 3e38  # near the limit of float32, which Moses uses
-Values = npt.NDArray[np.float64]  # pairs
 
 
 @dataclass

@@ -10,37 +10,30 @@ M members with distributions p_m over the same K words, combined word by word:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.networks.batches import Lengths, take_rows
+from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
-from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
-from moses_rnn.networks.tries import build_trie, take_phrases
+from moses_rnn.networks.tries import PairNetwork, SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
 from moses_rnn.scorers.base import Scorer, Tally
 from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import NetworkLanguageModel, Values, sums
+from moses_rnn.scorers.language_models import NetworkLanguageModel, sums
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
-Member = tuple[Stepper[Any, Any], npt.NDArray[np.int64]]  # with its id of each source word of the ensemble
-
-
-class EnsembleTerms(NamedTuple):
-    """Terms that depend only on the sources, for each member; one row per source."""
-
-    members: tuple[Any, ...]
+Member = tuple[Stepper, Ints]  # with its id of each source word of the ensemble
+EnsembleTerms = tuple[Any, ...]  # terms of each member; one row per source
 
 
 class EnsemblePrefixes(NamedTuple):
@@ -55,41 +48,38 @@ class EnsemblePrefixes(NamedTuple):
         return sources
 
 
-class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
+class EnsembleStepper(Stepper):
     """Steps members together, which share target words and device, and combines them by one of COMBINATIONS."""
 
     def __init__(self, members: Sequence[Member], combination: str) -> None:
-        self._members = members
-        self._combination = combination
-        self.device, self.vocabulary_size = members[0][0].device, members[0][0].vocabulary_size
+        self._members, self._combination = members, combination
+        self._steppers = [stepper for stepper, _ in members]
+        self.device, self.vocabulary_size = self._steppers[0].device, self._steppers[0].vocabulary_size
 
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EnsembleTerms, npt.NDArray[np.int64]]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EnsembleTerms, Ints]:
         """See `Stepper`; each member reads equal sources once."""
-        leaf_of = build_trie(ids, lengths).leaf_of
-        first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source
-        distinct, of_distinct = take_phrases(ids, lengths, first)
+        (distinct, of_distinct), row_of = distinct_phrases(ids, lengths)
         terms = []
         for stepper, source_ids in self._members:
-            of_member, row_of = stepper.encode(source_ids[distinct], of_distinct)
-            terms.append(take_rows(of_member, torch.from_numpy(row_of).to(self.device)))
-        return EnsembleTerms(tuple(terms)), leaf_of
+            of_member, member_row_of = stepper.encode(source_ids[distinct], of_distinct)
+            terms.append(take_rows(of_member, torch.from_numpy(member_row_of).to(self.device)))
+        return tuple(terms), row_of
 
     def start(self, terms: EnsembleTerms) -> EnsemblePrefixes:
         """Return the empty prefix of each source."""
-        return EnsemblePrefixes(tuple(self._of_each(lambda stepper, own: stepper.start(own), terms)))
+        return EnsemblePrefixes(tuple(stepper.start(own) for stepper, own in zip(self._steppers, terms, strict=True)))
 
     def step(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, rows: Tensor, words: Tensor) -> EnsemblePrefixes:
-        """Extend the prefixes in `rows`, each by one of `words`; both have the same length."""
-        longer = self._of_each(lambda stepper, own, before: stepper.step(own, before, rows, words), terms, prefixes)
+        """See `Stepper`."""
+        longer = (stepper.step(*own, rows, words) for stepper, *own in self._each(terms, prefixes))
         return EnsemblePrefixes(tuple(longer))
 
     def next_log_probs(
-        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, columns: Candidates | None = None
+        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, candidates: Candidates | None = None
     ) -> Tensor:
         """See `Stepper`; each member is normalised over the same words."""
-        combined = self._combined(
-            self._of_each(lambda stepper, own, before: stepper.next_log_probs(own, before, columns), terms, prefixes)
-        )
+        each = [stepper.next_log_probs(*own, candidates) for stepper, *own in self._each(terms, prefixes)]
+        combined = self._combined(each)
         return torch.log_softmax(combined, 1) if self._combination == GEOMETRIC else combined
 
     def word_log_probs(
@@ -98,23 +88,18 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         """See `Stepper`; only the geometric combination needs probabilities of all words."""
         if self._combination == GEOMETRIC:
             return super().word_log_probs(terms, prefixes, rows, words, blocks)
-        asked = rows, words, blocks
-        return self._combined(
-            self._of_each(
-                lambda stepper, own, before: stepper.word_log_probs(own, before, *asked).double(), terms, prefixes
-            )
-        )
+        each = [stepper.word_log_probs(*own, rows, words, blocks) for stepper, *own in self._each(terms, prefixes)]
+        return self._combined([log_probs.double() for log_probs in each])
 
     def alignment(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Tensor | None:
         """Return the alignment of each prefix's next word, averaged over the members that have one."""
-        alphas = self._of_each(lambda stepper, own, before: stepper.alignment(own, before), terms, prefixes)
+        alphas = [stepper.alignment(*own) for stepper, *own in self._each(terms, prefixes)]
         there = [alpha for alpha in alphas if alpha is not None]
         return torch.stack(there).mean(0) if there else None
 
-    def _of_each(self, do: Callable[..., Any], *parts: EnsembleTerms | EnsemblePrefixes) -> list[Any]:
-        """Call `do` with each member's stepper and own parts; return the results."""
-        steppers = [stepper for stepper, _ in self._members]
-        return [do(*of_member) for of_member in zip(steppers, *(part.members for part in parts), strict=True)]
+    def _each(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Iterator[tuple[Any, ...]]:
+        """Yield each member's stepper, terms and prefixes."""
+        return zip(self._steppers, terms, prefixes.members, strict=True)
 
     def _combined(self, members: Sequence[Tensor]) -> Tensor:
         """Combine the members' log-probabilities; the geometric combination is not yet normalised."""
@@ -202,20 +187,17 @@ class Ensemble(Model):
         return SteppedPairs(self.make_stepper(compute))
 
 
-WRITTEN = "words in target.vocab"
-Writer = Model  # one network or several that write and score translations
-
-
-def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ensemble:
-    """Open several models; raise CheckpointError unless they agree in direction, unit and target words."""
-    return make_ensemble([open_model(folder) for folder in folders], combination)
+def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
+    """Open the model of one folder, or the ensemble of several; raises as `make_ensemble` does."""
+    models = [open_model(folder) for folder in folders]
+    return models[0] if len(models) == 1 else make_ensemble(models, combination)
 
 
 def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ensemble:
-    """Make an ensemble of open models; raises as `open_ensemble` does."""
+    """Make an ensemble; raise CheckpointError unless the models agree in direction, unit and target words."""
     _check_alike(models, "direction", lambda model: model.direction)
     _check_alike(models, "unit", lambda model: model.unit)
-    _check_alike(models, WRITTEN, _written)
+    _check_written(models)
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
@@ -237,9 +219,8 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
             )
 
 
-def _written(model: Model) -> str:
-    """Return the hash of the model's target vocabulary."""
-    return model.target_vocabulary.sha256()
+def _check_written(models: Sequence[Model]) -> None:
+    _check_alike(models, "words in target.vocab", lambda model: model.target_vocabulary.sha256())
 
 
 def _rare_words(model: Model) -> str:
@@ -247,11 +228,6 @@ def _rare_words(model: Model) -> str:
     if model.rare is None:
         return "<unk>"
     return f"{model.rare.kind}, window {model.rare.window}, source.vocab {model.source_vocabulary.sha256()}"
-
-
-def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer:
-    """Open the model of one folder, or the ensemble of several; raises as `open_ensemble` does."""
-    return open_model(folders[0]) if len(folders) == 1 else open_ensemble(folders, combination)
 
 
 # -- language models: only the probabilities of the given words are combined, so nothing is normalised afterwards
@@ -304,7 +280,7 @@ def check_mixture(models: Sequence[Model], combination: str) -> None:
         if model.architecture.reads_sources:
             first = models[0].folder
             raise CheckpointError(f"{model.folder}: expected a language model beside {first}, found one of pairs")
-    _check_alike(models, WRITTEN, _written)
+    _check_written(models)
     if combination not in MIXTURES:
         expected = f"expected language models to be combined by {' or '.join(MIXTURES)}"
         raise InputError(f"{expected}, found {combination}")

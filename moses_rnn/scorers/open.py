@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -24,6 +25,7 @@ from moses_rnn.errors import CheckpointError, MosesRnnError, shown_value
 from moses_rnn.files.outputs import replace_file, sync_directory
 from moses_rnn.files.streams import check_folder, parse_json
 from moses_rnn.native import native_core
+from moses_rnn.networks.batches import flatten, row_slices
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import (
@@ -46,14 +48,13 @@ from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
-from moses_rnn.networks.inspection import Floats, summaries
-from moses_rnn.networks.learning_curves import NATS
+from moses_rnn.networks.inspection import Floats, finite_array
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.steps import Stepper
-from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
+from moses_rnn.networks.tries import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import AnnotatedScorer
 from moses_rnn.scorers.base import Scorer
@@ -66,6 +67,7 @@ from moses_rnn.table.phrase_table import PhraseForm
 NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
+SUMMARISED = 512  # phrases read together
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,6 @@ class Model:
     hashes: Mapping[str, str] = field(default_factory=dict)  # of its files
     folder: Path = Path()
 
-    files: tuple[str, ...] = field(init=False)  # of its folder
     config: Any = field(init=False)  # sizes and options of its network
     source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; empty for a language model
     target_vocabulary: Vocabulary = field(init=False)  # words that it writes
@@ -106,7 +107,6 @@ class Model:
         rare, cell = getattr(config, "rare", None), getattr(config, "cell", None)
         network_title = f"{self.architecture.title} of {cell} cells" if cell else self.architecture.title
         vars(self).update(
-            files=tuple(str(self.folder / name) for name in self.architecture.files),
             config=config,
             source_vocabulary=self.vocabularies.get("source") or Vocabulary([UNKNOWN, END]),
             target_vocabulary=self.vocabularies.get("target"),
@@ -125,11 +125,6 @@ class Model:
     def models(self) -> Sequence[Model]:
         """The model itself; an ensemble has several."""
         return (self,)
-
-    @property
-    def held_out_nats(self) -> float | None:
-        """Best held-out cost recorded in training, in nats per target token."""
-        return self.held_out_cost if self.architecture.measure is NATS else None
 
     @property
     def held_out_cost(self) -> float | None:
@@ -175,11 +170,11 @@ class Model:
         native = core is not None and core.multiplies(precision)
         return Compute(device, precision, native, floors_long and not native)
 
-    def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
+    def make_stepper(self, compute: Compute) -> Stepper:
         """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word."""
         if self.architecture.stepper is None:
             raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
-        stepper: Stepper[Any, Any] = self.architecture.stepper(self.network, compute.device, compute.dtype)
+        stepper: Stepper = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
 
     def summaries(self, phrases: Sequence[Phrase], compute: Compute = HERE) -> Floats:
@@ -188,11 +183,14 @@ class Model:
         That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), or s_0 of
         an RNNsearch; raise CheckpointError for other networks.
         """
-        vectors = summaries(self.make_stepper(compute), phrases or [[]])
-        if vectors is None:
-            expected = "a network that represents a sentence as one vector"
-            raise CheckpointError(f"{self.folder}: expected {expected}, found {self.network_title}")
-        return vectors[: len(phrases)]
+        stepper, some, blocks = self.make_stepper(compute), phrases or [[]], []
+        for rows in row_slices(len(some), SUMMARISED):
+            vectors = stepper.summaries(*flatten(some[rows]))
+            if vectors is None:
+                expected = "a network that represents a sentence as one vector"
+                raise CheckpointError(f"{self.folder}: expected {expected}, found {self.network_title}")
+            blocks.append(finite_array(vectors))
+        return np.concatenate(blocks)[: len(phrases)]
 
     def make_scorer(self, compute: Compute = HERE) -> Scorer:
         """Make the scorer of this model."""

@@ -6,21 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, shown
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Ints, Lengths, Values
 from moses_rnn.networks.config import vocabulary_file
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.trie_scoring import PairNetwork
+from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Tally, Values
+from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Tally
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.ensembles import Writer
+    from moses_rnn.scorers.open import Model
 
 PAIRS = 8192  # scored together
 
@@ -32,7 +31,7 @@ class PhraseScorer:
     together, each distinct source is read once, and each distinct target prefix of a source is computed once.
     """
 
-    def __init__(self, model: Writer, network: PairNetwork) -> None:
+    def __init__(self, model: Model, network: PairNetwork) -> None:
         self.name, self.meaning, self.unbounded = model.name, model.meaning, model.unbounded
         self._inverse = model.inverse
         self._network = network
@@ -85,11 +84,11 @@ def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
         raise ScoreError(f"{scorer.name}: expected {expected}, found {scores[row]} for {pair}", row)
 
 
-def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
+def unknown_words(ids: Ids, lengths: Lengths) -> Ints:
     """Return the number of words outside the shortlist for each phrase."""
     unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
     ends = np.cumsum(lengths)
-    counts: npt.NDArray[np.int64] = unknown[ends] - unknown[ends - lengths]
+    counts: Ints = unknown[ends] - unknown[ends - lengths]
     return counts
 
 

@@ -14,8 +14,8 @@ from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchang
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.scorers.ensembles import Ensemble, Writer
-from moses_rnn.scorers.open import model_files
+from moses_rnn.scorers.ensembles import Ensemble
+from moses_rnn.scorers.open import Model, model_files
 from moses_rnn.table.phrase_table import SEPARATOR, words
 from moses_rnn.translation import translate
 from moses_rnn.translation.options import TranslationRequest
@@ -35,7 +35,7 @@ from moses_rnn.translation.translate import (
 
 def translate_text(
     request: TranslationRequest,
-    model: Writer,
+    model: Model,
     lexicon: Lexicon | None,
     advanced: Advanced,
     should_stop: Callable[[], bool],
@@ -79,7 +79,7 @@ def _advice(error: MosesRnnError, counts: Note) -> str:
     return done if isinstance(error, FormatError) else ""
 
 
-def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, lexicon: Lexicon | None) -> Note:
+def _manifest(request: TranslationRequest, model: Model, config: BeamConfig, lexicon: Lexicon | None) -> Note:
     """Return everything that determines the output, except the text, which the hash in each block's note covers."""
     members = [dict(member.hashes) for member in model.models]
     return {

@@ -14,15 +14,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.networks.batches import take_rows
-from moses_rnn.networks.steps import Candidates, Prefixes, SomeTerms, Stepper, Terms, row_blocks
+from moses_rnn.networks.batches import flatten, take_rows
+from moses_rnn.networks.steps import Candidates, Prefixes, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 
 MAX_WORDS = 50  # a table's phrases have up to seven; endless output is no phrase
@@ -45,10 +45,9 @@ class Hypothesis:
 
 
 @torch.inference_mode()
-def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
+def read_sources(stepper: Stepper, sources: Sequence[Phrase]) -> Terms:
     """Return the terms of each source; read equal sources once."""
-    ids = np.array([i for source in sources for i in source], dtype=np.int64)
-    terms, term_of = stepper.encode(ids, np.array([len(source) for source in sources], dtype=np.int64))
+    terms, term_of = stepper.encode(*flatten(sources))
     return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
 
 
@@ -58,7 +57,7 @@ class Writer(ABC):
     `at_once` is how many sources to give it together, as each has `prefixes_of_each` live prefixes.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
+    def __init__(self, stepper: Stepper, prefixes_of_each: int) -> None:
         self._stepper = stepper
         self._vocabulary_size = stepper.vocabulary_size
         prefixes = PREFIXES_NEAR if stepper.device.type == "cpu" else PREFIXES_AT_ONCE
@@ -100,7 +99,7 @@ class Sampler(Writer):
     ``</s>`` among `max_words` + 1 words have not `ended`.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:
+    def __init__(self, stepper: Stepper, config: SamplingConfig) -> None:
         super().__init__(stepper, config.samples)
         self.config = config
 
@@ -313,7 +312,7 @@ class BeamSearch(Writer):
     `least_log_prob` are dropped.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
+    def __init__(self, stepper: Stepper, config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
         super().__init__(stepper, config.width)
         self.config = config
         self._least_log_prob = least_log_prob

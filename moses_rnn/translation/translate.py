@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from moses_rnn.networks.inspection import finite
 from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
-from moses_rnn.scorers.ensembles import Writer
+from moses_rnn.scorers.open import Model
 from moses_rnn.scorers.rare_words import UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrase_table import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
@@ -49,13 +49,13 @@ Further = tuple[int, ...]  # ids of candidates besides the most frequent words, 
 Places = Sequence[int | None]  # position of each written word's source word, from 0
 
 
-def has_attention(stepper: Stepper[Any, Any]) -> bool:
+def has_attention(stepper: Stepper) -> bool:
     """Whether a network has attention."""
     terms = read_sources(stepper, [[]])
     return stepper.alignment(terms, stepper.start(terms)) is not None
 
 
-def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
+def align(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
     """Yield α of each target, given its source; sources have no end symbols and may repeat."""
     if hypotheses:
         largest = max(map(_predicted, hypotheses)) * (max(map(len, sources)) + 1)
@@ -70,9 +70,7 @@ def _predicted(hypothesis: Hypothesis) -> int:
 
 
 @torch.inference_mode()
-def _align_together(
-    stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]
-) -> list[Alpha]:
+def _align_together(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> list[Alpha]:
     """Compute α of all targets in one pass over their words; read each distinct source once."""
     row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
     counts = list(map(_predicted, hypotheses))
@@ -222,7 +220,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Writer,
+        model: Model,
         compute: Compute,
         config: BeamConfig,
         *,
@@ -356,14 +354,14 @@ def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
         yield block
 
 
-def rule_of(model: Writer, unknown: str | None, lexicon: Lexicon | None) -> str:
+def rule_of(model: Model, unknown: str | None, lexicon: Lexicon | None) -> str:
     """Return the rule for unknown words; by default, annotated ones are restored as well as possible."""
     if unknown or model.rare is None:
         return unknown or NO
     return COPY if lexicon is None else DICTIONARY
 
 
-def no_attention(model: Writer, advice: str = "") -> InputError:
+def no_attention(model: Model, advice: str = "") -> InputError:
     """Return the error for a network without attention."""
     folders = ", ".join(str(member.folder) for member in model.models)
     titles = " and ".join(member.architecture.title for member in model.models)

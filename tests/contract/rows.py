@@ -20,13 +20,11 @@ from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.open import NETWORKS, Model
 from tests.networks import (
     reference,
-    reference_bengio,
-    reference_cells,
-    reference_cstm,
-    reference_ranker,
+    reference_n_grams,
     reference_rnnlm,
     reference_rnnsearch,
     reference_seq2seq,
+    reference_slots,
 )
 from tests.networks.networks import CUSTOM, weights_of
 from tests.scorers import bigrams
@@ -147,21 +145,28 @@ def of_sentences(model, pairs, **how):
 # --- the equations ------------------------------------------------------------------------------------------------------
 
 
-def with_ends(log_prob):
-    """Of a reference that takes ids with their end symbols."""
-    return lambda weights, source, target, config: log_prob(weights, [*source, END_ID], [*target, END_ID], config)
+def by_words(distributions):
+    """Of a reference that takes ids with their end symbols and gives each word's distribution."""
+
+    def log_prob(weights, source, target, config):
+        target = [*target, END_ID]
+        return reference.log_prob(distributions(weights, [*source, END_ID], target, config), target)
+
+    return log_prob
 
 
-def cslm_log_prob(weights, _source, target, config):
-    padded = [*[K] * (config["order"] - 1), *target, END_ID]
-    places = range(config["order"], len(padded) + 1)
-    n_grams = [padded[end - config["order"] : end] for end in places]
-    return sum(reference.n_gram_log_prob(weights, context, word) for *context, word in n_grams)
+def by_slots(score):
+    return lambda weights, source, target, config: score(weights, source, target, config["slots"])
+
+
+def by_contexts(network):
+    return lambda weights, _, target, config: reference_n_grams.sentence_log_prob(
+        network, weights, [*target, END_ID], config["order"]
+    )
 
 
 # --- the rows -----------------------------------------------------------------------------------------------------------
 
-K = len(TARGET)
 GATED = {"hidden_size": 5, "embedding_size": 3, "maxout_size": 4, "output_rank": 3, "variant": "custom"}
 SENTENCES = {"unit": "sentences"}
 READ_WORDS_AND_MAXOUT = r"embedding$|G_r$|decoder\.G$"
@@ -183,7 +188,7 @@ CELLS = [*(of_cell(cell) for cell in PLAIN), *(of_cell("gru", *resets) for reset
 ROWS = {
     "encdec": Row(
         GATED,
-        with_ends(reference.log_prob),
+        by_words(reference.distributions),
         CUSTOM,
         of_translation,
         READ_WORDS_AND_MAXOUT,
@@ -191,7 +196,7 @@ ROWS = {
     ),
     "encdec of other cells": Row(
         {**GATED, "unit": "phrases"},
-        with_ends(reference_cells.log_prob),
+        by_words(reference.distributions),
         list(itertools.chain(*CELLS)),
         of_translation,
         READ_WORDS_AND_MAXOUT,
@@ -199,7 +204,7 @@ ROWS = {
     ),
     "rnnsearch": Row(
         {"hidden_size": 5, "embedding_size": 3, "alignment_size": 4, "maxout_size": 4, **SENTENCES},
-        with_ends(reference_rnnsearch.log_prob),
+        by_words(reference_rnnsearch.distributions),
         [{"phases": phases, "output_rank": rank} for phases in ("paper", "groundhog") for rank in (0, 3)],
         of_translation,
         READ_WORDS_AND_MAXOUT,
@@ -207,7 +212,7 @@ ROWS = {
     ),
     "seq2seq": Row(
         {"hidden_size": 5, "embedding_size": 3, **SENTENCES},
-        with_ends(reference_seq2seq.log_prob),
+        by_words(reference_seq2seq.distributions),
         [
             {"layers": layers, "source_order": order, "peepholes": peepholes}
             for layers, order, peepholes in (
@@ -223,7 +228,7 @@ ROWS = {
     ),
     "cstm": Row(
         {"embedding_size": 3, "first_size": 6, "second_size": 5, "unit": "phrases"},
-        lambda weights, source, target, config: reference_cstm.log_prob(weights, source, target, config["slots"]),
+        by_slots(reference_slots.cstm_log_prob),
         [{"slots": slots} for slots in (6, 7)],  # no pair has more than six words, and one has
         of_translation,
         "W_2|^G_",
@@ -231,7 +236,7 @@ ROWS = {
     ),
     "ranker": Row(
         {"embedding_size": 3, "hidden_size": 6, "corrupt": "last", "unit": "phrases"},
-        lambda weights, source, target, config: reference_ranker.score(weights, source, target, config["slots"]),
+        by_slots(reference_slots.ranker_score),
         [{"slots": slots} for slots in (6, 7)],
         of_slots,
         "^w$",
@@ -239,7 +244,7 @@ ROWS = {
     ),
     "cslm": Row(
         {"embedding_size": 4, "first_size": 8, "second_size": 4},  # inner sizes of 4n: else a row's place counts in BLAS
-        cslm_log_prob,
+        by_contexts(reference_n_grams.cslm),
         [{"order": order} for order in (4, 2)],
         of_n_grams,
         "W_2|^G$",
@@ -247,9 +252,7 @@ ROWS = {
     ),
     "bengio": Row(
         {"embedding_size": 4, **SENTENCES},
-        lambda weights, _, target, config: reference_bengio.sentence_log_prob(
-            weights, [*target, END_ID], config["order"]
-        ),
+        by_contexts(reference_n_grams.bengio),
         [
             {"order": order, "hidden_size": hidden, "direct": direct}
             for order, hidden, direct in ((4, 8, True), (4, 5, False), (4, 0, True), (2, 5, True))

@@ -9,9 +9,11 @@ import torch
 from moses_rnn.native import native_core
 from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel
+from moses_rnn.networks.network import drop_units
 from moses_rnn.networks.softmax import WordPartition, WordSample
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
 from tests.networks.id_pairs import random_pairs
+from tests.networks.native_kernels import needs_native
 from tests.networks.networks import weights_of
 
 PAIRS = [*random_pairs(8), ([], []), ([2, 3], []), ([], [4, 0]), ([8, 2, 3, 4, 5, 6], [7, 2, 3, 4, 5, 6])]
@@ -61,6 +63,15 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
     assert doubled.tolist() == pytest.approx(case.expected(model, PAIRS, weights), abs=1e-9)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+def test_units_are_left_out_or_scaled_up(share):
+    x = 1 + torch.rand(200, 300, generator=torch.Generator().manual_seed(1))
+    dropped = drop_units(share, 7, torch.device("cpu"))(x)
+    out = dropped == 0
+    assert out.float().mean().item() == pytest.approx(share, abs=0.01)  # 6 standard deviations of 60,000 units
+    torch.testing.assert_close(dropped[~out], x[~out] / (1 - share))
+
+
 def gradients(case, kernel=EAGER):
     """The scores, and the gradient of a sum in which each counts otherwise, as one vector each."""
     model = case.make(torch.float32, scale=0.3).requires_grad_(True)
@@ -78,17 +89,20 @@ def test_rounded_products_stay_near(case):
     assert torch.nn.functional.cosine_similarity(exact[1], rough[1], dim=0) > 0.99
 
 
-KERNELS = [pytest.param(NativeKernel(core=native_core()), id="native", marks=pytest.mark.skipif(
-    native_core() is None, reason="the native core was not built, or is switched off"
-))]  # fmt: skip
-KERNELS += [pytest.param(Kernel(compiled=True), id="compiled", marks=pytest.mark.slow)]
+KERNELS = {"native": NativeKernel(core=native_core()), "compiled": Kernel(compiled=True)}
+QUICK = [case for case in CASES if case.key == "encdec"][:2]  # whose reset gates act after and before the product
+BY_KERNEL = [
+    pytest.param(case, kernel, marks=needs_native if kernel == "native" else () if case in QUICK else pytest.mark.slow)
+    for kernel in KERNELS
+    for case in CASES
+    if case.key in {of.key for of in OF_PAIRS}
+]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("case", [case for case in CASES if case.key in {of.key for of in OF_PAIRS}], ids=str)
+@pytest.mark.parametrize(("case", "kernel"), BY_KERNEL, ids=str)
 def test_every_kernel_gives_the_same_gradients(case, kernel):
-    for by_kernel, eager in zip(gradients(case, kernel), gradients(case), strict=True):
+    for by_kernel, eager in zip(gradients(case, KERNELS[kernel]), gradients(case), strict=True):
         torch.testing.assert_close(by_kernel, eager, rtol=1e-4, atol=1e-4)
 
 

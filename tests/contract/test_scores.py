@@ -19,7 +19,7 @@ IDS = [(SOURCE.ids(source.split()), TARGET.ids(target.split())) for source, targ
 CHUNKS = {  # how much is done at once, on which no score depends
     "scorers.phrases.PAIRS": 7,
     "networks.steps.LOGITS_AT_ONCE": 24,
-    "networks.trie_scoring.TRIE_CELLS": 10,
+    "networks.tries.TRIE_CELLS": 10,
     "networks.rnnsearch.ENERGIES_AT_ONCE": 100,
     "networks.rnnlm.WORDS": 20,
     "networks.n_grams.ROWS": 16,

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.batches import take_rows
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
+from moses_rnn.scorers import open as door
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
+from tests.networks import reference, reference_rnnsearch, reference_seq2seq
 from tests.networks.id_pairs import flat, random_pairs, score
+from tests.networks.networks import weights_of
 from tests.networks.pretended_device import DEVICE, pretended_device
 
 WRITERS = [case for case in FIRST if case.architecture.stepper]
@@ -59,6 +64,38 @@ def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
         np.testing.assert_allclose(alpha.sum(1), 1)
 
 
+def last_states(weights, source, config):
+    return [value for h, _ in reference_seq2seq.encoded(weights, source, config) for value in h]
+
+
+def first_state(weights, source, _):
+    annotated = reference_rnnsearch.annotations(weights, source)
+    return reference_rnnsearch.first_state(reference.side_of(weights, "decoder"), annotated)
+
+
+SUMMARIES = {  # what the decoder begins with
+    "encdec": reference.summary,
+    "encdec of other cells": reference.summary,
+    "rnnsearch": first_state,
+    "seq2seq": last_states,
+}
+
+
+@ALL_WRITERS
+def test_a_summary_is_what_the_decoder_begins_with(case, monkeypatch):
+    network = case.make()
+    model, compute = case.opened(network), Compute(precision="fp64")
+    if case.key not in SUMMARIES:
+        with pytest.raises(CheckpointError, match="expected a network that represents a sentence as one vector"):
+            model.summaries(SOURCES, compute)
+        return
+    monkeypatch.setattr(door, "SUMMARISED", 2)
+    weights, config = weights_of(network), vars(network.config)
+    expected = [SUMMARIES[case.key](weights, [*source, END_ID], config) for source in SOURCES]
+    np.testing.assert_allclose(model.summaries(SOURCES, compute), expected, atol=1e-12)
+    assert model.summaries([], compute).shape == (0, len(expected[0]))
+
+
 @EACH
 def test_candidates_are_normalised_over_alone(case):
     stepper = stepper_of(case)
@@ -104,9 +141,9 @@ def test_scoring_leaves_nothing_behind_and_waits_no_more_for_longer_targets(case
         pairs = [([2, 3, 4], [5] * words), ([6], [7] * words)]
         with pretended_device() as device:
             stepper = stepper_of(case, DEVICE, dtype)
-            device.events.clear()
+            device.waits.clear()
             values = score(stepper, pairs)
         np.testing.assert_allclose(values, score(stepper_of(case, dtype=dtype), pairs), rtol=1e-6)
-        waits.append(len(device.waits))
+        waits.append(sum(device.waits))
     assert waits[0] == waits[1]
     assert device.waits_only_at_the_end() or case.key in {"rnnsearch", "bigrams"}  # which wait while they read

@@ -21,9 +21,8 @@ from moses_rnn.training import tasks
 from moses_rnn.training.model_folder import RANDOM
 from moses_rnn.training.networks import NETWORKS, choose
 from moses_rnn.training.ranks import Threads
-from tests.contract.killed import train_until_killed
 from tests.contract.rows import ALL, ROWS
-from tests.contract.training import TRAININGS, after, lines_of, options_of, train, write_material
+from tests.contract.training import TRAININGS, after, lines_of, options_of, train, train_until_killed, write_material
 from tests.networks.networks import weights_of
 from tests.training.small import Listener
 
@@ -126,7 +125,7 @@ def test_a_killed_training_ends_with_the_same_weights(here, tmp_path, key, train
     """By kill -9, before each of the renames by which files get their names; each run continues where the last one died."""
     train(training, here, tmp_path / "whole")
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.contract.killed"])
+    processes.set_forkserver_preload(["tests.contract.training"])
     for renames in itertools.count():
         child = processes.Process(target=train_until_killed, args=(training, here, tmp_path / "m", renames))
         child.start()

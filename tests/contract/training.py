@@ -1,8 +1,12 @@
 """How the trainings of the rows are run: one language for all of them, as a table, as parallel texts and as a text."""
 
+import os
+import signal
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
+import torch._dynamo  # noqa: F401, an optimiser imports it when it is made; forks have it then
 
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training import train as trainings
@@ -59,6 +63,19 @@ def after(steps):
     """What stops a run after some steps, or some blocks that it reads."""
     left = iter(range(steps))
     return lambda: next(left, None) is None
+
+
+def train_until_killed(training, folder, model, renames):
+    """Train, until about to rename a file for the n-th time: then the process is gone, as by kill -9."""
+    left, replace = iter(range(renames)), Path.replace
+
+    def die(path, target):
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return replace(path, target)
+
+    Path.replace = die
+    train(training, folder, model, never)
 
 
 def lines_of(text):

@@ -2,13 +2,8 @@
 
 import numpy as np
 
-from moses_rnn.networks.trie_scoring import SteppedPairs
-
-
-def flat(phrases):
-    """Their ids end to end, and the length of each."""
-    lengths = np.array([len(phrase) for phrase in phrases], dtype=np.int64)
-    return np.array([i for phrase in phrases for i in phrase], dtype=np.int64), lengths
+from moses_rnn.networks.batches import flatten as flat
+from moses_rnn.networks.tries import SteppedPairs
 
 
 def score(stepper, pairs):

@@ -100,18 +100,9 @@ def search_network(phases="paper", output_rank=0, *, scale=0.7, dtype=torch.floa
     return made(RnnSearch, RnnSearchConfig(**sizes, phases=phases), dtype, scale)
 
 
-SEQ2SEQ_SWITCHES = [
-    {"source_order": order, "peepholes": peepholes, "layers": layers}
-    for order in ("reversed", "forward")
-    for peepholes in (True, False)
-    for layers in (1, 2, 3)
-]
-TWO_LAYERS = {"source_order": "reversed", "peepholes": True, "layers": 2}
-
-
-def seq2seq_network(switches=TWO_LAYERS, *, dtype=torch.float64):
+def seq2seq_network(order="reversed", *, dtype=torch.float64):
     """A deep LSTM with the vocabularies of `SIZES`, five hidden units and embeddings of three numbers."""
-    return made(Seq2Seq, Seq2SeqConfig(9, 8, hidden_size=5, embedding_size=3, **switches), dtype)
+    return made(Seq2Seq, Seq2SeqConfig(9, 8, hidden_size=5, embedding_size=3, layers=2, source_order=order), dtype)
 
 
 def bengio_network(dtype=torch.float64):

@@ -6,7 +6,6 @@ indices from the processor's memory: it copies them, and the processor waits.
 """
 
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -22,14 +21,6 @@ DECIDED_BY_VALUES = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_s
 
 class MisplacedError(Exception):
     """The operands of an operation are not on one device."""
-
-
-class Event(NamedTuple):
-    """An operation that involves the device."""
-
-    name: str
-    waits: bool  # whether the processor waits there until the device has done all its work
-    arrives: bool  # whether it copies from the processor's memory
 
 
 class Placed(torch.Tensor):
@@ -50,26 +41,19 @@ class Placed(torch.Tensor):
 
 
 class PretendedDevice(TorchDispatchMode):
-    """Makes, copies and computes what is on the device; `events` are what was done, in order."""
+    """Makes, copies and computes what is on the device.
+
+    `waits` has whether the processor waits, for each operation that involves the device.
+    """
 
     def __init__(self):
         super().__init__()
-        self.events = []
+        self.waits = []
         self._pinned = []  # storages
-
-    @property
-    def waits(self):
-        """The names of the operations at which the processor waits."""
-        return [event.name for event in self.events if event.waits]
-
-    @property
-    def arrivals(self):
-        """How many copies there are to the device."""
-        return sum(event.arrives for event in self.events)
 
     def waits_only_at_the_end(self):
         """Whether the processor waits once, and the device has nothing more to do after it."""
-        return [event.waits for event in self.events] == [False] * (len(self.events) - 1) + [True]
+        return self.waits == [False] * (len(self.waits) - 1) + [True]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -82,7 +66,7 @@ class PretendedDevice(TorchDispatchMode):
         if DEVICE not in {into, *(tensor.device for tensor in tensors)}:
             return self._on_processor(func, args, kwargs)
         _check_places(func, tensors)
-        self.events.append(self._event(func, args, kwargs, tensors, into))
+        self.waits.append(self._waits(func, args, kwargs, tensors, into))
         return _compute(func, args, kwargs, tensors, into)
 
     def _on_processor(self, func, args, kwargs):
@@ -92,15 +76,13 @@ class PretendedDevice(TorchDispatchMode):
         self._pinned.append(result.untyped_storage())
         return result
 
-    def _event(self, func, args, kwargs, tensors, into):
+    def _waits(self, func, args, kwargs, tensors, into):
         if _is_copy(func) and tensors[-1].device != into:
-            arrives = into == DEVICE
             asynchronous = kwargs.get("non_blocking") or args[2:] == (True,)
-            return Event(func.name(), not (arrives and asynchronous and self._is_pinned(tensors[-1])), arrives)
+            return not (into == DEVICE and asynchronous and self._is_pinned(tensors[-1]))
         if func in INDEXING:
-            indices = [index for index in args[1] if index is not None]
-            return Event(func.name(), any(index.dtype in {torch.bool, torch.uint8} for index in indices), False)
-        return Event(func.name(), not DECIDED_BY_VALUES.isdisjoint(func.tags), False)
+            return any(index is not None and index.dtype in {torch.bool, torch.uint8} for index in args[1])
+        return not DECIDED_BY_VALUES.isdisjoint(func.tags)
 
     def _is_pinned(self, tensor):
         return tensor.untyped_storage().data_ptr() in {storage.data_ptr() for storage in self._pinned}

@@ -1,7 +1,8 @@
-"""The network once more, number by number: the equations of Cho et al. (2014), appendix A, as loops over scalars.
+"""RNN Encoder-Decoders once more, number by number: the equations of Cho et al. (2014), appendix A, as scalar loops.
 
 Shares no code with the package: no tensors, no batches, no sharing. Tensors come as nested lists by the names of the
-checkpoint format.
+checkpoint format. Lists of ids end with the end symbol. Switches without a `cell` are those of gated cells whose encoder
+resets before the product.
 """
 
 from math import exp, log, tanh
@@ -53,28 +54,70 @@ def encoder_steps(w, embedded):
         yield z, r, h
 
 
+def lstm_step(w, a, h, m, peepholes, c=None):
+    """The new output h and memory m; the output gate sees the new memory, the other gates the old one; all may see c."""
+    size = len(w["b_m"])
+
+    def drive(q, memory):
+        context = [] if c is None else [product(w[f"C_{q}"], c)]
+        x = add(product(w[f"W_{q}"], a), product(w[f"U_{q}"], h), *context, w[f"b_{q}"])
+        if not peepholes or q == "m":
+            return x
+        return [x[k] + w[f"p_{q}"][k] * memory[k] for k in range(size)]
+
+    i = [sigma(x) for x in drive("i", m)]
+    f = [sigma(x) for x in drive("f", m)]
+    candidate = [tanh(x) for x in drive("m", m)]
+    memory = [f[k] * m[k] + i[k] * candidate[k] for k in range(size)]
+    o = [sigma(x) for x in drive("o", memory)]
+    return [o[k] * tanh(memory[k]) for k in range(size)], memory
+
+
+def plain_step(w, e, h, c, cell):
+    """A cell of one sum, of which C c is the decoder's alone."""
+    context = [product(w["C"], c)] if c is not None else []
+    x = add(product(w["W"], e), product(w["U"], h), *context, w["b"])
+    if cell == "relu":
+        return [max(0.0, value) for value in x]
+    new = [tanh(value) for value in x]
+    if cell == "leaky":
+        new = [a * old + (1 - a) * young for a, old, young in zip(w["alpha"], h, new, strict=True)]
+    return new
+
+
+def step(w, e, state, c, switches):
+    """The new state and memory."""
+    cell, (h, m) = switches.get("cell", "gru"), state
+    if cell == "gru":
+        reset = switches.get("encoder_reset", "before") if c is None else switches["decoder_reset"]
+        return gated_step(w, e, h, c, reset), m
+    if cell.startswith("lstm"):
+        return lstm_step(w, e, h, m, cell == "lstm-peephole", c)
+    return plain_step(w, e, h, c, cell), m
+
+
 def summary(weights, source_ids, switches):
-    """The summary c of a source phrase (its ids end with the end symbol)."""
-    w = side_of(weights, "encoder")
-    *_, (_, _, h) = encoder_steps(w, [w["embedding"][word] for word in source_ids])
+    """The summary c of a source phrase."""
+    w, size = side_of(weights, "encoder"), len(weights["decoder.b_V"])
+    state = [0.0] * size, [0.0] * size
+    for word in source_ids:
+        state = step(w, w["embedding"][word], state, None, switches)
     if switches["summary"] == "last":
-        return h
-    return [tanh(x) for x in add(product(w["V"], h), w["b_V"])]
+        return state[0]
+    return [tanh(x) for x in add(product(w["V"], state[0]), w["b_V"])]
 
 
 def distributions(weights, source_ids, target_ids, switches):
-    """For each target word (the end symbol is the last) the whole distribution, as probabilities."""
-    w = side_of(weights, "decoder")
-    c = summary(weights, source_ids, switches)
-    h = [tanh(x) for x in add(product(w["V"], c), w["b_V"])]
-    e = [0.0] * len(w["embedding"][0])
-    everything = []
+    """For each target word the whole distribution, as probabilities."""
+    c, w = summary(weights, source_ids, switches), side_of(weights, "decoder")
+    state = [tanh(x) for x in add(product(w["V"], c), w["b_V"])], [0.0] * len(w["b_V"])
+    e, everything = [0.0] * len(w["embedding"][0]), []
     for t in range(len(target_ids)):
         if t > 0:
             e = w["embedding"][target_ids[t - 1]]
         if t > 0 or switches["first_step"] == "zero-embedding":
-            h = gated_step(w, e, h, c, switches["decoder_reset"])
-        everything.append(softmax(word_scores(w, h, e, c)))
+            state = step(w, e, state, c, switches)
+        everything.append(softmax(word_scores(w, state[0], e, c)))
     return everything
 
 
@@ -92,15 +135,6 @@ def softmax(scores):
     return [value / total for value in exponentials]
 
 
-def log_prob(weights, source_ids, target_ids, switches):
-    """log p(f|e) of a pair; both phrases end with the end symbol."""
-    words = distributions(weights, source_ids, target_ids, switches)
+def log_prob(words, target_ids):
+    """log p of a target by the distributions of its words."""
     return sum(log(p[word]) for p, word in zip(words, target_ids, strict=True))
-
-
-def n_gram_log_prob(weights, context, word):
-    """log p(word | context) of a CSLM; the ids of the context are oldest first."""
-    h = [x for i in context for x in weights["embedding"][i]]
-    for W, b in (("W_1", "b_1"), ("W_2", "b_2")):
-        h = [max(0.0, x) for x in add(product(weights[W], h), weights[b])]
-    return log(softmax(add(product(weights["G"], h), weights["b_G"]))[word])

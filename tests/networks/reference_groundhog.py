@@ -1,96 +1,96 @@
-"""The authors' released code (GroundHog, experiments/nmt) number by number, with its own names, ids and conventions.
+"""The authors' released code (GroundHog, experiments/nmt) with its own names, ids and conventions, and random weights.
 
-A matrix maps a row vector, embeddings have a bias, the update gate takes the new state. Written from descriptions of
-that code and not from this package; tensors come as nested lists by the names that it saves them by.
+A row vector is multiplied by a matrix, embeddings have a bias, the update gate takes the new state. Written from
+descriptions of that code and not from this package; tensors come as arrays by the names that it saves them by.
 """
 
-from math import log, tanh
+import numpy as np
 
-from tests.networks.reference import add, sigma, softmax
+S, K, E, H, M, R, A = 9, 8, 3, 5, 4, 6, 7
+SOURCE_LINES = [b"eol", b"UNK", *(b"s%d" % row for row in range(2, S - 1))]  # the last row has no word
+TARGET_LINES = [b"eol", b"UNK", *(b"t%d" % row for row in range(2, K - 1))]
 
 
-def through(vector, matrix):
-    """A row vector times a matrix."""
-    return [sum(x * row[j] for x, row in zip(vector, matrix, strict=True)) for j in range(len(matrix[0]))]
+def shapes(network):
+    """Of "phrases" or "search"."""
+    parts, context = (["enc", "dec"], H) if network == "phrases" else (["enc", "back_enc", "dec"], 2 * H)
+    for side, words in (("enc", S), ("dec", K)):
+        yield from ((f"W_0_{side}_approx_embdr", (words, E)), (f"b_0_{side}_approx_embdr", (E,)))
+    for part in parts:
+        yield from ((f"W_0_{part}_{signal}_embdr_0", (E, H)) for signal in ("input", "update", "reset"))
+        yield f"b_0_{part}_input_embdr_0", (H,)
+        yield from ((f"{letter}_{part}_transition_0", (H, H)) for letter in "WGR")
+    yield from (("W_0_dec_initializer_0", (H, H)), ("b_0_dec_initializer_0", (H,)))
+    yield from ((f"W_0_dec_dec_{signal}_0", (context, H)) for signal in ("inputter", "updater", "reseter"))
+    yield from (("W_0_dec_hid_readout_0", (H, 2 * M)), ("b_0_dec_hid_readout_0", (2 * M,)))
+    yield from (("W_0_dec_prev_readout_0", (E, 2 * M)), ("W_0_dec_repr_readout", (context, 2 * M)))
+    yield from (("W1_dec_deep_softmax", (M, R)), ("W2_dec_deep_softmax", (R, K)), ("b_dec_deep_softmax", (K,)))
+    if network == "search":
+        yield from (("A_dec_transition_0", (2 * H, A)), ("B_dec_transition_0", (H, A)), ("D_dec_transition_0", (A, 1)))
+
+
+def weights(network):
+    """Every number another one."""
+    random = np.random.default_rng(4)
+    return {name: random.normal(0, 0.6, shape).astype(np.float32) for name, shape in shapes(network)}
+
+
+def sigma(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum()
 
 
 def embedded(w, side, word):
-    return add(w[f"W_0_{side}_approx_embdr"][word], w[f"b_0_{side}_approx_embdr"])
+    return w[f"W_0_{side}_approx_embdr"][word] + w[f"b_0_{side}_approx_embdr"]
 
 
 def step(w, part, e, h, context=None):
     """RecurrentLayer with gating: update takes the new state, reset acts before the product."""
-
-    def signal(name, of_context, bias):
-        parts = [through(e, w[f"W_0_{part}_{name}_embdr_0"])]
-        if context is not None:
-            parts.append(through(context, w[f"W_0_dec_dec_{of_context}_0"]))
-        return add(*parts, w[bias]) if bias else add(*parts)
-
-    update = signal("update", "updater", None)
-    reset = signal("reset", "reseter", None)
-    below = signal("input", "inputter", f"b_0_{part}_input_embdr_0")
-    u = [sigma(x) for x in add(update, through(h, w[f"G_{part}_transition_0"]))]
-    r = [sigma(x) for x in add(reset, through(h, w[f"R_{part}_transition_0"]))]
-    reset_h = [a * b for a, b in zip(r, h, strict=True)]
-    new = [tanh(x) for x in add(below, through(reset_h, w[f"W_{part}_transition_0"]))]
-    return [u[k] * new[k] + (1 - u[k]) * h[k] for k in range(len(h))]
+    below, update, reset = (e @ w[f"W_0_{part}_{signal}_embdr_0"] for signal in ("input", "update", "reset"))
+    if context is not None:
+        below, update, reset = (
+            x + context @ w[f"W_0_dec_dec_{signal}_0"]
+            for x, signal in ((below, "inputter"), (update, "updater"), (reset, "reseter"))
+        )
+    u = sigma(update + h @ w[f"G_{part}_transition_0"])
+    r = sigma(reset + h @ w[f"R_{part}_transition_0"])
+    new = np.tanh(below + w[f"b_0_{part}_input_embdr_0"] + (r * h) @ w[f"W_{part}_transition_0"])
+    return u * new + (1 - u) * h
 
 
 def states(w, part, source):
-    h, every = [0.0] * len(w[f"W_{part}_transition_0"]), []
+    h, every = np.zeros(H), []
     for word in source:
         h = step(w, part, embedded(w, "enc", word), h)
         every.append(h)
     return every
 
 
-def started(w, vector):
-    return [tanh(x) for x in add(through(vector, w["W_0_dec_initializer_0"]), w["b_0_dec_initializer_0"])]
-
-
 def predicted(w, h, context, previous):
     """The distribution of a word; `previous` is None where there is no word before it."""
-    parts = [
-        add(through(h, w["W_0_dec_hid_readout_0"]), w["b_0_dec_hid_readout_0"]),
-        through(context, w["W_0_dec_repr_readout"]),
-    ]
+    readout = h @ w["W_0_dec_hid_readout_0"] + w["b_0_dec_hid_readout_0"] + context @ w["W_0_dec_repr_readout"]
     if previous is not None:
-        parts.append(through(embedded(w, "dec", previous), w["W_0_dec_prev_readout_0"]))
-    readout = add(*parts)
-    maxout = [max(readout[2 * k], readout[2 * k + 1]) for k in range(len(readout) // 2)]
-    return softmax(
-        add(through(through(maxout, w["W1_dec_deep_softmax"]), w["W2_dec_deep_softmax"]), w["b_dec_deep_softmax"])
-    )
+        readout = readout + embedded(w, "dec", previous) @ w["W_0_dec_prev_readout_0"]
+    maxout = np.maximum(readout[::2], readout[1::2])
+    return softmax(maxout @ w["W1_dec_deep_softmax"] @ w["W2_dec_deep_softmax"] + w["b_dec_deep_softmax"])
 
 
-def phrase_log_prob(w, source, target):
-    """Of ids with their end symbols: predict from a state, then let it take the word."""
-    c = states(w, "enc", source)[-1]
-    h, previous, total = started(w, c), None, 0.0
+def log_prob(w, source, target):
+    """Of ids with their end symbols: predict from a state, then let it take the word; RNNsearch looks before that."""
+    forward, annotations = states(w, "enc", source), None
+    first = context = forward[-1]
+    if "A_dec_transition_0" in w:
+        backward = states(w, "back_enc", source[::-1])[::-1]
+        first, annotations = backward[0], np.concatenate([forward, backward], axis=1)
+    h = np.tanh(first @ w["W_0_dec_initializer_0"] + w["b_0_dec_initializer_0"])
+    previous, total = None, 0.0
     for word in target:
-        total += log(predicted(w, h, c, previous)[word])
-        h, previous = step(w, "dec", embedded(w, "dec", word), h, c), word
-    return total
-
-
-def search_log_prob(w, source, target):
-    """The same of RNNsearch: the state looks, then the word is predicted, then the state takes both."""
-    forward = states(w, "enc", source)
-    backward = states(w, "back_enc", source[::-1])[::-1]
-    annotations = [a + b for a, b in zip(forward, backward, strict=True)]
-    h, previous, total = started(w, backward[0]), None, 0.0
-    for word in target:
-        context = looked(w, annotations, h)
-        total += log(predicted(w, h, context, previous)[word])
+        if annotations is not None:
+            inside = annotations @ w["A_dec_transition_0"] + h @ w["B_dec_transition_0"]
+            context = softmax((np.tanh(inside) @ w["D_dec_transition_0"])[:, 0]) @ annotations
+        total += np.log(predicted(w, h, context, previous)[word])
         h, previous = step(w, "dec", embedded(w, "dec", word), h, context), word
     return total
-
-
-def looked(w, annotations, h):
-    energies = []
-    for annotation in annotations:
-        inside = add(through(annotation, w["A_dec_transition_0"]), through(h, w["B_dec_transition_0"]))
-        energies.append(sum(tanh(x) * d[0] for x, d in zip(inside, w["D_dec_transition_0"], strict=True)))
-    shares = softmax(energies)
-    return [sum(a * h[k] for a, h in zip(shares, annotations, strict=True)) for k in range(len(annotations[0]))]

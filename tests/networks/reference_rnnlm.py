@@ -37,15 +37,9 @@ def zeros_like(weights):
 
 
 def add_word_gradient(gradient, weights, states, read, word, reach=0):
-    """Add that of -log p of a word.
+    """Add that of -log p of a word, which the last state predicts; its error goes `reach` steps back, or all if 0.
 
-    Args:
-        gradient: by name.
-        weights: which the gradient is at.
-        states: from the first to the one that predicts the word.
-        read: the words that led from each state to the next.
-        word: that is predicted.
-        reach: how many steps back the error goes; 0: all.
+    `read` are the words that led from each state to the next.
     """
     state = states[-1]
     errors = softmax(product(weights["G"], state))

@@ -5,7 +5,7 @@ checkpoint format. The update gate z keeps the old state; the paper's keeps the 
 end symbol.
 """
 
-from math import log, tanh
+from math import tanh
 
 from tests.networks.reference import add, encoder_steps, gated_step, product, side_of, softmax, word_scores
 
@@ -66,14 +66,3 @@ def positions(weights, source_ids, target_ids, switches):
 def distributions(weights, source_ids, target_ids, switches):
     """For each target word (the end symbol is the last) the whole distribution, as probabilities."""
     return [distribution for _, distribution in positions(weights, source_ids, target_ids, switches)]
-
-
-def alignments(weights, source_ids, target_ids, switches):
-    """For each target word α over the source's positions, the end symbol's included."""
-    return [alpha for alpha, _ in positions(weights, source_ids, target_ids, switches)]
-
-
-def log_prob(weights, source_ids, target_ids, switches):
-    """log p(y|x) of a pair; both sentences end with the end symbol."""
-    words = distributions(weights, source_ids, target_ids, switches)
-    return sum(log(p[word]) for p, word in zip(words, target_ids, strict=True))

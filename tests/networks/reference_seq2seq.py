@@ -4,36 +4,9 @@ Its layer is the LSTM of Graves (2013), equations 7 to 11. Shares no code with t
 Tensors come as nested lists by the names of the checkpoint format. Both lists of ids end with the end symbol.
 """
 
-from math import log, tanh
-
-from tests.networks.reference import add, product, sigma, softmax
+from tests.networks.reference import add, lstm_step, product, side_of, softmax
 
 END = 1
-
-
-def layer_of(weights, side, number):
-    """A layer's tensors; layers are counted from 1."""
-    prefix = f"{side}.layer{number}."
-    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
-
-
-def lstm_step(w, a, h, m, peepholes, c=None):
-    """The new output h and memory m; the output gate sees the new memory, the other gates the old one; all may see c."""
-    size = len(w["b_m"])
-
-    def drive(q, memory):
-        context = [] if c is None else [product(w[f"C_{q}"], c)]
-        x = add(product(w[f"W_{q}"], a), product(w[f"U_{q}"], h), *context, w[f"b_{q}"])
-        if not peepholes or q == "m":
-            return x
-        return [x[k] + w[f"p_{q}"][k] * memory[k] for k in range(size)]
-
-    i = [sigma(x) for x in drive("i", m)]
-    f = [sigma(x) for x in drive("f", m)]
-    candidate = [tanh(x) for x in drive("m", m)]
-    memory = [f[k] * m[k] + i[k] * candidate[k] for k in range(size)]
-    o = [sigma(x) for x in drive("o", memory)]
-    return [o[k] * tanh(memory[k]) for k in range(size)], memory
 
 
 def stack_step(layers, a, state, peepholes):
@@ -54,7 +27,7 @@ def in_order(source_ids, source_order):
 
 def encoded(weights, source_ids, switches):
     """The last (h, m) of each layer of the encoder."""
-    layers = [layer_of(weights, "encoder", number + 1) for number in range(switches["layers"])]
+    layers = [side_of(weights, f"encoder.layer{number + 1}") for number in range(switches["layers"])]
     state = [([0.0] * len(w["b_m"]), [0.0] * len(w["b_m"])) for w in layers]
     for word in in_order(source_ids, switches["source_order"]):
         state = stack_step(layers, weights["encoder.embedding"][word], state, switches["peepholes"])
@@ -63,7 +36,7 @@ def encoded(weights, source_ids, switches):
 
 def distributions(weights, source_ids, target_ids, switches):
     """For each target word (the end symbol is the last) the whole distribution, as probabilities."""
-    layers = [layer_of(weights, "decoder", number + 1) for number in range(switches["layers"])]
+    layers = [side_of(weights, f"decoder.layer{number + 1}") for number in range(switches["layers"])]
     state = encoded(weights, source_ids, switches)
     everything = []
     for word in [END, *target_ids[:-1]]:
@@ -71,9 +44,3 @@ def distributions(weights, source_ids, target_ids, switches):
         highest_h, _ = state[-1]
         everything.append(softmax(add(product(weights["decoder.G"], highest_h), weights["decoder.b_G"])))
     return everything
-
-
-def log_prob(weights, source_ids, target_ids, switches):
-    """log p(y|x) of a pair; both sentences end with the end symbol."""
-    words = distributions(weights, source_ids, target_ids, switches)
-    return sum(log(p[word]) for p, word in zip(words, target_ids, strict=True))

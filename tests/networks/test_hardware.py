@@ -22,20 +22,17 @@ def test_bf16_is_chosen_where_the_processor_has_it_and_the_network_is_large(monk
 
 
 def test_compiling_is_chosen_for_long_work_with_large_networks(monkeypatch):
-    monkeypatch.setattr(hardware, "can_fuse", lambda: True)
+    monkeypatch.setattr(hardware, "require_fusing", lambda: None)
     assert choose_compiled(None, "cpu", LARGE, long=True)
     assert not choose_compiled(None, "cpu", LARGE, long=False)
     assert not choose_compiled(None, "cpu", LARGE - 1, long=True)
     assert not choose_compiled(None, "cuda:0", LARGE, long=True)
     assert not choose_compiled(False, "cpu", LARGE, long=True)
-    monkeypatch.setattr(hardware, "can_fuse", lambda: False)
-    assert not choose_compiled(None, "cpu", LARGE, long=True)
 
-
-def test_compiling_is_refused_where_it_cannot_be_done(monkeypatch):
     def missing():
         raise MosesRnnError("no compiler")
 
     monkeypatch.setattr(hardware, "require_fusing", missing)
+    assert not choose_compiled(None, "cpu", LARGE, long=True)
     with pytest.raises(MosesRnnError, match="no compiler"):
         choose_compiled(True, "cpu", 8, long=False)

@@ -1,24 +1,16 @@
-"""Summaries, gates and words of the RNN Encoder-Decoder against the scalar equations."""
+"""Gates of the RNN Encoder-Decoder and alignments of RNNsearch against the scalar equations."""
 
 import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks.encdec import EncDecStepper
-from moses_rnn.networks.inspection import (
-    PHRASES,
-    Gates,
-    decoder_gates,
-    encoder_gates,
-    summaries,
-)
+from moses_rnn.networks.inspection import Gates, decoder_gates, encoder_gates
+from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID
-from tests.networks import reference
-from tests.networks.networks import CUSTOM, encdec_network, weights_of
-from tests.scorers.bigrams import random_stepper
-
-every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+from tests.networks import reference, reference_rnnsearch
+from tests.networks.id_pairs import flat
+from tests.networks.networks import CUSTOM, encdec_network, search_network, weights_of
 
 # source, target; neither list is sorted by length, one phrase is empty, one occurs twice
 PAIRS = [
@@ -59,25 +51,28 @@ def assert_equal(gates, expected):
     np.testing.assert_allclose(gates.r, np.array([r for *_, r in flat]).reshape(gates.r.shape), atol=1e-12)
 
 
-@every_switch
-def test_summaries_and_gates_equal_the_scalar_equations(switches):
+@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+def test_gates_equal_the_scalar_equations(switches):
     model = encdec_network(switches)
     weights = weights_of(model)
-    expected = [reference.summary(weights, [*source, END_ID], switches) for source in SOURCES]
-    np.testing.assert_allclose(summaries(EncDecStepper(model, dtype=torch.float64), SOURCES), expected, atol=1e-12)
     assert_equal(encoder_gates(model, SOURCES), [scalar_encoder_gates(weights, source) for source in SOURCES])
     expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
     assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
 
 
-def test_a_phrase_depends_on_no_other():
-    model = encdec_network(CUSTOM[0], dtype=torch.float32)
-    random = np.random.default_rng(1)
-    phrases = [random.integers(2, 9, size=length).tolist() for length in random.integers(0, 6, size=PHRASES + 3)]
-    stepper = EncDecStepper(model)
-    alone = np.concatenate([summaries(stepper, [phrase]) for phrase in phrases[-9:]])
-    np.testing.assert_allclose(summaries(stepper, phrases)[-9:], alone, atol=1e-6)
-
-
-def test_a_network_may_have_no_summary():
-    assert summaries(random_stepper(9, 8), SOURCES) is None
+@pytest.mark.parametrize("phases", ["paper", "groundhog"])
+def test_alignments_equal_the_scalar_equations(phases):
+    model = search_network(phases)
+    stepper = RnnSearchStepper(model, dtype=torch.float64)
+    sources, target = [[2, 3, 4], [5], []], [6, 2]
+    terms, row_of = stepper.encode(*flat(sources))
+    for source, row in zip(sources, row_of, strict=True):
+        ids = [*source, END_ID], [*target, END_ID]
+        expected = reference_rnnsearch.positions(weights_of(model), *ids, {"phases": phases})
+        prefixes = stepper.start(terms)
+        for word, (of_word, _) in zip(ids[1], expected, strict=True):
+            alpha = stepper.alignment(terms, prefixes)[row].tolist()
+            assert alpha[: len(source) + 1] == pytest.approx(of_word, abs=1e-12)
+            assert not any(alpha[len(source) + 1 :])
+            every = torch.arange(len(terms.s_0))
+            prefixes = stepper.step(terms, prefixes, every, torch.full((len(every),), word))

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
-from moses_rnn.networks.vocabulary import END_ID
 from tests.networks.id_pairs import flat, random_pairs, score
 from tests.networks.native_kernels import CORE, EACH, FLOAT32, core_of, needs_native
 from tests.networks.networks import CUSTOM, encdec_network
@@ -54,17 +53,6 @@ def test_more_pairs_than_a_part_in_any_order_with_repeats(kind, monkeypatch):
     assert (native_scores(model, [pairs[i] for i in order], *kind) == values[order]).all()
     few = list(range(0, 6000, 997))
     assert [native_scores(model, [pairs[i]], *kind)[0] for i in few] == values[few].tolist()
-
-
-@FLOAT32
-def test_likely_pairs_keep_their_relative_precision(instructions):
-    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    with torch.no_grad():
-        model.decoder.b_G[END_ID] = 14.0
-    pairs = [([2, 3], [])]
-    (expected,) = score(EncDecStepper(model, dtype=torch.float64), pairs)
-    assert -1e-2 < expected < 0
-    assert native_scores(model, pairs, instructions)[0] == pytest.approx(expected, rel=1e-5)
 
 
 def test_long_phrases_and_one_source_with_many_targets():

@@ -52,7 +52,7 @@ def test_a_beginning_that_sources_share_is_read_once_by_other_cells(monkeypatch)
 @pytest.mark.parametrize(("order", "stepped"), [("reversed", [2, 2, 2]), ("forward", [3, 2, 2])])
 def test_beginnings_in_the_order_of_reading_are_read_once_by_a_deep_lstm(monkeypatch, order, stepped):
     """[2, 3], [4, 3] and [], of which two end alike; the end symbol is a step of its own."""
-    stepper = Seq2SeqStepper(seq2seq_network({"source_order": order, "peepholes": True, "layers": 2}))
+    stepper = Seq2SeqStepper(seq2seq_network(order))
     steps = counting(monkeypatch, SteppedStack, "step")
     stepper.encode(*flat([[2, 3], [4, 3], [2, 3], [], [4, 3]]))
     assert steps == stepped

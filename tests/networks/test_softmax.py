@@ -71,15 +71,6 @@ def test_a_partition_is_normalised_over_alone():
     assert G_l.grad[ids].all()
 
 
-def test_gradients_of_a_partition_are_those_of_finite_differences():
-    partition = WordPartition(torch.tensor([0, 1, 2, 5, 7]))
-
-    def log_probs(projected, G_l, b_G):
-        return learned_log_probs(projected, (G_l, b_G), WORDS, EAGER, partition)
-
-    assert torch.autograd.gradcheck(log_probs, operands())
-
-
 # --- for scoring
 
 R, K, PREFIXES = 4, 50, 6

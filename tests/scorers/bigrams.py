@@ -49,7 +49,7 @@ class LastWords(NamedTuple):
     words: torch.Tensor
 
 
-class BigramStepper(Stepper[Lengths, LastWords]):
+class BigramStepper(Stepper):
     def __init__(self, model, device, dtype):
         self.device = torch.device(device)
         self.vocabulary_size = model.config.target_vocabulary_size

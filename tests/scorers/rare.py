@@ -28,21 +28,17 @@ def rare_vocabularies(rare):
     return Vocabulary([*special, *rare.read_tokens, *READ]), Vocabulary([*special, *rare.written_tokens, *WRITTEN])
 
 
-def rare_checkpoint(rare, direction="source-to-target", seed_scale=0.7):
+def rare_model(kind="posunk", window=2, direction="source-to-target"):
     """An RNNsearch of a kind of annotation; scores of the same word by different tokens differ."""
+    rare = RareWords(kind, window)
     source, target = rare_vocabularies(rare)
     sizes = {"hidden_size": 5, "embedding_size": 4, "alignment_size": 4, "maxout_size": 4}
     config = RnnSearchConfig(len(source), len(target), **sizes, rare=dataclasses.asdict(rare))
-    model = with_large_weights(RnnSearch(config, seed=None).to(torch.float32), seed_scale)
+    model = with_large_weights(RnnSearch(config, seed=None).to(torch.float32))
     return search_checkpoint(model, source, target, direction)
 
 
-def rare_model(kind="posunk", window=2, direction="source-to-target"):
-    """It as a model that was opened."""
-    return rare_checkpoint(RareWords(kind, window), direction)
-
-
-def save_rare_model(folder, kind="posunk", window=2, direction="source-to-target"):
+def save_rare_model(folder, kind="posunk"):
     """It in a folder; gives the folder."""
-    save_model(folder, rare_checkpoint(RareWords(kind, window), direction))
+    save_model(folder, rare_model(kind))
     return folder

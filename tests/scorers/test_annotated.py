@@ -9,12 +9,11 @@ from moses_rnn.errors import InputError, PairError
 from moses_rnn.moses.alignments import parse_links, transposed
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
-from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.base import Tally
 from moses_rnn.scorers.open import Model
 from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import KINDS, RareWords
-from moses_rnn.table.table_blocks import Pairs, parse_blocks
+from moses_rnn.table.table_blocks import Pairs
 from tests.networks.networks import with_large_weights
 from tests.scorers.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies
 from tests.scorers.reference_rare_words import annotate
@@ -74,14 +73,6 @@ def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stand
     assert restored.words == [b"t2", b"bork"]
 
 
-def test_a_tables_lines_bring_their_links():
-    lines = b"".join(b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED)
-    (block,) = parse_blocks([lines], "t")
-    assert list(block.pairs().alignments) == LINKS
-    assert list(block[1:3].pairs().alignments) == LINKS[1:3]
-    np.testing.assert_allclose(rare_model().make_scorer().log_probs(block.pairs()), scores(rare_model()))
-
-
 def test_pairs_with_unknown_words_are_counted():
     for kind in KINDS:
         tally = Tally()
@@ -101,8 +92,3 @@ def test_pairs_without_links_are_refused_where_these_are_needed():
 def test_links_of_other_words_are_an_error(links):
     with pytest.raises(PairError, match=r"^expected links"):
         scores(rare_model(), SOURCES[:1], TARGETS[:1], [links])
-
-
-def test_shortlists_have_no_tokens():
-    model = rare_model("copyable")
-    assert shortlists_of(model, RareWords("copyable", 2)) == (frozenset(READ), frozenset(WRITTEN))

@@ -32,10 +32,6 @@ def vocabulary_of(model):
     return sorted({*model.unigrams, *SHORTLIST} - {"</s>", "<unk>"} | {"jamais"})
 
 
-def outside(model):
-    return [word for word in model.unigrams if word not in ("</s>", *SHORTLIST)]
-
-
 def histories(model):
     """Every context that was seen, some that were not, and some with words that are odd or not known."""
     seen = [" ".join(word for word in context if word != "<s>") for context in model.seen]
@@ -58,21 +54,6 @@ def test_all_words_together_have_probability_1(tmp_path, model):
     vocabulary = [word.encode() for word in vocabulary_of(model)]
     found = totals(checkpoint().make_language_model(shares=backoff), contexts, vocabulary)
     assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_the_mass_outside_is_the_sum_over_the_words_outside(tmp_path, model):
-    path = model.write(tmp_path)
-    backoff, kenlm = backoff_of(path), KenlmScorer(path)
-    begun = [("<s>", *context) for context in model.seen if context[0] != "<s>"]
-    unseen = [("<s>", "jamais"), ("le", "jamais"), ("jamais", "le"), ("<s>", "jamais", "le"), ("w0", "w1", "w2", "w3")]
-    for context in [*model.seen, *begun, *unseen]:
-        state = kenlm.begin() if context[0] == "<s>" else kenlm.nothing()
-        for word in context[context[0] == "<s>" :]:
-            _, state = kenlm.step(state, word.encode())
-        direct = sum(model.p(word, context) for word in outside(model))
-        mass = math.exp(backoff.log_mass([word.encode() for word in context], state))
-        assert mass == pytest.approx(direct, rel=2e-5), context
 
 
 def test_a_word_outside_gets_its_share_of_the_unknown_word(tmp_path):
@@ -113,16 +94,11 @@ def changed(*changes):
 
 ONE_MORE = {n: (b"ngram %d=7" % n, b"ngram %d=8" % n) for n in (1, 2)}
 READ = {
-    "comments": b"# by hand\n \n#\n" + SMALL.arpa(),
-    "blanks between sections": changed((b"\n\n\\2", b"\n\t\n \n\\2"), (b"\n\n\\end", b"\n  \n\\end")),
-    "blanks among n-grams": changed((b"-0.3010300\trare", b" \n-0.3010300\trare")),
     "never begins": changed((b"-99.0000000", b"-inf")),
     "never after a word": changed((b"-0.4259687\tle rare", b"-inf\tle rare")),
     "never": changed((b"-0.8239087\trare", b"-inf\trare")),
     "never by exponent": changed((b"-0.8239087\trare", b"-1e400\trare")),
     "<UNK>": changed((b"<unk>", b"<UNK>")),
-    "counts": changed((b"1=7", b"1= 7 words")),
-    "after the end": SMALL.arpa() + b"\n \n",
     "zero": changed((b"-0.3010300\trare", b"0\trare")),
     "a weight that leaves much": changed((b"\t0.1760913", b"\t9")),
     "a weight that leaves almost nothing": changed((b"\t-0.3802112", b"\t-150")),
@@ -137,15 +113,6 @@ NOT_READ = {
     "<unk> is never": changed((b"-1.0000000\t<unk>", b"-inf\t<unk>")),
     "<Unk> alone": changed((b"<unk>", b"<Unk>")),
     "no weight left": changed((b"\t-0.3802112", b"\t-350")),
-    "a word with a carriage return": changed((b"rare </s>", b"rare\r </s>")),
-    "<S>": SMALL.arpa().replace(b"<s>", b"<S>"),
-    "no </s>": SMALL.arpa().replace(b"</s>", b"fin"),
-    "blanks in a count": changed((b"1=7", b"1 = 7")),
-    "a count that is wrong": changed((b"2=7", b"2=6")),
-    "above 1": changed((b"-0.8239087\trare", b"0.8239087\trare")),
-    "blanks for tabs": SMALL.arpa().replace(b"\t", b" "),
-    "no end": changed((b"\\end\\\n", b"")),
-    "a byte order mark": b"\xef\xbb\xbf" + SMALL.arpa(),
 }
 
 

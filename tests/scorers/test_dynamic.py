@@ -6,17 +6,35 @@ import torch
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.scorers.dynamic import MODES, DynamicRnnlm
 from moses_rnn.scorers.shares import EvenShares
+from tests.networks import reference_rnnlm
 from tests.networks.checkpoints import rnnlm_checkpoint
-from tests.networks.networks import CSLM_VOCABULARY, rnnlm_network, some_sentences
+from tests.networks.networks import CSLM_VOCABULARY, rnnlm_network, some_sentences, weights_of
 
 SENTENCES = [b"le chat dort", b"le rare mal", b"", b"le chat dort", b"mal"]
 
 
 def checkpoint():
     return rnnlm_checkpoint(rnnlm_network(dtype=torch.float32), CSLM_VOCABULARY)
+
+
+EQUATIONS = {"sentence": reference_rnnlm.dynamic_by_sentences, "word": reference_rnnlm.dynamic_by_words}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_and_weights_are_those_of_the_equations(mode):
+    network, sentences = rnnlm_network(), some_sentences(12, longest=6)
+    before = weights_of(network)
+    reader = DynamicRnnlm(rnnlm_checkpoint(network, CSLM_VOCABULARY), mode, Compute(precision="fp64"), rate=0.1)
+    values = reader.word_log_probs([b" ".join(CSLM_VOCABULARY.words[i] for i in ids) for ids in sentences])
+    expected, weights = EQUATIONS[mode](before, [[*ids, END_ID] for ids in sentences], rate=0.1)
+    assert values == pytest.approx(np.concatenate(expected), abs=1e-10)
+    for name, rows in weights.items():
+        given = reader.learner.state_dict()[name]
+        torch.testing.assert_close(given, torch.tensor(rows, dtype=torch.float64), rtol=0, atol=1e-10)
+    assert weights_of(network) == before  # the network given stays as it is
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,4 +1,4 @@
-"""Several language models as one."""
+"""Sums over the words of sentences, and several language models as one."""
 
 import math
 
@@ -7,14 +7,12 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
-from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.ensembles import Mixture, check_mixture
-from moses_rnn.scorers.open import open_model, save_model
+from moses_rnn.scorers.language_models import sums
 from moses_rnn.table.table_blocks import Pairs
-from tests.networks.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
-from tests.networks.networks import CSLM_VOCABULARY, bengio_network, encdec_network, rnnlm_network
-from tests.scorers.pairs import SOURCE, TARGET
+from tests.networks.checkpoints import bengio_checkpoint, rnnlm_checkpoint
+from tests.networks.networks import CSLM_VOCABULARY, bengio_network, rnnlm_network
 
 SENTENCES = [b"le chat dort", b"rare", b""]
 
@@ -53,34 +51,15 @@ def test_shares_that_do_not_fit_are_refused(shares):
         Mixture([rnnlm(), nplm()], "mean-log", shares)
 
 
-@pytest.fixture
-def models(tmp_path):
-    network = rnnlm_network(dtype=torch.float32)
-    save_model(tmp_path / "rnnlm", rnnlm_checkpoint(network, CSLM_VOCABULARY))
-    save_model(tmp_path / "nplm", bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
+def test_language_models_of_other_words_are_no_mixture():
     words = Vocabulary([*CSLM_VOCABULARY.words[:-1], b"bien"])
-    save_model(tmp_path / "other", rnnlm_checkpoint(network, words))
-    pairs = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    save_model(tmp_path / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
-    return tmp_path
+    models = [rnnlm_checkpoint(rnnlm_network(), each) for each in (CSLM_VOCABULARY, words)]
+    with pytest.raises(InputError, match="expected the words in target.vocab of .* in an ensemble, "):
+        check_mixture(models, "arithmetic")
 
 
-def opened(models, *names):
-    return [open_model(models / name, of_pairs=False) for name in names]
-
-
-REFUSED = [
-    (("rnnlm", "other"), "arithmetic", "other: expected the words in target.vocab of .*rnnlm in an ensemble, "),
-    (("rnnlm", "pairs"), "arithmetic", "pairs: expected a language model beside .*rnnlm, found one of pairs"),
-    (
-        ("rnnlm", "nplm"),
-        "geometric",
-        "expected language models to be combined by arithmetic or mean-log, found geometric",
-    ),
-]
-
-
-@pytest.mark.parametrize(("names", "combination", "message"), REFUSED)
-def test_models_that_cannot_be_one_are_refused(models, names, combination, message):
-    with pytest.raises(InputError, match=message):
-        check_mixture(opened(models, *names), combination)
+def test_sums_of_sentences_are_of_their_own_values_alone():
+    """A running sum would lose the small values behind the large one."""
+    values = np.array([1e17, 1.0, 0.25, 0.5, 0.125])
+    assert sums(values, [b"le", b"", b"le"]).tolist() == [1e17 + 1.0, 0.25, 0.625]
+    assert sums(np.zeros(0), []).shape == (0,)

@@ -1,7 +1,5 @@
 """The door for networks: who computes, and what is annotated; tests/contract has what every row gives."""
 
-import json
-
 import pytest
 import torch
 
@@ -21,6 +19,7 @@ from tests.networks.networks import (
     cslm_network,
     encdec_network,
 )
+from tests.networks.saved import edit_config
 from tests.scorers.pairs import SOURCE, TARGET
 from tests.scorers.rare import save_rare_model
 
@@ -64,9 +63,10 @@ def test_rare_words_are_annotated_as_the_config_says(tmp_path):
     folder = save_rare_model(tmp_path / "m")
     model = open_model(folder)
     assert model.rare == RareWords("posunk", 2)
+    save_model(tmp_path / "again", model)
+    assert open_model(tmp_path / "again").rare == model.rare
     assert door.needs_alignments(folder)
     assert not door.needs_alignments(save_rare_model(tmp_path / "none", "noalign"))
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"rare": {"kind": "luong", "window": 7}}))
+    edit_config(folder, rare={"kind": "luong", "window": 7})
     with pytest.raises(CheckpointError, match=r"config.json: expected a kind of noalign, .*, posunk, found 'luong'"):
         open_model(folder)

@@ -107,8 +107,7 @@ def test_tokens_are_restored_from_where_they_point_to(case):
 
 
 def test_the_tenth_unknown_word_has_no_number():
-    source = [b"w%d" % i for i in range(11)]
-    tokens = RareWords("copyable").annotate_source(source, NOTHING)
+    tokens = RareWords("copyable").annotate_source([b"w%d" % i for i in range(11)], NOTHING)
     assert tokens == [*(b"<unk%d>" % i for i in range(1, 10)), b"<unk0>", b"<unk0>"]
 
 
@@ -130,12 +129,6 @@ def test_reserved_words_are_known_by_their_spelling():
     assert reserved_word([b"a", b"&lt;unk&gt;", b"<b>", b"<unka>", b"<unk10>", b"<unk:->"]) is None
     for token in (b"<unk>", b"<unk0>", b"<unk:-12>", b"<unk:n>", b"<p:3>", b"<p:n>"):
         assert reserved_word([b"a", token, b"<p:0>"]) == token
-
-
-def test_a_record_is_what_it_was():
-    assert RareWords.from_record({"kind": "posall", "window": 4}) == RareWords("posall", 4)
-    with pytest.raises(ValueError, match="expected a kind of noalign, copyable, posall, posunk, found 'luong'"):
-        RareWords.from_record({"kind": "luong", "window": 7})
 
 
 def test_any_text_at_all_is_restored():

@@ -13,7 +13,7 @@ from moses_rnn.training import tasks
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.ranks import Threads
 from moses_rnn.training.tasks import CORRUPTIONS, HELD_OUT, RankedPairs, corrupted, hashes_of
-from tests.networks import reference_ranker as reference
+from tests.networks import reference_slots as reference
 from tests.networks.networks import weights_of, with_large_weights
 from tests.training.small import FAST
 
@@ -78,8 +78,8 @@ def scalar_figures(learned, corpus, rows, seeds):
     losses, wrong = [], []
     for row, targets in zip(rows, corrupted_ids(learned, corpus, rows, seeds), strict=True):
         x, y = (side.take(np.array([row]))[0].tolist() for side in (corpus.source, corpus.target))
-        losses.append(reference.loss(weights, x, y, targets, slots))
-        wrong.append(reference.score(weights, x, y, slots) <= reference.score(weights, x, targets, slots))
+        losses.append(reference.ranker_loss(weights, x, y, targets, slots))
+        wrong.append(reference.ranker_score(weights, x, y, slots) <= reference.ranker_score(weights, x, targets, slots))
     return losses, wrong
 
 

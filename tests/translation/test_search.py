@@ -10,7 +10,7 @@ import torch
 
 from moses_rnn.networks import steps
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
-from moses_rnn.networks.trie_scoring import SteppedPairs
+from moses_rnn.networks.tries import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.networks import id_pairs, reference
@@ -139,7 +139,7 @@ def test_a_beam_of_one_is_greedy():
     ends = {}
     for _ in range(10):
         steps = reference.distributions(weights, source, [*path, END_ID], switches)
-        ends[tuple(path)] = reference.log_prob(weights, source, [*path, END_ID], switches)
+        ends[tuple(path)] = reference.log_prob(steps, [*path, END_ID])
         path.append(max(WORDS, key=steps[-1].__getitem__))
     assert found[0].words == max(ends, key=ends.get)
 
