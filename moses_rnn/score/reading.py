@@ -11,8 +11,9 @@ from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_table import LineParser, PhraseForm
-from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_with
+from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
+from moses_rnn.table.signatures import fitting_signature
+from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
 MOST_WAITING_BYTES = 1 << 26  # of bad lines that are not yet written
@@ -65,33 +66,35 @@ class Rejects:
 class InputTable:
     """The input table of a run: the constructor reads the first block, `chunks` the rest.
 
-    `identity` distinguishes it from other tables. `lines` counts all its lines and `part` is the shard's range, from 0;
-    without a shard, lines are not counted. `first` is its first valid line; `shape` excludes the added columns.
-    `rejects` holds the invalid lines. `waiting` is called repeatedly while a pipe has no data; it may raise.
+    `identity` distinguishes it from other tables. `signature` is the one beside it if it fits, or empty. `lines` counts
+    all its lines and `part` is the shard's range, from 0; without a shard, lines are not counted. `first` is its first
+    valid line; `shape` excludes the added columns. `rejects` holds the invalid lines. `waiting` is called repeatedly
+    while a pipe has no data; it may raise.
     """
 
     def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
         self.path, self.rejects = options.table, Rejects()
         self._meter = Meter(waiting=waiting)
-        self.identity = fingerprint(self.path)
+        self.identity, self.signature = fingerprint(self.path), fitting_signature(self.path)
         self.lines, self.part, read = 0, None, read_blocks
         if options.shard:
             self.lines = count_lines(self.path)
             self.part = options.shard.lines_of(self.lines)
             read = partial(read_part, lines=self.part)
         form = PhraseForm(form.source_factor, form.target_factor)
-        parser = LineParser(self.path, self.rejects.take if options.rejects else None, form)
-        self._blocks = parse_with(parser, read(self.path, meter=self._meter), self.part.start if self.part else 0)
-        self._first_block = [*itertools.islice(self._blocks, 1)]
-        if parser.first is None or parser.shape is None or not self._first_block:
+        rejected, before = self.rejects.take if options.rejects else None, self.part.start if self.part else 0
+        blocks = parse_blocks(read(self.path, meter=self._meter), self.path, rejected, form, before)
+        first_block = next(blocks, None)
+        if first_block is None:
             of_shard = f" in shard {options.shard}" if options.shard else ""
             raise FormatError(self.path, None, f"at least one line{of_shard}", "none")
-        self.first, self.form, self.shape = parser.first, parser.form, parser.shape
+        self._blocks, self.form = itertools.chain([first_block], blocks), first_block.form
+        self.first = parse_line(first_block[:1].text, self.path, int(first_block.numbers[0]), self.form)
+        self.shape = Shape.of(self.first)
 
     def chunks(self, after: int = 0) -> Iterator[TableLines]:
         """Return the lines after number `after`, cut where the source changes; see `chunks_between_sources`."""
-        blocks = itertools.chain(self._first_block, self._blocks)
-        rest = filter(None, (block.after(after) for block in blocks))
+        rest = filter(None, (block.after(after) for block in self._blocks))
         return of_bounded_length(chunks_between_sources(rest), self.path)
 
     def share(self, read: int) -> float | None:

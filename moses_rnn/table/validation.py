@@ -11,7 +11,7 @@ from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
-from moses_rnn.table.phrase_table import LineParser, LineWarnings, Shape, TableLine, form_of, words
+from moses_rnn.table.phrase_table import LineWarnings, Shape, TableLine, form_of, parse_table, words
 from moses_rnn.table.signatures import read_signature
 
 LINES_BETWEEN_LOOKS = 10_000
@@ -76,13 +76,14 @@ def validate(
     meter = Meter()
     odd = LineWarnings(table, strict=strict, thorough=True)
     lines = read_lines(table, meter=meter)
-    first = [*itertools.islice(lines, 1)]
-    parser = LineParser(table, reject, form_of(b"".join(first), table))
-    for line in _measure(odd.passing(parser.lines(itertools.chain(first, lines))), validation):
+    first = next(lines, b"")
+    form = form_of(first, table)
+    parsed = parse_table(itertools.chain([first] if first else [], lines), table, reject, form)
+    for line in _measure(odd.passing(parsed), validation):
+        if validation.lines == 1 and form.is_factored:
+            validation.factors = Shape.of(line).factors
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
-    if parser.first and parser.form.is_factored:
-        validation.factors = Shape.of(parser.first).factors
     validation.warnings = list(odd.messages())
     _check(validation, must_be_sorted)
     validation.signature = _compare_signature(validation)
