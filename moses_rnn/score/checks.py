@@ -14,6 +14,7 @@ from moses_rnn.table.signatures import (
     UNKNOWN_REFUSAL,
     UNKNOWN_WARNING,
     TableCounts,
+    fitting_signature,
     read_signature,
     recorded_names,
     records_of,
@@ -44,7 +45,7 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
     Phrases must have the form that the model learned from (a plain model may read a factor), and alignments if the
     model needs them.
     """
-    there = [] if options.again else sorted({*names} & {*recorded_names(table.signature).values()})
+    there = [] if options.again else sorted({*names} & {*recorded_names(fitting_signature(options.table)).values()})
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "

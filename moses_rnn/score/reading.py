@@ -12,7 +12,6 @@ from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
-from moses_rnn.table.signatures import fitting_signature
 from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
@@ -66,16 +65,15 @@ class Rejects:
 class InputTable:
     """The input table of a run: the constructor reads the first block, `chunks` the rest.
 
-    `identity` distinguishes it from other tables. `signature` is the one beside it if it fits, or empty. `lines` counts
-    all its lines and `part` is the shard's range, from 0; without a shard, lines are not counted. `first` is its first
-    valid line; `shape` excludes the added columns. `rejects` holds the invalid lines. `waiting` is called repeatedly
-    while a pipe has no data; it may raise.
+    `identity` distinguishes it from other tables. `lines` counts all its lines and `part` is the shard's range, from 0;
+    without a shard, lines are not counted. `first` is its first valid line; `shape` excludes the added columns.
+    `rejects` holds the invalid lines. `waiting` is called repeatedly while a pipe has no data; it may raise.
     """
 
     def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
         self.path, self.rejects = options.table, Rejects()
         self._meter = Meter(waiting=waiting)
-        self.identity, self.signature = fingerprint(self.path), fitting_signature(self.path)
+        self.identity = fingerprint(self.path)
         self.lines, self.part, read = 0, None, read_blocks
         if options.shard:
             self.lines = count_lines(self.path)

@@ -28,6 +28,7 @@ from moses_rnn.table.signatures import (
     PROGRAM,
     TableCounts,
     as_file,
+    fitting_signature,
     recorded_columns,
     records_of,
     without_counts,
@@ -99,14 +100,15 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         save(max(counts.read, table.rejects.last))
         if options.shard is None:  # a small shard may have other words than the whole table
             check_fit(options, counts, names)
+        misfits = [*fit_warnings(counts, names)]
+        units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
+        of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
+        result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(manifest))
         table.check_unchanged()
         signature = _signature(options, table, manifest, columns, counts, files.digest(options.output))
         contents = {options.signature: as_file(signature), options.new_ini: ini.content}
         files.commit({path: content for path, content in contents.items() if path})
-    units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
-    of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
-    warnings = (*units, *of_lines, *fit_warnings(counts, names))
-    return ScoringResult(counts, names, ini, warnings, computed_by(manifest))
+    return result
 
 
 def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Compute]:
@@ -178,7 +180,7 @@ def _signature(
     digest: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the signature of the new table, whose size and hash are `digest`."""
-    before, old_columns = table.signature, table.shape.columns
+    before, old_columns = fitting_signature(options.table), table.shape.columns
     earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
     shard = options.shard and {
         "number": options.shard.number,

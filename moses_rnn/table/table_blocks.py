@@ -175,7 +175,7 @@ class TableLines:
     def pairs(self) -> Pairs:
         """Return the phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
         sources, targets, alignments = map(self.field, ("source", "target", "alignment"))
-        if self.form.is_plain:
+        if self.form == PLAIN:
             return Pairs(sources, targets, alignments)
         read = Pairs.of(map(self.form.read, sources, targets, alignments))
         return replace(read, alignments=alignments)
@@ -208,7 +208,7 @@ def parse_blocks(
 def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> Iterator[TableLines]:
     """Yield the valid lines of a text, up to the first that raises an error."""
     sound = np.zeros(len(spans), np.bool_)
-    if parser.form.is_plain:
+    if parser.form == PLAIN:
         sound = find_regular(text, spans, parser.columns)
     begins = np.append(0, spans[:-1, LINE_END])
     odd_lines: list[TableLine] = []

@@ -134,7 +134,9 @@ def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[Tab
     for line in lines:
         key = line.line.removesuffix(b"\n")
         validation.lines += 1
-        _widen(validation, [float(score) for score in words(line.scores)])
+        values = [float(score) for score in words(line.scores)]
+        ranges = validation.ranges or [(value, value) for value in values]
+        validation.ranges = [(min(low, v), max(high, v)) for (low, high), v in zip(ranges, values, strict=True)]
         if before is None or line.source != before.source:
             validation.sources += 1
             validation.longest_source = max(validation.longest_source, len(words(line.source)))
@@ -145,15 +147,6 @@ def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[Tab
             validation.unsorted = line.number
         before, key_before = line, key
         yield line
-
-
-def _widen(validation: Validation, values: list[float]) -> None:
-    if not validation.ranges:
-        validation.ranges = [(value, value) for value in values]
-    for i, value in enumerate(values):
-        low, high = validation.ranges[i]
-        if value < low or value > high:
-            validation.ranges[i] = min(low, value), max(high, value)
 
 
 def _check(validation: Validation, must_be_sorted: bool) -> None:
