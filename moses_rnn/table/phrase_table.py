@@ -46,6 +46,7 @@ LINE = re.compile(
 )
 # The same with factors
 FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?>(?:[^|]|\|(?!\|\|))*)"))
+MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")  # too many digits or a large exponent
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # from here on, a float32, which Moses uses, is infinite
 BLANKS = b" \t"
 LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
@@ -120,11 +121,13 @@ class PhraseForm:
 
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> list[int | None]:
         """Raise FormatError for phrases of another form; return the factors per word of each side, if known."""
-        sides = (("source", source, self.source_factor), ("target", target, self.target_factor))
-        counts = [
-            None if factor is None else _count_factors(side, self._terminals(phrase), factor, name, number)
-            for side, phrase, factor in sides
-        ]
+        counts: list[int | None] = [None, None]
+        if self.is_factored:
+            sides = (("source", source, self.source_factor), ("target", target, self.target_factor))
+            counts = [
+                None if factor is None else _count_factors(side, self._terminals(phrase), factor, name, number)
+                for side, phrase, factor in sides
+            ]
         if self.hierarchical:
             _check_rule(words(source), words(target), alignment, name, number)
         elif b"]" in source or b"]" in target:
@@ -310,9 +313,10 @@ def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
     for side, phrase, factor in (("source", source, form.source_factor), ("target", target, form.target_factor)):
         if factor is None and b"|" in phrase:  # only the other side has factors
             _refuse_factors(side, phrase, name, number)
-    for i, score in enumerate(words(scores), start=1):
-        if abs(float(score)) >= FLOAT32_LIMIT:
-            raise FormatError(name, number, f"a finite number as score {i}", shown(score))
+    if MAYBE_INFINITE.search(scores):
+        for i, score in enumerate(words(scores), start=1):
+            if abs(float(score)) >= FLOAT32_LIMIT:
+                raise FormatError(name, number, f"a finite number as score {i}", shown(score))
     (source_at, target_at), scores_end = (match.start(1), match.start(2)), match.end(3)
     alignment = alignment_span(line, scores_end, len(line))
     ends = source_at + len(source), target_at + len(target)
@@ -367,11 +371,12 @@ class LineParser:
         counts = form.check(parsed.source, parsed.target, parsed.alignment, self.name, number)
         if self.first is None:
             self.first, self.form, self.columns = parsed, form, columns
-        for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
-            if known and found and found != known:
-                expected = f"{known} factors in {side} words, as on the lines before"  # as Moses expects
-                raise FormatError(self.name, number, expected, f"{found} in {shown(line)}")
-        self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
+        if form.is_factored:
+            for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
+                if known and found and found != known:
+                    expected = f"{known} factors in {side} words, as on the lines before"  # as Moses expects
+                    raise FormatError(self.name, number, expected, f"{found} in {shown(line)}")
+            self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
         if columns != self.columns:
             raise FormatError(
                 self.name,
@@ -561,7 +566,7 @@ def _oddities(line: TableLine) -> Iterator[str]:
         yield CRLF
     if not is_utf8(line.line):
         yield NOT_UTF8
-    if any(float(score) <= FLOAT32_TINY for score in words(line.scores)):
+    if min(map(float, words(line.scores))) <= FLOAT32_TINY:
         yield NOT_POSITIVE
 
 
