@@ -22,7 +22,7 @@ from stages import make_parser, write_json
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.score.ray_tasks import RayWorkers
 from moses_rnn.score.workers import ScoredChunk, Threads, Workers, map_in_order
-from moses_rnn.table.signatures import ColumnCounts
+from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import CHUNK_LINES, TableLines, chunks_between_sources, parse_blocks
 
 
@@ -32,19 +32,15 @@ class FakeDevice:
 
     speed: float  # lines a second; 0: none is taken
 
-    def begin(self, _device: str) -> FakeDevice:
+    def begin(self) -> FakeDevice:
         """It needs nothing."""
         return self
-
-    def name_of(self, chunk: TableLines) -> str:
-        """For messages."""
-        return f"{len(chunk):,} lines"
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
         """Sleep."""
         if self.speed:
             time.sleep(len(chunk) / self.speed)
-        return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))
+        return chunk.text, TableCounts(len(chunk), [0], [0], [-1.0], [-1.0])
 
 
 def lines_of(table: str, count: int) -> Iterator[TableLines]:
@@ -63,9 +59,9 @@ def rate_of(table: str, count: int, workers: Workers[TableLines, ScoredChunk], s
     """Lines a second, of so many, from when the workers have begun: one chunk's time before the first answer."""
     begun, lines = 0.0, 0
     with workers, Path("/dev/null").open("wb") as output:
-        for chunk, scored in map_in_order(chunks_between_sources(lines_of(table, count)), workers):
+        for chunk, (block, _) in map_in_order(chunks_between_sources(lines_of(table, count)), workers):
             begun = begun or time.monotonic() - (CHUNK_LINES / speed if speed else 0)
-            output.write(scored.block)
+            output.write(block)
             lines += len(chunk)
     return lines / (time.monotonic() - begun)
 
@@ -74,7 +70,7 @@ def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> dict[int
     """Rates of so many threads each; None: of a Ray cluster."""
 
     def workers(device: FakeDevice, count: int | None) -> Workers[TableLines, ScoredChunk]:
-        return RayWorkers(device, given.ray) if count is None else Threads([device] * count)
+        return RayWorkers(device.begin, str, given.ray) if count is None else Threads([device] * count)
 
     driver = rate_of(given.table, 10 * given.rounds * CHUNK_LINES, workers(FakeDevice(0), counts[0] and 2))
     print(f"{'threads' if counts[0] else 'ray'}: the driver alone {driver:,.0f} lines/s, a device {given.speed:,.0f}")

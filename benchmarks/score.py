@@ -33,7 +33,7 @@ from stages import (
     write_json,
 )
 
-from moses_rnn.files.outputs import Packing
+from moses_rnn.files.outputs import pack
 from moses_rnn.files.streams import read_lines
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
@@ -156,7 +156,7 @@ def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
 def whole_program(scorers: Mapping[str, object], lines: list[bytes], folder: str) -> list[Stage]:
     """Read, score and write, by each way of computing."""
     path, count = f"{folder}/given.gz", torch.get_num_threads()
-    Path(path).write_bytes(Packing(gzip=True)(b"".join(lines)))
+    Path(path).write_bytes(pack(b"".join(lines), path))
 
     def through(scorer: object) -> Callable[[], None]:
         return lambda: score_table(path, f"{folder}/out.gz", scorer, count)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from moses_rnn.files.outputs import Packing, ResumableOutputs
+from moses_rnn.files.outputs import ResumableOutputs
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.vocabulary import END_ID
@@ -147,9 +147,9 @@ def score_table(table: str, path: str, scorer: object, workers: int) -> None:
     with ResumableOutputs([path]) as output, threads_of_each(workers):
         output.begin({})
         chunks = chunks_between_sources(parse_blocks(read_blocks(table), table))
-        with Threads([ChunkScorer([scorer], table, DEFAULT_FLOOR, Packing(gzip=True))] * workers) as threads:
-            for _, scored in map_in_order(chunks, threads):
-                output.append(path, scored.block)
+        with Threads([ChunkScorer([scorer], table, path, DEFAULT_FLOOR)] * workers) as threads:
+            for _, (block, _) in map_in_order(chunks, threads):
+                output.append(path, block)
                 output.save({})
         output.commit()
     Path(path).unlink()

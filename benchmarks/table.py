@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 from stages import Random, Stage, make_parser, score_table, timed, write_json
 
-from moses_rnn.files.outputs import Packing
+from moses_rnn.files.outputs import pack
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH, native_core
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.table.phrase_table import words
-from moses_rnn.table.table_blocks import PhraseIds, chunks_between_sources, parse_blocks
+from moses_rnn.table.table_blocks import PhraseIds, append_scores, chunks_between_sources, parse_blocks
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes
@@ -34,13 +34,14 @@ WORKERS = 2  # beside the thread that reads and writes
 def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
     """What a line goes through."""
     table, out = f"{folder}/table.gz", f"{folder}/out.gz"
-    Path(table).write_bytes(b"".join(map(Packing(gzip=True), blocks)))
+    Path(table).write_bytes(b"".join(pack(block, table) for block in blocks))
     chunks = list(chunks_between_sources(parse_blocks(blocks, "table")))
     targets = [chunk.pairs().targets for chunk in chunks]
     known = shortlist(Counter(word for phrases in targets for phrase in phrases for word in words(phrase)), WORDS)
 
     def written() -> list[bytes]:
-        return [chunk.append_scores(np.exp(Random.values[: len(chunk), None])) for chunk in chunks]
+        values = Random.values[:, None]
+        return [append_scores(one.text, one.spans, np.exp(values[: len(one)])) for one in chunks]
 
     def ids() -> object:
         of_phrases = PhraseIds(known.id_of())
@@ -59,7 +60,7 @@ def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
         "cut into chunks, after parsing": cut,
         "target words to ids": ids,
         "add scores": written,
-        "compress": lambda: list(map(Packing(gzip=True), scored)),
+        "compress": lambda: [pack(block, table) for block in scored],
     }
     return [
         *(Stage(name, work, count, time.thread_time) for name, work in alone.items()),

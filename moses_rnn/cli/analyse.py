@@ -124,7 +124,7 @@ def summary(
         with progress() as advanced:
             pairs = table.pairs(advanced)
         figures = agreement.summarise(pairs)
-        if output:
+        if file:
             scatter = agreement.compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
             if kind == "csv":
                 file.commit(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
@@ -230,7 +230,8 @@ def explain(
         weights = _weights(moses_ini, phrase_table) if moses_ini else None
         with progress() as advanced:
             found = explain_in_table(network, network.make_scorer(), given, phrase_table, weights, advanced)
-        file.commit(as_json(found).encode())
+        if file:
+            file.commit(as_json(found).encode())
     print_out(str(found))
 
 
@@ -285,7 +286,7 @@ def lengths(
             sides = network.source_vocabulary, network.target_vocabulary
             known = sides[::-1] if network.inverse else sides
         scores = compare_lengths(text_of(source), text_of(reference), texts, known)
-        if kind:
+        if file:
             from moses_rnn.analysis.plots import lengths_figure, picture
 
             file.commit(picture(lengths_figure, scores, kind=kind))
@@ -427,7 +428,8 @@ def results(
 
     comparison = compare_systems(work, target, tests, systems, seeds)
     with optional_output(output, force=force) as file:
-        file.commit(f"{json.dumps(comparison, indent=2)}\n".encode())
+        if file:
+            file.commit(f"{json.dumps(comparison, indent=2)}\n".encode())
     for text in list_warnings(comparison):
         print_err(f"warning: {text}")
     print_out("\n".join(format_table(comparison)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.options import Option
 
 if TYPE_CHECKING:
-    from moses_rnn.files.outputs import NoOutput, OutputFile
+    from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import Advanced
     from moses_rnn.scorers.open import Model
 
@@ -42,11 +42,11 @@ def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
     return kind
 
 
-def optional_output(output: str | None, *inputs: str, force: bool) -> OutputFile | NoOutput:
+def optional_output(output: str | None, *inputs: str, force: bool) -> AbstractContextManager[OutputFile | None]:
     """Open an output, if one is asked for."""
-    from moses_rnn.files.outputs import NoOutput, OutputFile
+    from moses_rnn.files.outputs import OutputFile
 
-    return OutputFile(output, force=force, inputs=inputs) if output else NoOutput()
+    return OutputFile(output, force=force, inputs=inputs) if output else nullcontext()
 
 
 def suffix_of(output: str) -> str:

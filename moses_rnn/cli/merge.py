@@ -26,8 +26,9 @@ def main(new_table: str, shards: tuple[str, ...], *, force: Force = False) -> No
 
     with progress("bytes") as advanced:
         result = merge(shards, new_table, force=force, advanced=advanced, should_stop=StopRequest())
-    left_out = f", {result.rejected:,} left out" if result.rejected else ""
-    print_err(f"{result.lines:,} lines of {len(shards):,} shards{left_out}: {new_table}")
+    counts = result.counts
+    left_out = f", {counts.rejected:,} left out" if counts.rejected else ""
+    print_err(f"{counts.lines:,} lines of {len(shards):,} shards{left_out}: {new_table}")
     print_err(f"signature: {new_table}.json")
     for text in result.warnings:
         print_err(f"warning: {text}")

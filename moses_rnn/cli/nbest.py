@@ -24,7 +24,7 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.options import output_to, text_of
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.options import Force, Option
-from moses_rnn.score.nbest_request import ListRequest
+from moses_rnn.score.options import ListRequest
 
 if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard

@@ -22,12 +22,12 @@ def default_model(table: str, *, inverse: bool = False) -> Path:
 
 def model_beside(table: str) -> Path:
     """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
-    from moses_rnn.table.signatures import added_names, fitting_signature
+    from moses_rnn.table.signatures import fitting_signature, recorded_names
 
     if table == "-":
         raise InputError("standard input has no model beside it; name a model with --model")
     if not (folder := default_model(table)).is_dir():
-        if names := added_names(fitting_signature(table)):
+        if names := recorded_names(fitting_signature(table)).values():
             raise InputError(
                 f"{table}: has {' and '.join(names)} already, according to the signature beside it",
                 advice=(

@@ -1,4 +1,4 @@
-"""moses-rnn sample: target phrases that a network itself proposes."""
+"""moses-rnn sample: print target phrases that a network proposes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moses_rnn.scorers.open import Model
     from moses_rnn.translation.proposals import Known, Proposals, Reading
 
-SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
+SAMPLES, SEED = 50, 1  # defaults of options that --beam does not use
 MAX_WORDS = 50  # of a target
 
 TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
@@ -42,7 +42,7 @@ line, 3 input or model rejected.
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """What is proposed for which sources; None where the default depends on --beam."""
+    """The options of the command; None: the default depends on --beam."""
 
     file: Annotated[str | None, Argument("[SOURCES]")] = None
     model: ModelFolder
@@ -85,7 +85,7 @@ def main(given: Sampling) -> None:
     known = _read_known(given.table, sources, reading)
     propose = make_proposer(model, config, model.make_scorer(compute), compute.device, known)
     totals, unit = Totals(), "targets" if given.beam else "samples"
-    # On a terminal the targets themselves show how far the work is.
+    # On a terminal, the targets themselves show the progress.
     quiet = sys.stdout.isatty() or not sys.stderr.isatty()
     with progress("sources", quiet=quiet) as advanced:
         for proposals in propose(sources):
@@ -99,7 +99,7 @@ def main(given: Sampling) -> None:
 
 
 def _check_options(given: Sampling) -> None:
-    """Refuse what contradicts itself or would do nothing."""
+    """Raise click.UsageError for options that contradict each other or would do nothing."""
     options = {"samples": given.samples, "seed": given.seed}
     idle = [name for name, value in options.items() if value is not None]
     if given.beam and idle:
@@ -109,7 +109,7 @@ def _check_options(given: Sampling) -> None:
 
 
 def _reads_sources(model: Model, given: Sampling) -> bool:
-    """Whether the network reads sources; refuse it without any, and a language model with some."""
+    """Whether the network reads sources; raise an error if it gets none, or if a language model gets some."""
     reads, some = model.architecture.reads_sources, given.file or given.sources
     if reads and not some:
         raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")
@@ -120,7 +120,7 @@ def _reads_sources(model: Model, given: Sampling) -> bool:
 
 
 def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
-    """All source phrases, in the network's words."""
+    """Return all source phrases, as the network reads them."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.translation.proposals import parse_sources
 
@@ -132,7 +132,7 @@ def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
 
 
 def _read_known(table: str | None, sources: Collection[bytes], reading: Reading) -> Known | None:
-    """The targets that the table has."""
+    """Return the targets that the table has for the sources."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.table.phrase_table import parse_table, read_first_line
     from moses_rnn.translation.proposals import known_targets
@@ -154,7 +154,7 @@ def _print(proposals: Proposals, given: Sampling, unit: str, *, first: bool) -> 
 
 
 def _as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
-    """A source and its best targets for people to read; invalid UTF-8 stands as surrogates."""
+    """Format a source and its best targets for people; invalid UTF-8 becomes surrogates."""
     from moses_rnn.translation.proposals import Totals
 
     title = Totals().add(proposals).summary(unit)
@@ -168,7 +168,7 @@ def _as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
 
 
 def _as_tsv(proposals: Proposals, top: int) -> list[str]:
-    """Lines of TSV_COLUMNS; `in_table` is empty without a table, or where it lacks the source."""
+    """Return lines of TSV_COLUMNS; `in_table` is empty without a table, or if it lacks the source."""
     marks, source = {True: "yes", False: "no", None: ""}, _text(proposals.source)
     rows = (
         (source, rank, _text(one.target), f"{one.log_prob:.6f}", one.times, marks[one.in_table])

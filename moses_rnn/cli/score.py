@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -44,7 +45,7 @@ feature's value is the natural log p, including the end symbols of both sides. E
 for byte as it was. After any interruption, even kill -9, --resume continues. Exit codes: 0 done, 1 failure, 2 wrong
 command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
 """
-# Options that mean something for pairs of plain lines; the others are of phrase tables
+# Options that apply to pairs of plain lines; the others are for phrase tables
 OF_PAIRS = {
     *("phrase_table", "place", "new_table", "models", "layout", "device", "precision", "threads"),
     *("allow_misfit", "force", "as_json", "quiet"),
@@ -53,7 +54,7 @@ OF_PAIRS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring(ScoringOptions):
-    """What the command line asks for beside that."""
+    """Further options of the command."""
 
     place: Annotated[str | None, Argument("[NEW_TABLE]")] = None
     as_json: Json = False
@@ -92,22 +93,24 @@ def main(given: Scoring) -> None:
     if given.estimate:
         from moses_rnn.score.estimate import estimate
 
-        print_out(str(estimate(given)))
+        lines, rate, computed_by = estimate(given)
+        took = timedelta(seconds=round(lines / rate))
+        print_out(f"{rate:,.0f} lines/s here ({computed_by}): {took} for about {lines:,.0f} lines")
         return
     with progress("lines", quiet=given.quiet) as show:
         result = score(given, show, StopRequest())
-    lines = [] if given.quiet or given.as_json else _summary(given, result)
-    for line in [*lines, *(f"warning: {text}" for text in result.warnings)]:
+    summary = [] if given.quiet or given.as_json else _summary(given, result)
+    for line in [*summary, *(f"warning: {text}" for text in result.warnings)]:
         print_err(line)
     if given.as_json:
         print_json(_record(given, result))
     elif not given.logarithms and not given.shard:
-        ini_lines = f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}"
-        (print_err if given.output == STANDARD_STREAM else print_out)(ini_lines)
+        ini_lines = "[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines)
+        (print_out if given.signature else print_err)(ini_lines)
 
 
 def _check_options(given: Scoring) -> None:
-    """Refuse options that contradict each other or would do nothing."""
+    """Raise click.UsageError for options that contradict each other or would do nothing."""
     to_stdout = given.output == STANDARD_STREAM
     if given.as_json and (to_stdout or given.estimate):
         raise click.UsageError(
@@ -130,14 +133,14 @@ def _check_options(given: Scoring) -> None:
 
 
 def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
-    """What was written where, by what, and how far the scores go."""
+    """Yield lines about what was written where, by what, and with which scores."""
     from moses_rnn.score.checks import shares
 
     counts = result.counts
     left_out = f", {counts.rejected:,} left out" if counts.rejected else " in and out"
     yield f"{counts.lines:,} lines{left_out}: {given.output}"
-    if given.output != STANDARD_STREAM:
-        yield f"signature: {given.output}.json"
+    if given.signature:
+        yield f"signature: {given.signature}"
     if given.new_ini:
         yield f"ini: {given.new_ini}"
     yield f"computed by: {result.computed_by}"
@@ -148,37 +151,33 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
 
 
 def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
-    """The same as JSON, see docs/scoring.md."""
+    """Return the same as JSON; see docs/scoring.md."""
     from moses_rnn.score.checks import shares
 
     counts = result.counts
     columns = [
-        {
-            "name": name,
-            "lowest": float(counts.lowest[i]),
-            "highest": float(counts.highest[i]),
-            "unknown_share": float(unknown),
-            "floored_share": float(floored),
-        }
-        for i, (name, unknown, floored) in enumerate(shares(counts, result.column_names) if counts.lines else ())
+        {"name": name, "lowest": low, "highest": high, "unknown_share": unknown, "floored_share": floored}
+        for (name, unknown, floored), low, high in zip(
+            shares(counts, result.column_names), counts.lowest, counts.highest, strict=True
+        )
     ]
     return {
         "table": given.table,
         "output": given.output,
-        "signature": None if given.output == STANDARD_STREAM else f"{given.output}.json",
+        "signature": given.signature,
         "ini": given.new_ini,
         "lines": counts.lines,
         "rejected": counts.rejected,
         "computed_by": result.computed_by,
         "columns": columns,
-        "feature": result.feature_line,
-        "weight": result.weight_line,
+        "feature": result.ini.lines[0],
+        "weight": result.ini.lines[1],
         "warnings": list(result.warnings),
     }
 
 
 def _refuse_options_of_tables(context: click.Context) -> None:
-    """Raise click.UsageError if an option was given that says something of phrase tables alone."""
+    """Raise click.UsageError if an option was given that applies to phrase tables only."""
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -187,12 +186,7 @@ def _refuse_options_of_tables(context: click.Context) -> None:
 
 
 def _score_pairs(given: Scoring) -> None:
-    """Write every line of a table of pairs, with the natural log p of its target behind it.
-
-    Raises:
-        InputError: a line is not a pair, or not one that the model reads; it is named.
-        CheckpointError: a model cannot be read, or has learned nothing.
-    """
+    """Write every line of a table of pairs with the natural log p of its target as a further column."""
     from moses_rnn.api import models as api
     from moses_rnn.cli.options import output_to
     from moses_rnn.cli.progress import progress
@@ -230,7 +224,7 @@ def _score_pairs(given: Scoring) -> None:
 
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:
-    """A pair of each line; `aligned` says whether the third column holds word alignments, which the model needs."""
+    """Yield a pair for each line; if `aligned`, the third column holds word alignments, which the model needs."""
     from moses_rnn.api.pairs import BytesPair
     from moses_rnn.table.tab_separated import TAB, split_pair
 

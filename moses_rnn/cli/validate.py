@@ -1,4 +1,4 @@
-"""moses-rnn validate: says whether a phrase table is sound."""
+"""moses-rnn validate: check a phrase table."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _read_every_line(table: str, *, strict: bool, must_be_sorted: bool) -> Valid
 
 
 def _record(report: Validation) -> Mapping[str, Any]:
-    """What a sound table holds."""
+    """Return the figures of a sound table as JSON."""
     return {
         "table": report.name,
         "sound": True,

@@ -21,7 +21,6 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -39,19 +38,13 @@ SECONDS_BETWEEN_SAVES = 1.0  # a sync takes milliseconds, which may be as long a
 EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
 
 
-@dataclass(frozen=True)
-class Packing:
-    """Packs data as parts of a file: for gzip, each part is a member, and concatenated members are a valid file.
+def pack(data: bytes, path: str) -> bytes:
+    """Pack data as a part of a file: for .gz, each part is a member, and concatenated members are a valid file.
 
     Equal data give equal bytes in any thread or process. That is why this uses zlib-ng and not ISA-L, which is faster
     still: its output differed between two equal runs about once in twenty.
     """
-
-    gzip: bool = False
-
-    def __call__(self, data: bytes) -> bytes:
-        """Pack bytes as a part."""
-        return gzip_ng.compress(data, LEVEL, mtime=0) if self.gzip else data  # type: ignore[no-untyped-call]
+    return gzip_ng.compress(data, LEVEL, mtime=0) if is_gzip(path) else data  # type: ignore[no-untyped-call]
 
 
 def hidden(path: str | Path, suffix: str) -> Path:
@@ -110,12 +103,12 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
         return False
 
 
-def hold(path: str, suffix: str, holder: Callable[[], str] = str) -> BinaryIO:
-    """Open a hidden file beside an output and lock it; `holder` describes the run that holds it."""
+def hold(path: str, suffix: str) -> BinaryIO:
+    """Open a hidden file beside an output and lock it; raise OutputError if another process holds it."""
     with writing(path):
         stream = open_locked(hidden(path, suffix))
     if stream is None:
-        raise OutputError(f"{path}: is being written by another run{holder()}")
+        raise OutputError(f"{path}: is being written by another run")
     return stream
 
 
@@ -246,11 +239,10 @@ class OutputFile(Part):
         refuse_equal([path], inputs)
         super().__init__(path, replace=force)
         self.start()
-        self._pack = Packing(is_gzip(path))
 
     def append(self, data: bytes, /) -> None:
         """Append content, compressed if the suffix says so."""
-        self.write(self._pack(data))
+        self.write(pack(data, self.path))
 
     def complete(self, data: bytes = b"") -> None:
         """Append the rest of the content and make all of it durable, so that a full disk cannot fail later steps."""
@@ -271,27 +263,12 @@ class OutputFile(Part):
         self.close()
 
 
-def commit_all(files: Sequence[OutputFile | NoOutput]) -> None:
+def commit_all(files: Sequence[OutputFile]) -> None:
     """Complete all files, then give them their names: a full disk leaves all of them or none."""
     for file in files:
         file.complete()
     for file in files:
         file.commit()
-
-
-class NoOutput:
-    """A stand-in for an `OutputFile` that is not wanted."""
-
-    def complete(self, data: bytes = b"") -> None:
-        """Do nothing."""
-
-    commit = complete
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
 
 
 class StandardOutput:
@@ -350,7 +327,7 @@ class ResumableOutputs:
         looks = self.resumable and resume and not force
         if looks and not any(hidden(self._path, kind).exists() for kind in ("state", "lock")):
             self._stop_if_complete([*growing, *small], inputs)  # without the lock: several runs may look at once
-        self._lock = hold(self._path, "lock", self._holder) if self.resumable else None
+        self._lock = hold(self._path, "lock") if self.resumable else None
         try:
             self._saved = read_state(self._state) if self._lock else {}
             left = (self._saved or {}).get("counts") is not None
@@ -369,10 +346,6 @@ class ResumableOutputs:
     def complete(self) -> bool:
         """Whether all content is written, perhaps by an interrupted run; files may still lack their names."""
         return bool(self._record.get("complete"))
-
-    def _holder(self) -> str:
-        state = read_state(self._state)
-        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
 
     def _stop_if_complete(self, paths: Sequence[str], inputs: tuple[str, ...]) -> None:
         if not all(Path(path).is_file() and not hidden(path, "part").exists() for path in paths):
@@ -406,45 +379,35 @@ class ResumableOutputs:
         """
         manifest = json.loads(json.dumps(manifest))
         self.resumable = self.resumable and manifest.get("resumable", True)
-        counts, complete = None, False
-        if self._restores and self._saved:
-            self._restore(self._saved, manifest)
-            counts, complete = self._saved["counts"], self._saved["complete"]
-        else:
-            self._keeps = False
-            for path in self._growing:
-                self._parts[path].start()
+        saved = (self._saved or {}) if self._restores else {}
+        if saved:
+            self._check_alike(saved, manifest)
+        self._keeps = bool(saved)
+        counts: Note | None = saved.get("counts")
+        complete, files = saved.get("complete", False), saved.get("files", {})
+        for path, name in self._growing.items():
+            self._parts[path].start(files.get(name, EMPTY), complete=complete)
         self._remove_unwanted()
-        self._note(manifest, counts, complete=complete)
+        self._note(version=VERSION, manifest=manifest, counts=counts, complete=complete)
         if self._lock:
             self._write_state()
         return counts
 
-    def _restore(self, saved: Note, manifest: Note) -> None:
-        before = saved["manifest"]
-        keys = sorted(before.keys() | manifest.keys())
-        changes = [
-            f"{key} {before.get(key)!r}, now {manifest.get(key)!r}"
-            for key in keys
-            if before.get(key) != manifest.get(key)
-        ]
+    def _check_alike(self, saved: Note, manifest: Note) -> None:
+        """Raise OutputError if an interrupted run had another manifest, or wrote other files."""
+        before, files = saved["manifest"], saved["files"]
+        keys = sorted(key for key in before.keys() | manifest.keys() if before.get(key) != manifest.get(key))
+        changes = [f"{key} {before.get(key)!r}, now {manifest.get(key)!r}" for key in keys]
+        always = {name for path, name in self._growing.items() if path not in self._optional}
+        written = {name for name, digest in files.items() if digest["bytes"]}
+        if not (always <= files.keys() and written <= {*self._growing.values()}):
+            changes.append(f"the files {', '.join(files)}, now {', '.join(self._growing.values())}")
         if changes:
             raise OutputError(
                 f"{self._path}: expected the inputs and options of the interrupted run, found others: "
                 f"{'; '.join(changes)}",
                 advice="Use the same ones to continue, or --force to start over.",
             )
-        files: dict[str, Note] = {name: digest for name, digest in saved["files"].items() if digest["bytes"]}
-        given = {name: path for path, name in self._growing.items()}
-        always = {name for name, path in given.items() if path not in self._optional}
-        if not always <= files.keys() <= given.keys():
-            raise OutputError(
-                f"{self._path}: expected the files that the interrupted run started, {', '.join(files)}, "
-                f"found {', '.join(given)}",
-                advice="Use the same ones to continue, or --force to start over.",
-            )
-        for name, path in given.items():
-            self._parts[path].start(files.get(name, EMPTY), complete=saved["complete"])
 
     def _remove_unwanted(self) -> None:
         """Remove an interrupted run's parts of files that are no longer wanted, unless another run holds them."""
@@ -467,21 +430,15 @@ class ResumableOutputs:
 
     def save(self, counts: Note) -> None:
         """Record the counts with all data appended so far; they reach the disk within about a second or on exit."""
-        self._note(self._record["manifest"], json.loads(json.dumps(counts)), complete=self.complete)
+        self._note(counts=counts)
         if self.resumable and time.monotonic() >= self._due:
             self._write_state()
             self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
 
-    def _note(self, manifest: Note, counts: Note | None, *, complete: bool) -> None:
-        self._record = {
-            "version": VERSION,
-            "manifest": manifest,
-            "counts": counts,
-            "files": {name: self._parts[path].digest() for path, name in self._growing.items()},
-            "complete": complete,
-            "process": os.getpid(),
-            "host": os.uname().nodename,
-        }
+    def _note(self, **changes: object) -> None:
+        """Change the record of the next state: also the size and the hash of each growing file."""
+        files = {name: self._parts[path].digest() for path, name in self._growing.items()}
+        self._record = {**self._record, **changes, "files": files}
 
     def _write_state(self) -> None:
         """Make the record durable: first sync the parts, then replace the state."""
@@ -496,10 +453,10 @@ class ResumableOutputs:
         for path, content in (contents or {}).items():
             part = self._parts[path]
             part.start()
-            part.write(Packing(is_gzip(path))(content))
+            part.write(pack(content, path))
             part.sync()
         if self._lock:
-            self._note(self._record["manifest"], self._record["counts"] or {}, complete=True)
+            self._note(counts=self._record["counts"] or {}, complete=True)
             self._write_state()
         else:
             StandardOutput().commit()

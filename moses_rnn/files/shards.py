@@ -28,20 +28,15 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Parse ``k/N``; raise ValueError if it is invalid."""
-        number, _, count = text.partition("/")
-        return cls(int(number), int(count))
-
     def lines_of(self, lines: int) -> range:
         """Return the range of lines in the shard, from 0, of a file of `lines` lines."""
         return range(*(lines * k // self.count for k in (self.number - 1, self.number)))
 
 
 def _parse_shard(text: str) -> Shard:
+    number, _, count = text.partition("/")
     try:
-        return Shard.parse(text)
+        return Shard(int(number), int(count))
     except ValueError as error:
         raise ValueError(f"expected k/N with k from 1 to N, found {text!r}") from error
 

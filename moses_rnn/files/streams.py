@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import itertools
 import json
 import math
 import os
@@ -229,28 +228,17 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
         while piece := _read_piece(stream, path, meter):
             end = piece.rfind(b"\n") + 1
             block, rest = (rest + piece[:end], piece[end:]) if end else (b"", rest + piece)
-            too_long = b""
             if len(block) > max_line_bytes or len(rest) > max_line_bytes:
-                block, too_long = _cut_before_long(block, rest, max_line_bytes)
+                for number, line in enumerate(io.BytesIO(block + rest), start=meter.lines_read + 1):
+                    if len(line) > max_line_bytes:
+                        expected = f"a line of at most {max_line_bytes:,} bytes"
+                        raise FormatError(path, number, expected, shown(line), "Is this a phrase table?")
             if block:
                 meter.lines_read += block.count(b"\n")
                 yield block
-            if too_long:
-                expected = f"a line of at most {max_line_bytes:,} bytes"
-                raise FormatError(path, meter.lines_read + 1, expected, shown(too_long), "Is this a phrase table?")
         if rest:
             meter.lines_read += 1
             yield rest
-
-
-def _cut_before_long(block: bytes, rest: bytes, max_line_bytes: int) -> tuple[bytes, bytes]:
-    """Return the lines of a block (followed by the line `rest`) before the first that is too long, and that line."""
-    end = 0
-    for line in itertools.chain(io.BytesIO(block), [rest]):
-        if len(line) > max_line_bytes:
-            return block[:end], line
-        end += len(line)
-    return block, b""
 
 
 def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:

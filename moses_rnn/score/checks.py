@@ -13,8 +13,10 @@ from moses_rnn.table.signatures import (
     FLOORED_REFUSAL,
     UNKNOWN_REFUSAL,
     UNKNOWN_WARNING,
-    ColumnCounts,
+    TableCounts,
+    fitting_signature,
     read_signature,
+    recorded_names,
     records_of,
 )
 
@@ -37,9 +39,13 @@ def check_complete(options: ScoringOptions, models: Sequence[Model], columns: in
         )
 
 
-def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str]) -> None:
-    """Raise InputError if the table's signature already lists a column of one of these names."""
-    there = [] if options.again else sorted({*names} & {*added})
+def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str]) -> None:
+    """Raise InputError if the table has one of the columns already, or does not suit a model.
+
+    Phrases must have the form that the model learned from (a plain model may read a factor), and alignments if the
+    model needs them.
+    """
+    there = [] if options.again else sorted({*names} & {*recorded_names(fitting_signature(options.table)).values()})
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "
@@ -48,10 +54,6 @@ def check_new(options: ScoringOptions, added: Sequence[str], names: Sequence[str
                 "Score the original table. To add another such column, for example from a second model, give --again."
             ),
         )
-
-
-def check_form(table: InputTable, models: Sequence[Model]) -> None:
-    """Reject models of another phrase form (a plain model may read a factor) and tables without needed alignments."""
     form = table.form
     for model in models:
         if model.rare is not None and not form.is_plain:
@@ -78,7 +80,7 @@ def check_form(table: InputTable, models: Sequence[Model]) -> None:
             )
 
 
-def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str]) -> None:
+def check_fit(options: ScoringOptions, counts: TableCounts, names: Sequence[str]) -> None:
     """Raise MisfitError if a model knows too few of the table's words or floors too many scores."""
     for name, unknown, floored in () if options.allow_misfit else shares(counts, names):
         misfits = []
@@ -97,7 +99,7 @@ def check_fit(options: ScoringOptions, counts: ColumnCounts, names: Sequence[str
             )
 
 
-def shares(counts: ColumnCounts, names: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+def shares(counts: TableCounts, names: Sequence[str]) -> Iterator[tuple[str, float, float]]:
     """Yield each added column's name, its share of pairs with ``<unk>`` and its share of scores at the floor."""
     lines = max(counts.lines, 1)
     for name, unknown, floored in zip(names, counts.unknown, counts.floored, strict=False):
@@ -112,7 +114,7 @@ def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
         yield f"{model.folder} learned from {learned} (its unit), but scores {units[on_sentences]} here"
 
 
-def fit_warnings(counts: ColumnCounts, names: Sequence[str]) -> Iterator[str]:
+def fit_warnings(counts: TableCounts, names: Sequence[str]) -> Iterator[str]:
     """Warn about columns with too many unknown words, and about constant columns, which MERT cannot use."""
     for name, unknown, _ in shares(counts, names):
         if unknown > UNKNOWN_WARNING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,15 @@ from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
-from moses_rnn.moses.ini import NewIni, lines_of
+from moses_rnn.moses.ini import lines_of
 from moses_rnn.score.checks import fit_warnings
 from moses_rnn.score.options import rejects_of
-from moses_rnn.table.phrase_table import Shape
-from moses_rnn.table.signatures import ColumnCounts, as_file, read_signature, without_counts
+from moses_rnn.score.score import ScoringResult
+from moses_rnn.table.signatures import TableCounts, as_file, read_signature, without_counts
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time
 ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # equal in all shards
 TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # identity without times, which differ between copies
-
-
-@dataclass(frozen=True)
-class MergeResult:
-    """The counts, the moses.ini lines and the warnings of a merge."""
-
-    lines: int
-    rejected: int
-    ini: NewIni
-    warnings: tuple[str, ...]
 
 
 class ScoredShard:
@@ -56,43 +45,43 @@ class ScoredShard:
     def _read(self, record: Mapping[str, Any]) -> None:
         shard, columns = record["shard"], record["added_columns"]
         self.shard = Shard(int(shard["number"]), int(shard["count"]))
-        self.table_lines = int(shard["lines"])
-        lines, self.rejected = int(record["lines"]), int(record["rejected_lines"])
-        share = len(self.shard.lines_of(self.table_lines))
-        if lines + self.rejected != share:
-            raise ValueError(f"{lines + self.rejected:,} lines instead of {share:,}")
+        lines, rejected, lines_of_table = int(record["lines"]), int(record["rejected_lines"]), int(shard["lines"])
+        share = len(self.shard.lines_of(lines_of_table))
+        if lines + rejected != share:
+            raise ValueError(f"{lines + rejected:,} lines instead of {share:,}")
         self.bytes, self.sha256 = int(record["file"]["bytes"]), str(record["file"]["sha256"])
         source, target = (int(factors) for factors in shard["factors"])
-        self.shape = Shape(int(record["columns"]) - len(columns), (source, target), aligned=False)
-        counted = {key: [column[key] for column in columns] for key in ("unknown", "floored", "lowest", "highest")}
-        self.counts = ColumnCounts(lines, **counted)
+        self.columns, self.factors = int(record["columns"]), (source, target)
+        counted: dict[str, Any] = {
+            key: [column[key] for column in columns] for key in ("unknown", "floored", "lowest", "highest")
+        }
+        self.counts = TableCounts(lines, **counted, rejected=rejected)
         self.computed_by = str(record.get("native") or "torch")
         self.settings = {  # must be equal in all shards
             **{key: record.get(key) for key in ALIKE},
             "number of shards": self.shard.count,
             "table": [shard["identity"].get(key) for key in TABLE_HASHES],
-            "number of lines": self.table_lines,
+            "number of lines": lines_of_table,
             "added columns": [without_counts(column) for column in columns],
         }
 
 
 def merge(
     paths: Sequence[str], output: str, *, force: bool, advanced: Advanced, should_stop: Callable[[], bool]
-) -> MergeResult:
+) -> ScoringResult:
     """Concatenate the shards of a scored table, given in any order; report bytes and their share to `advanced`."""
     shards = in_table_order([ScoredShard(path) for path in paths])
-    first, counts = shards[0], ColumnCounts()
+    first, counts = shards[0], TableCounts()
     for shard in shards:
         counts.add(shard.counts)
     columns = first.record["added_columns"]
-    ini = lines_of(output, first.shape.columns + len(columns), first.shape.factors)
+    ini = lines_of(output, first.columns, first.factors)
     cores = sorted({shard.computed_by for shard in shards})
-    rejected = sum(shard.rejected for shard in shards)
     whole = sum(shard.bytes for shard in shards)
     if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):
         expected = "a name with the same suffix as the shards, because the merge does not compress them again"
         raise InputError(f"{output}: expected {expected}, found {Path(mixed).name}")
-    names = [output, f"{output}.json", *([rejects_of(output)] if rejected else [])]
+    names = [output, f"{output}.json", *([rejects_of(output)] if counts.rejected else [])]
     inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
     refuse_equal(names)
     with contextlib.ExitStack() as stack:
@@ -107,19 +96,20 @@ def merge(
             "output": Path(output).name,
             "file": table.digest(),
             "native": None if cores == ["torch"] else " and ".join(cores),
-            "rejected_lines": rejected,
+            "rejected_lines": counts.rejected,
             "lines": counts.lines,
             "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
             "merged_from": len(shards),
         }
         signature.append(as_file(record))
-        if rejected:
-            files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.rejected))
+        if counts.rejected:
+            files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.counts.rejected))
         commit_all(files)
-    warnings = [*ini.warnings, *fit_warnings(counts, [str(column.get("name")) for column in columns])]
+    column_names = tuple(str(column.get("name")) for column in columns)
+    warnings = [*ini.warnings, *fit_warnings(counts, column_names)]
     if len(cores) > 1:
         warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")
-    return MergeResult(counts.lines, rejected, ini, tuple(warnings))
+    return ScoringResult(counts, column_names, ini, tuple(warnings), " and ".join(cores))
 
 
 def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
@@ -164,6 +154,6 @@ def _rejected_lines(shard: ScoredShard) -> bytes:
     with reading(path):
         lines = Path(path).read_bytes()
     count = lines.count(b"\n")
-    if count != shard.rejected:
-        raise InputError(f"{path}: expected {shard.rejected:,} rejected lines, found {count:,}")
+    if count != shard.counts.rejected:
+        raise InputError(f"{path}: expected {shard.counts.rejected:,} rejected lines, found {count:,}")
     return lines

@@ -14,7 +14,7 @@ from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.nbest_request import ListRequest
+from moses_rnn.score.options import ListRequest
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer

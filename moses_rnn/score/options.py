@@ -1,14 +1,15 @@
-"""The options of a scoring run, as the command fills them in."""
+"""The options of scoring tables and n-best lists, as the commands fill them in; --help needs no torch."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from moses_rnn.files.shards import OneShard, with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
-from moses_rnn.options import Force, LongPhrases, Option, Ray, Resume, Section, Threads
+from moses_rnn.options import Device, Force, LongPhrases, Option, Quiet, Ray, Resume, Section, Threads
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.tab_separated import TableFormat
 
@@ -101,10 +102,10 @@ class ScoringOptions:
 
     table: str = field(init=False)  # the file that is read, including .gz
     output: str = field(init=False)  # the new table; .gz is added if the old table was named without it
+    signature: str | None = field(init=False)  # the file beside it; None for standard output
     rejects: str | None = field(init=False)  # file for invalid lines; None: the first one ends the run
     new_ini: str | None = field(init=False)  # the extended ini
     devices: tuple[str, ...] = field(init=False)
-    averaged: bool = field(init=False)  # whether the models of one direction share one column
 
     def __post_init__(self) -> None:
         """Derive the input and output paths."""
@@ -122,13 +123,98 @@ class ScoringOptions:
         vars(self).update(
             table=table,
             output=output,
+            signature=None if output == STANDARD_STREAM else f"{output}.json",
             rejects=rejects_of(output) if self.on_bad_line == "skip" else None,
             new_ini=ini,
             devices=tuple(self.device.split(",")),
-            averaged=self.combine != "columns",
         )
 
 
 def rejects_of(output: str) -> str:
     """Return the path of the file for a table's rejected lines."""
     return output + ".rejects"
+
+
+def _parse_paths(text: str) -> tuple[Path, ...]:
+    if not all(names := text.split(",")):
+        raise ValueError(f"{text}: expected models separated by commas, found an empty name")
+    return tuple(map(Path, names))
+
+
+def _parse_shares(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError as error:
+        raise ValueError(f"{text}: expected numbers separated by commas") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListRequest:
+    """The features to add to an n-best list; models are network folders or n-gram model files."""
+
+    nbest: str
+    source: Annotated[
+        str | None,
+        Option("Source sentences, as the decoder read them; networks of pairs need them"),
+    ] = None
+    add: Annotated[
+        tuple[Path, ...],
+        Option(
+            "Add log p of this model: the folder of any network, or an n-gram model (ARPA or KenLM's binary); repeat "
+            "it for several. A network of phrase pairs sums over the phrases of each hypothesis; a language model "
+            "scores it whole"
+        ),
+    ] = ()
+    ensembles: Annotated[
+        tuple[tuple[Path, ...], ...],
+        Option(
+            "Add log p of several models together: their folders, separated by commas; for language models also n-gram "
+            "files. Repeat it for several",
+            "--ensemble",
+            parse=_parse_paths,
+        ),
+    ] = ()
+    combine: Annotated[
+        str | None,
+        Option(
+            "How an --ensemble combines: normalised mean of log p, plain mean of log p, or log of the mean "
+            "of p [default: geometric; for language models arithmetic, as they cannot be geometric]",
+            choices=("geometric", "mean-log", "arithmetic"),
+        ),
+    ] = None
+    shares: Annotated[
+        Sequence[float] | None,
+        Option(
+            "Shares of an --ensemble's language models in the mean of p, separated by commas [default: equal]",
+            parse=_parse_shares,
+        ),
+    ] = None
+    whole: Annotated[bool, Option("Score whole sentences with networks of pairs, whatever their phrases")] = False
+    long_phrases: LongPhrases = "refuse"
+    backoff: Annotated[
+        str | None,
+        Option("ARPA file that divides a language model's <unk> among the words outside its shortlist"),
+    ] = None
+    word_penalty: Annotated[
+        Path | None,
+        Option("Add WP0: minus the number of words outside the shortlist of this model or vocabulary file"),
+    ] = None
+    output: Annotated[str, Option("The new list; its suffix sets the compression", "-o --output")] = "-"
+    device: Device = "auto"
+    threads: Threads = None
+    shard: OneShard = None
+    allow_misfit: Annotated[
+        bool, Option("Accept a model that has learned nothing, or knows fewer than half of the words")
+    ] = False
+    force: Force = False
+    quiet: Quiet = False
+
+    @property
+    def models(self) -> list[Path]:
+        """All networks and n-gram models."""
+        return [*self.add, *(path for paths in self.ensembles for path in paths)]
+
+    @property
+    def folders(self) -> list[Path]:
+        """Folders of all networks."""
+        return [path for path in self.models if path.is_dir()]

@@ -9,14 +9,12 @@ import socket
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from moses_rnn.errors import MosesRnnError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Item_contra = TypeVar("Item_contra", contravariant=True)
-Result_co = TypeVar("Result_co", covariant=True)
 LOCAL = "local"
 MOST_RETRIES = 3  # per item, when its worker dies
 SECONDS_TO_CONNECT = 10.0
@@ -25,24 +23,14 @@ SECONDS_TO_CONNECT = 10.0
 ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
-class Job(Protocol[Item_contra, Result_co]):
-    """A remote worker's job: it holds files and options, which can be pickled, not open models."""
-
-    def begin(self, device: str) -> Callable[[Item_contra], Result_co]:
-        """Open the models on a device, once in each worker process."""
-
-    def name_of(self, item: Item_contra) -> str:
-        """Return an item's name for messages."""
+_begun: list[Callable[[Any], Any]] = []  # what a worker process has begun; it serves a single run
 
 
-_begun: list[Callable[[Any], Any]] = []  # the open job of a worker process, which serves a single run
-
-
-def _work(job: Job[Item, Result], device: str, item: Item) -> tuple[Result | None, Exception | None]:
-    """Return the result, or the error as the job raised it: Ray would wrap it."""
+def _work(begin: Callable[[], Callable[[Item], Result]], item: Item) -> tuple[Result | None, Exception | None]:
+    """Return the result, or the error as it was raised: Ray would wrap it."""
     try:
         if not _begun:
-            _begun.append(job.begin(device))
+            _begun.append(begin())
         return _begun[0](item), None
     except Exception as error:
         return None, error
@@ -51,13 +39,20 @@ def _work(job: Job[Item, Result], device: str, item: Item) -> tuple[Result | Non
 class RayWorkers(Generic[Item, Result]):
     """One worker for each GPU of the cluster, or for each CPU if the device is the CPU.
 
-    All nodes must see the job's files under the same paths. `address` is the cluster's; "auto" finds the one running
-    here, "local" starts one for this run only. `device` is "cpu" or "cuda".
+    Each worker process calls `begin` once, to open models, and then its result for each item. `begin` is pickled. All
+    nodes must see its files under the same paths. `name_of` names an item in messages. `address` is the cluster's;
+    "auto" finds the one running here, "local" starts one for this run only. `device` is "cpu" or "cuda".
     """
 
-    def __init__(self, job: Job[Item, Result], address: str, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        begin: Callable[[], Callable[[Item], Result]],
+        name_of: Callable[[Item], str],
+        address: str,
+        device: str = "cpu",
+    ) -> None:
         self._ray = ray = _import_ray(address)
-        self._job = job
+        self._name_of = name_of
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)  # of a local cluster
         self._connect(address)
         kind = "CPU" if device == "cpu" else "GPU"
@@ -67,7 +62,7 @@ class RayWorkers(Generic[Item, Result]):
         # Without max_calls=0, a GPU worker would exit after each item
         options = {"num_cpus": 1, "num_gpus": int(kind == "GPU"), "max_calls": 0, "max_retries": MOST_RETRIES}
         self._task = ray.remote(**options)(_work)
-        self._given = ray.put(job), device
+        self._begin = ray.put(begin)
 
     def _connect(self, address: str) -> None:
         options = {"include_dashboard": False, "_temp_dir": self._folder.name} if address == LOCAL else {}
@@ -82,16 +77,16 @@ class RayWorkers(Generic[Item, Result]):
 
     def submit(self, item: Item) -> Callable[[], Result]:
         """Hand an item to the cluster."""
-        return partial(self._result, self._task.remote(*self._given, item), item)
+        return partial(self._result, self._task.remote(self._begin, item), item)
 
     def _result(self, task: object, item: Item) -> Result:
-        """Wait for a task; raise its job's error, or a MosesRnnError that names the item the cluster gave up."""
+        """Wait for a task; raise its error, or a MosesRnnError that names the item that the cluster gave up."""
         try:
             result, error = self._ray.get(task)
         except self._ray.exceptions.RayError as death:
             found = f"{type(death).__name__}: {death}".splitlines()[0]
             raise MosesRnnError(
-                f"{self._job.name_of(item)}: expected the cluster to finish it, found {found}",
+                f"{self._name_of(item)}: expected the cluster to finish it, found {found}",
                 advice=f"Ray retries {MOST_RETRIES} times when a worker dies. Did memory run out? "
                 "`ray start --num-cpus` with a lower number starts fewer workers.",
             ) from death

@@ -11,8 +11,8 @@ from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_table import LineParser, PhraseForm
-from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_with
+from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
+from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
 MOST_WAITING_BYTES = 1 << 26  # of bad lines that are not yet written
@@ -80,18 +80,19 @@ class InputTable:
             self.part = options.shard.lines_of(self.lines)
             read = partial(read_part, lines=self.part)
         form = PhraseForm(form.source_factor, form.target_factor)
-        parser = LineParser(self.path, self.rejects.take if options.rejects else None, form)
-        self._blocks = parse_with(parser, read(self.path, meter=self._meter), self.part.start if self.part else 0)
-        self._first_block = [*itertools.islice(self._blocks, 1)]
-        if parser.first is None or parser.shape is None or not self._first_block:
+        rejected, before = self.rejects.take if options.rejects else None, self.part.start if self.part else 0
+        blocks = parse_blocks(read(self.path, meter=self._meter), self.path, rejected, form, before)
+        first_block = next(blocks, None)
+        if first_block is None:
             of_shard = f" in shard {options.shard}" if options.shard else ""
             raise FormatError(self.path, None, f"at least one line{of_shard}", "none")
-        self.first, self.form, self.shape = parser.first, parser.form, parser.shape
+        self._blocks, self.form = itertools.chain([first_block], blocks), first_block.form
+        self.first = parse_line(first_block[:1].text, self.path, int(first_block.numbers[0]), self.form)
+        self.shape = Shape.of(self.first)
 
     def chunks(self, after: int = 0) -> Iterator[TableLines]:
         """Return the lines after number `after`, cut where the source changes; see `chunks_between_sources`."""
-        blocks = itertools.chain(self._first_block, self._blocks)
-        rest = filter(None, (block.after(after) for block in blocks))
+        rest = filter(None, (block.after(after) for block in self._blocks))
         return of_bounded_length(chunks_between_sources(rest), self.path)
 
     def share(self, read: int) -> float | None:

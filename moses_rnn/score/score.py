@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ import torch
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.outputs import LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
-from moses_rnn.moses.ini import ini_of
+from moses_rnn.moses.ini import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.checks import check_complete, check_fit, check_form, check_new, fit_warnings, unit_warnings
+from moses_rnn.score.checks import check_complete, check_fit, check_table, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
@@ -26,8 +26,7 @@ from moses_rnn.table.signatures import (
     EARLIER,
     PROBABILITY,
     PROGRAM,
-    ColumnCounts,
-    added_names,
+    TableCounts,
     as_file,
     fitting_signature,
     recorded_columns,
@@ -39,28 +38,13 @@ from moses_rnn.table.table_blocks import CHUNK_BYTES, CHUNK_LINES
 FIRST_CHECK = 100_000  # lines before the first check of the table's fit; the next ones come at each doubling
 
 
-@dataclass
-class Counts(ColumnCounts):
-    """Counts of processed lines, for the state of an unfinished run, the signature and the user.
-
-    Up to line number `read` of the table, `lines` were written and `rejected` left out. `oom_splits` counts how often
-    work was split because the device ran out of memory. `odd_lines` are the counts of `LineWarnings`.
-    """
-
-    read: int = 0
-    rejected: int = 0
-    oom_splits: int = 0
-    odd_lines: dict[str, list[int]] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class ScoringResult:
-    """The result of a run: its counts, the lines for a moses.ini, and warnings."""
+    """The result of a run, or of merging shards."""
 
-    counts: Counts
+    counts: TableCounts
     column_names: tuple[str, ...]
-    feature_line: str
-    weight_line: str
+    ini: NewIni
     warnings: tuple[str, ...]
     computed_by: str  # the native core or torch, and in which precision
 
@@ -71,49 +55,59 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
     `should_stop` is called after every chunk, and several times a second while a pipe has no data. Nothing is kept if
     the table, a model or the ini is rejected as a whole, or if a pipe is read or written.
     """
-    counts = Counts()
+    counts = TableCounts()
 
     def stop_if_requested() -> None:
         if should_stop():
-            raise Stopped(f"stopped after {counts.lines:,} lines; {_after_stop(options)}")
+            what_next = (
+                "the same command with --resume continues"
+                if options.output != STANDARD_STREAM and Path(options.table).is_file()
+                else "a run through a pipe cannot be resumed: the same command starts over"
+            )
+            raise Stopped(f"stopped after {counts.lines:,} lines; {what_next}")
+
+    def save(read: int, block: bytes = b"") -> None:
+        """Record all lines up to number `read`, and append the last block of the new table."""
+        files.append(options.output, block)
+        rejected = table.rejects.until(read)
+        if rejected and options.rejects:
+            files.append(options.rejects, b"".join(rejected))
+        counts.read, counts.rejected = read, counts.rejected + len(rejected)
+        files.save(asdict(counts))
 
     models, columns, compute = open_models(options)
     names = tuple(column.name for column in columns)
     with open_files(options, models, len(columns)) as files:
         table = InputTable(options, models[0].form, stop_if_requested)
-        before = fitting_signature(options.table)
-        check_new(options, added_names(before), names)
-        check_form(table, models)
+        check_table(options, table, models, names)
         # fails now, not after hours
         ini = ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
         with open_workers(options, models, columns, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
-            counts = Counts(**(files.begin(manifest) or {}))
+            counts = TableCounts(**(files.begin(manifest) or {}))
             odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
             table.rejects.until(counts.read)  # skip those that an interrupted run has written
             next_check = max(FIRST_CHECK, 2 * counts.lines)
-            for chunk, scored in map_in_order(table.chunks(after=counts.read), workers):
-                counts.add(scored.counts)
-                counts.oom_splits += scored.oom_splits
+            for chunk, (block, more) in map_in_order(table.chunks(after=counts.read), workers):
+                counts.add(more)
                 odd_lines.look(chunk.odd_lines)
-                _save(files, options, table, counts, int(chunk.numbers[-1]), scored.block)
+                save(int(chunk.numbers[-1]), block)
                 progress(counts.lines, table.share(counts.read))
                 stop_if_requested()
                 if counts.lines >= next_check:
                     check_fit(options, counts, names)
                     next_check = 2 * counts.lines
-        _save(files, options, table, counts, max(counts.read, table.rejects.last))
+        save(max(counts.read, table.rejects.last))
         if options.shard is None:  # a small shard may have other words than the whole table
             check_fit(options, counts, names)
         misfits = [*fit_warnings(counts, names)]
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
-        oddities = [*odd_lines.messages()]
+        of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
+        result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(manifest))
         table.check_unchanged()
-        digest = files.digest(options.output)
-        warnings = (*units, *oddities, *ini.warnings, *_warnings(options, counts, table.rejects.messages), *misfits)
-        result = ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
-        signature = _signature(options, table, manifest, columns, counts, before, digest)
-        files.commit(dict(_small_files(options, as_file(signature), ini.content)))
+        signature = _signature(options, table, manifest, columns, counts, files.digest(options.output))
+        contents = {options.signature: as_file(signature), options.new_ini: ini.content}
+        files.commit({path: content for path, content in contents.items() if path})
     return result
 
 
@@ -135,7 +129,7 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
     try:
         return ResumableOutputs(
             [options.output],
-            [name for name, _ in _small_files(options)],
+            [path for path in (options.signature, options.new_ini) if path],
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
@@ -145,24 +139,6 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
     except AlreadyComplete:
         check_complete(options, models, columns)
         raise
-
-
-def _small_files(options: ScoringOptions, signature: bytes = b"", ini: bytes = b"") -> list[tuple[str, bytes]]:
-    """Return the names and contents of the signature and the ini, if the run writes them."""
-    files = [] if options.output == STANDARD_STREAM else [(f"{options.output}.json", signature)]
-    return [*files, (options.new_ini, ini)] if options.new_ini else files
-
-
-def _save(
-    files: ResumableOutputs, options: ScoringOptions, table: InputTable, counts: Counts, read: int, block: bytes = b""
-) -> None:
-    """Record all lines up to `read`, and append the last block of the new table."""
-    files.append(options.output, block)
-    rejected = table.rejects.until(read)
-    if rejected and options.rejects:
-        files.append(options.rejects, b"".join(rejected))
-    counts.read, counts.rejected = read, counts.rejected + len(rejected)
-    files.save(asdict(counts))
 
 
 def manifest_of(
@@ -200,12 +176,11 @@ def _signature(
     table: InputTable,
     manifest: Mapping[str, Any],
     columns: Sequence[Column],
-    counts: Counts,
-    before: Mapping[str, Any],
+    counts: TableCounts,
     digest: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the signature of the new table; `before` is the input table's signature, or empty."""
-    old_columns = table.shape.columns
+    """Return the signature of the new table, whose size and hash are `digest`."""
+    before, old_columns = fitting_signature(options.table), table.shape.columns
     earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
     shard = options.shard and {
         "number": options.shard.number,
@@ -247,12 +222,6 @@ def _signature(
     }
 
 
-def _after_stop(options: ScoringOptions) -> str:
-    if options.output != STANDARD_STREAM and Path(options.table).is_file():
-        return "the same command with --resume continues"
-    return "a run through a pipe cannot be resumed: the same command starts over"
-
-
 def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     """Return advice after an error when some work is saved."""
     kept = f"{counts['lines']:,} lines are already scored and saved."
@@ -263,7 +232,7 @@ def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
 
 
-def _warnings(options: ScoringOptions, counts: Counts, examples: Sequence[str]) -> Iterator[str]:
+def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str]) -> Iterator[str]:
     """Warn about rejected lines and about work that was split for lack of memory."""
     if counts.rejected:
         more = ", for example" if counts.rejected > len(examples) else ""

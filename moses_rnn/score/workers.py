@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import torch
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, PairError, ScoreError, Stopped, shown
-from moses_rnn.files.outputs import Packing
-from moses_rnn.files.streams import is_gzip
+from moses_rnn.files.outputs import pack
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import RayWorkers
@@ -24,39 +24,29 @@ from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
-from moses_rnn.table.signatures import ColumnCounts
-from moses_rnn.table.table_blocks import Floats, TableLines
+from moses_rnn.table.signatures import TableCounts
+from moses_rnn.table.table_blocks import Floats, TableLines, append_scores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Item_contra = TypeVar("Item_contra", contravariant=True)
-Result_co = TypeVar("Result_co", covariant=True)
 Column = Model | WordPenaltyScorer  # adds one column to a table; several models form an ensemble
+ScoredChunk = tuple[bytes, TableCounts]  # a packed block of the new table and its counts
 ITEMS_AHEAD = 2  # per worker
 MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
 WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
 CEILING = -DEFAULT_FLOOR  # highest log score whose exponential is written: Moses reads it as float32
 
 
-@dataclass(frozen=True)
-class ScoredChunk:
-    """A packed block of the new table and its counts; for `oom_splits` see `Tally`."""
-
-    block: bytes
-    counts: ColumnCounts
-    oom_splits: int = 0
-
-
 class ChunkScorer:
-    """Turns chunks of the old table into blocks of the new one: scores, checks, writes and packs.
+    """Turns chunks of a table into blocks of the new table `output`: scores, checks, writes and packs.
 
     Threads may share the `scorers`. `floor` is the lowest log p written; if None, natural logarithms are written as
-    they are. `name` is the table's, for messages.
+    they are.
     """
 
-    def __init__(self, scorers: Sequence[Scorer], name: str, floor: float | None, pack: Packing) -> None:
+    def __init__(self, scorers: Sequence[Scorer], table: str, output: str, floor: float | None) -> None:
         self.scorers = scorers
-        self._name, self._floor, self._pack = name, floor, pack
+        self._table, self._output, self._floor = table, output, floor
         unbounded = np.array([of.unbounded for of in scorers], np.bool_)
         self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
@@ -65,7 +55,7 @@ class ChunkScorer:
         try:
             scores, tallies = self._score(chunk)
         except ScoreError as error:
-            error.message = f"{self._name}:{chunk.numbers[error.row]}: {error.message}"
+            error.message = f"{self._table}:{chunk.numbers[error.row]}: {error.message}"
             raise
         except Exception as error:
             if isinstance(error, MosesRnnError) and not isinstance(error, PairError):
@@ -73,16 +63,16 @@ class ChunkScorer:
             raise self._failure(chunk, error) from error
         scores = np.minimum(scores, self._highest)
         written = scores if self._floor is None else np.maximum(scores, self._floor)
-        counts = ColumnCounts(
+        counts = TableCounts(
             lines=len(scores),
             unknown=[tally.unknown for tally in tallies],
             floored=(scores < written).sum(axis=0).tolist(),
             lowest=written.min(axis=0).tolist(),
             highest=written.max(axis=0).tolist(),
+            oom_splits=sum(tally.oom_splits for tally in tallies),
         )
-        oom_splits = sum(tally.oom_splits for tally in tallies)
         column = written + 0.0 if self._floor is None else np.exp(written)  # + 0.0: no -0
-        return ScoredChunk(self._pack(chunk.append_scores(column)), counts, oom_splits)
+        return pack(append_scores(chunk.text, chunk.spans, column), self._output), counts
 
     def _score(self, chunk: TableLines) -> tuple[Floats, list[Tally]]:
         """Return the scores, lines × columns, and each scorer's tally."""
@@ -100,10 +90,10 @@ class ChunkScorer:
         pairs = chunk.pairs()
         pair = shown(b" ||| ".join((pairs.sources[0], pairs.targets[0])))
         if isinstance(error, PairError):
-            return InputError(f"{self._name}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
+            return InputError(f"{self._table}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
         alone = "only together with the others" if self._can_score(chunk) else "even on its own"
         return MosesRnnError(
-            f"{self._name}:{first}: expected to score {where}, found {type(error).__name__}: {error}\n"
+            f"{self._table}:{first}: expected to score {where}, found {type(error).__name__}: {error}\n"
             f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"
         )
 
@@ -120,59 +110,43 @@ def lines_of(chunk: TableLines) -> str:
     return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
 
 
-@dataclass(frozen=True)
-class ScoringJob:
-    """The job of remote workers: options, and the folder, direction and hashes of each open model."""
-
-    options: ScoringOptions
-    models: tuple[tuple[Path, str, dict[str, str]], ...]
-    compute: Compute
-    pack: Packing
-
-    def begin(self, device: str) -> ChunkScorer:
-        """Open the models on a device; raise CheckpointError if they have changed since the run began."""
-        torch.set_num_threads(1)
-        models = [open_model(folder, direction=direction) for folder, direction, _ in self.models]
-        for model, (folder, _, hashes) in zip(models, self.models, strict=True):
-            if model.hashes != hashes:
-                raise CheckpointError(f"{folder}: was changed after this run began")
-        columns = make_columns(self.options, models)
-        return make_chunk_scorer(self.options, columns, replace(self.compute, device=device), self.pack)
-
-    def name_of(self, chunk: TableLines) -> str:
-        """Return a chunk's name for messages."""
-        return f"{self.options.table}: {lines_of(chunk)}"
-
-
 def open_workers(
     options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:
     """Return the workers of a run as a context manager; sets torch's number of threads."""
-    pack = Packing(is_gzip(options.output))
     if options.ray is not None:
         torch.set_num_threads(1)  # as in each worker, for the manifest; this process computes nothing
-        opened = ((model.folder.resolve(), model.direction, dict(model.hashes)) for model in models)
-        job = ScoringJob(options, tuple(opened), compute, pack)
-        return RayWorkers(job, options.ray, torch.device(compute.device).type)
+        compute = replace(compute, device=torch.device(compute.device).type)
+        opened = [(model.folder.resolve(), model.direction, dict(model.hashes)) for model in models]
+        begin = partial(open_chunk_scorer, options, opened, compute)
+        return RayWorkers(begin, lambda chunk: f"{options.table}: {lines_of(chunk)}", options.ray, compute.device)
     of_each = share_threads(options.devices, options.threads, compute)
-    chunk_scorers = [
-        make_chunk_scorer(options, columns, replace(compute, device=device), pack) for device in options.devices
-    ]
+    chunk_scorers = [make_chunk_scorer(options, columns, replace(compute, device=device)) for device in options.devices]
     return Threads([scorer for scorer in chunk_scorers for _ in range(of_each)])
 
 
-def make_chunk_scorer(
-    options: ScoringOptions, columns: Sequence[Column], compute: Compute, pack: Packing
+def open_chunk_scorer(
+    options: ScoringOptions, opened: Sequence[tuple[Path, str, dict[str, str]]], compute: Compute
 ) -> ChunkScorer:
+    """Open models, given by folder, direction and hashes, in another process; CheckpointError if they have changed."""
+    torch.set_num_threads(1)
+    models = [open_model(folder, direction=direction) for folder, direction, _ in opened]
+    for model, (folder, _, hashes) in zip(models, opened, strict=True):
+        if model.hashes != hashes:
+            raise CheckpointError(f"{folder}: was changed after this run began")
+    return make_chunk_scorer(options, make_columns(options, models), compute)
+
+
+def make_chunk_scorer(options: ScoringOptions, columns: Sequence[Column], compute: Compute) -> ChunkScorer:
     """Make a worker's scorer of chunks; threads of one device share it and its networks."""
     scorers = [column.make_scorer(compute) for column in columns]
-    return ChunkScorer(scorers, options.table, None if options.logarithms else options.floor, pack)
+    return ChunkScorer(scorers, options.table, options.output, None if options.logarithms else options.floor)
 
 
 def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Column]:
     """Make the added columns: one for each model or for each direction, and the word penalty."""
     columns: list[Column] = [*models]
-    if options.averaged:
+    if options.combine != "columns":
         directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
         columns = [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
     if options.word_penalty:
@@ -197,19 +171,6 @@ def share_threads(devices: Sequence[str], threads: int | None, compute: Compute)
     of_each = -(-threads // MOST_CPU_WORKERS)
     torch.set_num_threads(of_each)
     return threads // of_each
-
-
-class Workers(Protocol[Item_contra, Result_co]):
-    """A pool of `count` workers; as a context manager, it stops them on exit."""
-
-    count: int
-
-    def submit(self, item: Item_contra) -> Callable[[], Result_co]:
-        """Submit an item; the returned function waits for the result, or raises the worker's error."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def map_in_order(items: Iterable[Item], workers: Workers[Item, Result]) -> Iterator[tuple[Item, Result]]:
@@ -240,7 +201,10 @@ def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator
 
 
 class Threads(Generic[Item, Result]):
-    """One thread for each function; torch and the native core release Python's lock, so threads suffice."""
+    """One thread for each function; torch and the native core release Python's lock, so threads suffice.
+
+    As a context manager, like `RayWorkers`; `count` is the number of workers.
+    """
 
     def __init__(self, functions: Sequence[Callable[[Item], Result]]) -> None:
         self.count = len(functions)
@@ -250,7 +214,7 @@ class Threads(Generic[Item, Result]):
         self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="worker")
 
     def submit(self, item: Item) -> Callable[[], Result]:
-        """Submit an item to the next idle thread."""
+        """Submit an item; the returned function waits for the result, or raises the worker's error."""
         return self._executor.submit(self._work, item).result
 
     def _work(self, item: Item) -> Result:
@@ -266,3 +230,6 @@ class Threads(Generic[Item, Result]):
     def __exit__(self, *_: object) -> None:
         """Cancel waiting items, and wait for the running ones."""
         self._executor.shutdown(cancel_futures=True)
+
+
+Workers = Threads[Item, Result] | RayWorkers[Item, Result]

@@ -19,8 +19,8 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import read_lines
@@ -46,9 +46,8 @@ LINE = re.compile(
 )
 # The same with factors
 FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?>(?:[^|]|\|(?!\|\|))*)"))
-# Numbers that may overflow float32, which Moses uses: too many digits or a large exponent
-MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
-FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # from here on, a float32 is infinite
+MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")  # too many digits or a large exponent
+FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # from here on, a float32, which Moses uses, is infinite
 BLANKS = b" \t"
 LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
 NON_TERMINAL = re.compile(rb"\[[^\[\] \t|]+\]\[[^\[\] \t|]+\]")
@@ -89,13 +88,9 @@ class PhraseForm:
         """Whether words of either side have factors."""
         return self.source_factor is not None or self.target_factor is not None
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the form as JSON, for a model trained on such phrases."""
-        return asdict(self)
-
     @classmethod
     def from_record(cls, record: object) -> PhraseForm:
-        """Parse the result of `as_record`; anything else gives the plain form."""
+        """Make a form of its fields, as a model records them; anything else gives the plain form."""
         if not isinstance(record, Mapping):
             return PLAIN
         source, target = (record.get(key) for key in ("source_factor", "target_factor"))
@@ -124,16 +119,15 @@ class PhraseForm:
             terminals = [word for word in terminals[:-1] if not NON_TERMINAL.fullmatch(word)]
         return terminals
 
-    def factor_counts(self, source: bytes, target: bytes) -> list[int | None]:
-        """Return the number of factors per word of each side; None for a side without words."""
-        sides = map(self._terminals, (source, target))
-        return [terminals[0].count(b"|") + 1 if terminals else None for terminals in sides]
-
-    def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> None:
-        """Raise FormatError for phrases that are not of this form."""
-        for side, phrase, factor in (("source", source, self.source_factor), ("target", target, self.target_factor)):
-            if factor is not None:
-                _check_factors(side, self._terminals(phrase), factor, name, number)
+    def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> list[int | None]:
+        """Raise FormatError for phrases of another form; return the factors per word of each side, if known."""
+        counts: list[int | None] = [None, None]
+        if self.is_factored:
+            sides = (("source", source, self.source_factor), ("target", target, self.target_factor))
+            counts = [
+                None if factor is None else _count_factors(side, self._terminals(phrase), factor, name, number)
+                for side, phrase, factor in sides
+            ]
         if self.hierarchical:
             _check_rule(words(source), words(target), alignment, name, number)
         elif b"]" in source or b"]" in target:
@@ -141,6 +135,7 @@ class PhraseForm:
                 if any(len(word) > 1 and word[:1] == b"[" and word[-1:] == b"]" for word in words(phrase)):
                     advice = f"In a hierarchical table, both phrases end with a left-hand side such as [X]; {ESCAPED}"
                     raise FormatError(name, number, "words without brackets", shown(phrase), advice)
+        return counts
 
 
 PLAIN = PhraseForm()
@@ -172,13 +167,14 @@ def _factor(phrase: bytes, factor: int | None) -> bytes:
     return b" ".join([word.split(b"|")[factor] if b"|" in word else word for word in words(phrase)])
 
 
-def _check_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int | None) -> None:
+def _count_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int | None) -> int | None:
     counts = {word.count(b"|") + 1 for word in terminals}
     if len(counts) > 1:
         raise FormatError(name, number, f"as many factors in every {side} word", shown(b" ".join(terminals)))
     if counts and factor >= min(counts):
         found = f"{min(counts)} in {shown(b' '.join(terminals))}"
         raise FormatError(name, number, f"{side} words with a factor {factor} (counted from 0)", found)
+    return max(counts, default=None)
 
 
 def _gaps(phrase: list[bytes]) -> list[int]:
@@ -304,7 +300,7 @@ def log_of(score: float) -> float:
 def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:
     """Parse one line, including its line end; raise FormatError if this package cannot score it."""
     parsed = _split(line, name, number, form)
-    _check_form(parsed, name, form)
+    form.check(parsed.source, parsed.target, parsed.alignment, name, number)
     return parsed
 
 
@@ -317,7 +313,10 @@ def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
     for side, phrase, factor in (("source", source, form.source_factor), ("target", target, form.target_factor)):
         if factor is None and b"|" in phrase:  # only the other side has factors
             _refuse_factors(side, phrase, name, number)
-    _refuse_infinite(scores, name, number)
+    if MAYBE_INFINITE.search(scores):
+        for i, score in enumerate(words(scores), start=1):
+            if abs(float(score)) >= FLOAT32_LIMIT:
+                raise FormatError(name, number, f"a finite number as score {i}", shown(score))
     (source_at, target_at), scores_end = (match.start(1), match.start(2)), match.end(3)
     alignment = alignment_span(line, scores_end, len(line))
     ends = source_at + len(source), target_at + len(target)
@@ -335,11 +334,6 @@ def alignment_span(text: bytes, scores_end: int, line_end: int) -> tuple[int, in
     return begin + len(field) - len(field.lstrip(LINE_BLANKS)), begin + len(field)
 
 
-def _check_form(line: TableLine, name: str, form: PhraseForm) -> None:
-    if not form.is_plain or b"]" in line.source or b"]" in line.target:
-        form.check(line.source, line.target, line.alignment, name, line.number)
-
-
 # --- a table ---------------------------------------------------------------------------------------------------------
 
 
@@ -354,7 +348,6 @@ class LineParser:
         self.name = name
         self.form = form
         self.first: TableLine | None = None  # first valid line; None: not yet read
-        self.shape: Shape | None = None  # from that line
         self.columns = 0  # scores per line; 0: not yet known
         self._factors: list[int | None] = [None, None]  # per source and target word, once known
         self._rejected = rejected
@@ -372,14 +365,18 @@ class LineParser:
     def _parsed(self, line: bytes, number: int) -> TableLine:
         parsed = _split(line, self.name, number, self.form)
         columns = len(words(parsed.scores))
+        form = self.form
         if self.first is None:
-            form = replace(self.form, hierarchical=is_rule(parsed.source, parsed.target))
-            _check_form(parsed, self.name, form)
-            self.first, self.form, self.shape, self.columns = parsed, form, Shape.of(parsed), columns
-        else:
-            _check_form(parsed, self.name, self.form)
-        if self.form.is_factored:
-            self._check_factors(parsed)
+            form = replace(form, hierarchical=is_rule(parsed.source, parsed.target))
+        counts = form.check(parsed.source, parsed.target, parsed.alignment, self.name, number)
+        if self.first is None:
+            self.first, self.form, self.columns = parsed, form, columns
+        if form.is_factored:
+            for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
+                if known and found and found != known:
+                    expected = f"{known} factors in {side} words, as on the lines before"  # as Moses expects
+                    raise FormatError(self.name, number, expected, f"{found} in {shown(line)}")
+            self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
         if columns != self.columns:
             raise FormatError(
                 self.name,
@@ -390,28 +387,12 @@ class LineParser:
             )
         return parsed
 
-    def _check_factors(self, line: TableLine) -> None:
-        """Raise FormatError unless words have as many factors as on earlier lines, as Moses expects."""
-        counts = self.form.factor_counts(line.source, line.target)
-        for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
-            if known and found and found != known:
-                expected = f"{known} factors in {side} words, as on the lines before"
-                raise FormatError(self.name, line.number, expected, f"{found} in {shown(line.line)}")
-        self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
-
-    def lines(self, lines: Iterable[bytes]) -> Iterator[TableLine]:
-        """Yield the valid lines of a table; raises as `parse` does."""
-        for number, line in enumerate(lines, start=1):
-            parsed = self.parse(line, number)
-            if parsed is not None:
-                yield parsed
-
 
 def parse_table(
     lines: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
 ) -> Iterator[TableLine]:
-    """Parse a table line by line; see `LineParser`."""
-    return LineParser(name, rejected, form).lines(lines)
+    """Yield the valid lines of a table; see `LineParser`."""
+    return filter(None, map(LineParser(name, rejected, form).parse, lines, itertools.count(1)))
 
 
 def form_of(first: bytes, table: str) -> PhraseForm:
@@ -427,7 +408,7 @@ def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLi
     """Return the first line of a table and the form of its phrases; without a `form`, use `form_of`."""
     for first in read_lines(table):
         parser = LineParser(table, form=form_of(first, table) if form is None else form)
-        for line in parser.lines([first]):
+        if line := parser.parse(first, 1):
             return line, parser.form
     raise FormatError(table, None, "at least one line", "none")
 
@@ -442,15 +423,6 @@ def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoRetur
         "&#124; in an unfactored table."
     )
     raise FormatError(name, number, f"{side} words without factors", shown(phrase), advice)
-
-
-def _refuse_infinite(scores: bytes, name: str, number: int) -> None:
-    """Raise FormatError if a score is too large for a float32."""
-    if not MAYBE_INFINITE.search(scores):
-        return
-    for i, score in enumerate(words(scores), start=1):
-        if abs(float(score)) >= FLOAT32_LIMIT:
-            raise FormatError(name, number, f"a finite number as score {i}", shown(score))
 
 
 def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
@@ -513,9 +485,6 @@ def _likely(score: bytes) -> str:
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FLOAT32_TINY = 2.0**-150  # up to here, a float32 is 0
-# A number that could be 0 or less as a float32: with a sign, only zeros before an exponent, or a small exponent
-MAYBE_NOT_POSITIVE = re.compile(rb"(?<![^ \t])(?:-|\+?[0.]++(?![0-9.]))|[eE]-0*[1-9][0-9]|[0.]{30}")
-
 # White space at which Moses does not split words, and other control characters, as UTF-8
 OTHER_BLANKS = re.compile(
     rb"[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
@@ -597,7 +566,7 @@ def _oddities(line: TableLine) -> Iterator[str]:
         yield CRLF
     if not is_utf8(line.line):
         yield NOT_UTF8
-    if MAYBE_NOT_POSITIVE.search(line.scores) and any(float(score) <= FLOAT32_TINY for score in words(line.scores)):
+    if min(map(float, words(line.scores))) <= FLOAT32_TINY:
         yield NOT_POSITIVE
 
 

@@ -47,14 +47,10 @@ def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
 
 
-def column_records(signature: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of the columns added to a table, by earlier runs and by the last one."""
-    return [*records_of(signature, EARLIER), *records_of(signature, "added_columns")]
-
-
 def recorded_columns(signature: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """Return the records of added columns that have a name, by column index from 0."""
-    named = [record for record in column_records(signature) if "name" in record]
+    """Return the records of the columns added by earlier runs and the last one, by column index from 0."""
+    records = [*records_of(signature, EARLIER), *records_of(signature, "added_columns")]
+    named = [record for record in records if "name" in record]
     return {column: record for record in named if type(column := record.get("index")) is int and column >= 0}
 
 
@@ -69,11 +65,6 @@ def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
     return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
 
 
-def added_names(signature: Mapping[str, Any]) -> list[str]:
-    """Return the names of all added columns, even those without a known index."""
-    return [str(record["name"]) for record in column_records(signature) if "name" in record]
-
-
 def fitting_signature(table: str) -> dict[str, Any]:
     """Return the signature beside a table if it records the table's size (a quick check); otherwise, an empty dict."""
     signature = read_signature(table)
@@ -84,10 +75,13 @@ def fitting_signature(table: str) -> dict[str, Any]:
 
 
 @dataclass
-class ColumnCounts:
-    """Counts over all lines; lists have one value per added column.
+class TableCounts:
+    """Counts over lines, for the state of an unfinished run, the signature and the user.
 
-    `unknown` counts pairs with a word that is read as ``<unk>``, `floored` scores that were raised to the floor.
+    Up to line number `read` of the table, `lines` were written and `rejected` left out. Lists have one value per added
+    column: `unknown` counts pairs with a word that is read as ``<unk>``, `floored` scores that were raised to the
+    floor. `oom_splits` counts how often work was split because the device ran out of memory. `odd_lines` are the counts
+    of `LineWarnings`.
     """
 
     lines: int = 0
@@ -95,9 +89,13 @@ class ColumnCounts:
     floored: list[int] = field(default_factory=list)
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
+    read: int = 0
+    rejected: int = 0
+    oom_splits: int = 0
+    odd_lines: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, more: ColumnCounts) -> None:
-        """Add the counts of further lines."""
+    def add(self, more: TableCounts) -> None:
+        """Add the counts of a further chunk or shard."""
         if not self.lines:
             self.unknown, self.floored = more.unknown, more.floored
             self.lowest, self.highest = more.lowest, more.highest
@@ -107,6 +105,8 @@ class ColumnCounts:
             self.lowest = list(map(min, self.lowest, more.lowest))
             self.highest = list(map(max, self.highest, more.highest))
         self.lines += more.lines
+        self.rejected += more.rejected
+        self.oom_splits += more.oom_splits
 
     def of_column(self, i: int) -> dict[str, Any]:
         """Return a column's counts for a signature; see COUNTED."""

@@ -175,26 +175,24 @@ class TableLines:
     def pairs(self) -> Pairs:
         """Return the phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
         sources, targets, alignments = map(self.field, ("source", "target", "alignment"))
-        if self.form.is_plain:
+        if self.form == PLAIN:
             return Pairs(sources, targets, alignments)
         read = Pairs.of(map(self.form.read, sources, targets, alignments))
         return replace(read, alignments=alignments)
 
-    def append_scores(self, values: Floats) -> bytes:
-        """Return the lines with further scores (lines × columns) after their own; all other bytes are unchanged."""
-        return append_scores(self.text, self.spans, values)
-
 
 def parse_blocks(
-    blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
+    blocks: Iterable[bytes],
+    name: str,
+    rejected: Rejected | None = None,
+    form: PhraseForm = PLAIN,
+    lines_before: int = 0,
 ) -> Iterator[TableLines]:
-    """Parse a table given as blocks of whole lines; see `LineParser` and `parse_with`."""
-    return parse_with(LineParser(name, rejected, form), blocks)
+    """Yield the valid lines of blocks of whole lines; before a bad line raises, yield the lines in front of it.
 
-
-def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 0) -> Iterator[TableLines]:
-    """Yield the valid lines of blocks of whole lines; before a bad line raises, yield the lines in front of it."""
-    number = lines_before + 1
+    See `LineParser`. `lines_before` is the number of lines of the table before the blocks.
+    """
+    parser, number = LineParser(name, rejected, form), lines_before + 1
     for text in filter(None, blocks):
         at = 0
         while parser.first is None and at < len(text):  # the first valid line tells the number of scores
@@ -210,7 +208,7 @@ def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 
 def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> Iterator[TableLines]:
     """Yield the valid lines of a text, up to the first that raises an error."""
     sound = np.zeros(len(spans), np.bool_)
-    if parser.form.is_plain:
+    if parser.form == PLAIN:
         sound = find_regular(text, spans, parser.columns)
     begins = np.append(0, spans[:-1, LINE_END])
     odd_lines: list[TableLine] = []
@@ -333,7 +331,7 @@ def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
 
 
 def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
-    """Return the text with `values` (lines × columns) as ``%.9g`` after each line's scores, separated by blanks."""
+    """Return lines with `values` (lines × columns) as ``%.9g`` after their own scores; other bytes are unchanged."""
     if spans.shape != (len(values), COLUMNS):
         raise ValueError(f"expected {COLUMNS} spans of {len(values):,} lines, found {spans.shape}")
     library = _library()

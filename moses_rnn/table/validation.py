@@ -11,7 +11,7 @@ from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
-from moses_rnn.table.phrase_table import LineParser, LineWarnings, Shape, TableLine, form_of, words
+from moses_rnn.table.phrase_table import LineWarnings, Shape, TableLine, form_of, parse_table, words
 from moses_rnn.table.signatures import read_signature
 
 LINES_BETWEEN_LOOKS = 10_000
@@ -76,13 +76,14 @@ def validate(
     meter = Meter()
     odd = LineWarnings(table, strict=strict, thorough=True)
     lines = read_lines(table, meter=meter)
-    first = [*itertools.islice(lines, 1)]
-    parser = LineParser(table, reject, form_of(b"".join(first), table))
-    for line in _measure(odd.passing(parser.lines(itertools.chain(first, lines))), validation):
+    first = next(lines, b"")
+    form = form_of(first, table)
+    parsed = parse_table(itertools.chain([first] if first else [], lines), table, reject, form)
+    for line in _measure(odd.passing(parsed), validation):
+        if validation.lines == 1 and form.is_factored:
+            validation.factors = Shape.of(line).factors
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
-    if parser.first and parser.form.is_factored:
-        validation.factors = Shape.of(parser.first).factors
     validation.warnings = list(odd.messages())
     _check(validation, must_be_sorted)
     validation.signature = _compare_signature(validation)
@@ -133,7 +134,9 @@ def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[Tab
     for line in lines:
         key = line.line.removesuffix(b"\n")
         validation.lines += 1
-        _widen(validation, [float(score) for score in words(line.scores)])
+        values = [float(score) for score in words(line.scores)]
+        ranges = validation.ranges or [(value, value) for value in values]
+        validation.ranges = [(min(low, v), max(high, v)) for (low, high), v in zip(ranges, values, strict=True)]
         if before is None or line.source != before.source:
             validation.sources += 1
             validation.longest_source = max(validation.longest_source, len(words(line.source)))
@@ -144,15 +147,6 @@ def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[Tab
             validation.unsorted = line.number
         before, key_before = line, key
         yield line
-
-
-def _widen(validation: Validation, values: list[float]) -> None:
-    if not validation.ranges:
-        validation.ranges = [(value, value) for value in values]
-    for i, value in enumerate(values):
-        low, high = validation.ranges[i]
-        if value < low or value > high:
-            validation.ranges[i] = min(low, value), max(high, value)
 
 
 def _check(validation: Validation, must_be_sorted: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -76,7 +76,7 @@ class TablePairs:
         self.origin = {
             "table": Path(path).name,
             "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
-            "phrases": first.form.as_record(),
+            "phrases": asdict(first.form),
         }
 
     def build(self, folder: Path) -> Corpus:

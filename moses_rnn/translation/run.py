@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 
 from moses_rnn.errors import FormatError, MosesRnnError, OutputError, Stopped, placing, shown
-from moses_rnn.files.outputs import Note, Packing, ResumableOutputs
-from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, is_gzip, read_lines
+from moses_rnn.files.outputs import Note, ResumableOutputs, pack
+from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
@@ -180,7 +180,7 @@ class _Run:
             texts.append(b"".join(format_alignment(i + 1, t.source, words(t.best.words), t.alpha) for i, t in numbered))
         self._add(block)
         for path, text in zip((self._request.output, *self._request.others), texts, strict=True):
-            self._outputs.append(path, Packing(is_gzip(path))(text))
+            self._outputs.append(path, pack(text, path))
         counts = asdict(self._translator.counts)
         self._outputs.save({"sha256": self._hash.hexdigest(), "blocks": self._blocks, **counts})
 

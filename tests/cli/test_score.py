@@ -8,10 +8,7 @@ import re
 import pytest
 
 from moses_rnn.native import SWITCH, native_core
-from tests.cli.scored import (
-    added_values,
-    lines_of,
-)
+from tests.cli.scored import added_values, lines_of
 from tests.commands import run
 
 
@@ -20,20 +17,6 @@ def test_an_estimate_writes_nothing(here):
     done = run("score", "phrase-table.gz", "--estimate", "--allow-misfit", cwd=here)
     assert re.fullmatch(r"[\d,]+ lines/s here \(.*, fp32\): 0:0\d:\d\d for about 3,000 lines\n", done.stdout)
     assert (done.stderr, sorted(here.iterdir())) == ("", before)
-
-
-def test_a_table_that_the_model_does_not_know_is_refused_and_can_be_insisted_on(here):
-    lines = [b"%s ||| %s ||| 0.5 1\n" % (b"x%d" % (i // 4), b"y%d z%d" % (i, i)) for i in range(500)]
-    (here / "foreign").write_bytes(b"".join(lines))
-    words = ("score", "foreign", "--model", "phrase-table.rnn-model")
-    done = run(*words, cwd=here, check=False)
-    assert done.returncode == 3
-    assert re.search(r"foreign: expected .* found 100\.0% of the pairs .* in 500 lines\n", done.stderr)
-    assert "500 lines are already scored and saved. Continue with --resume --allow-misfit" in done.stderr
-    insisted = run(*words, "--resume", "--allow-misfit", cwd=here)
-    assert "warning: RNN: 100.0% of the pairs have a word outside the model's shortlists" in insisted.stderr
-    column = json.loads((here / "foreign.rnn.gz.json").read_text())["added_columns"][0]
-    assert (column["unknown"], column["unknown_share"], column["floored_share"]) == (500, 1.0, 0.0)
 
 
 def test_without_a_gpu_the_cpu_is_never_taken_silently(here):

@@ -5,44 +5,13 @@ import json
 import subprocess
 import sys
 
-from tests.cli.scored import LONG, OUTPUTS, added_values, lines_of, names, without_last_scores
+import pytest
+
+from tests.cli.scored import LONG, OUTPUTS, added_values, lines_of, names, start_and_wait, without_last_scores
 from tests.commands import run
-
-BAD_LINES = {
-    0: b"a ||| b\n",
-    1500: b"\n",
-    2999: b"a ||| b ||| 1 2 x 4\n",
-    3000: b"a ||| b ||| 1 2 3\n",
-    9999: b"no end of line",
-}
-
 
 # of odd words that no model knows
 MODEL = ["--model", "phrase-table.rnn-model", "--allow-misfit"]
-SKIP = [*MODEL, "--on-bad-line", "skip"]
-
-
-def test_bad_lines_can_be_left_out(here):
-    good = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
-    lines = list(good)
-    for place, line in BAD_LINES.items():
-        lines.insert(place, line)
-    (here / "bad").write_bytes(b"".join(lines))
-    (here / "good").write_bytes(b"".join(good))
-    done = run("score", "bad", *SKIP, cwd=here)
-    assert "3,000 lines, 5 left out: bad.rnn.gz" in done.stderr
-    assert (
-        "warning: 5 lines were left out and written to bad.rnn.gz.rejects, for example: bad:1: expected" in done.stderr
-    )
-    run("score", "good", *SKIP, cwd=here)
-    assert lines_of(here / "bad.rnn.gz") == lines_of(here / "good.rnn.gz")
-    assert (here / "bad.rnn.gz.rejects").read_bytes() == b"".join(BAD_LINES.values()) + b"\n"
-    assert not (here / "good.rnn.gz.rejects").exists()
-    assert json.loads((here / "bad.rnn.gz.json").read_text())["rejected_lines"] == 5
-    assert not [name for name in names(here) if name.startswith(".")]
-    run("score", "good", *SKIP, "-o", "bad.rnn.gz", "--force", cwd=here)
-    assert not (here / "bad.rnn.gz.rejects").exists()  # of an older table
-    assert lines_of(here / "bad.rnn.gz") == lines_of(here / "good.rnn.gz")
 
 
 def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
@@ -93,3 +62,20 @@ def test_no_character_parts_lines_or_words_but_those_of_moses(here):
     scored = (here / "out").read_bytes().split(b"\n")[:-1]
     assert [line + b"\n" for line in without_last_scores(scored, 2)] == lines
     assert {penalty for _, penalty in added_values(scored, 2)} == {0.135335283}  # exp(-2): two words each
+
+
+@pytest.mark.parametrize("place", ["begin", "end"])
+def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place):
+    here = long_table
+    data = (here / "long").read_bytes()
+    (here / "long").write_bytes(b"bad\n" * 3 + data if place == "begin" else data + b"bad\n" * 3)
+    (here / "long.rnn.gz").write_bytes(b"old")
+    (here / "long.rnn.gz.rejects").write_bytes(b"old")
+    process = start_and_wait(here, "--on-bad-line", "skip", "--force")
+    process.kill()
+    process.communicate()
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"old"
+    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"bad\n" * 3
+    assert json.loads((here / "long.rnn.gz.json").read_text())["rejected_lines"] == 3
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")

@@ -3,12 +3,8 @@
 import gzip
 import json
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from moses_rnn.api import models
-from moses_rnn.cli.score import main
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
 from tests.commands import run
@@ -39,12 +35,6 @@ def test_the_table_and_the_pairs_have_the_same_scores(model, table, tmp_path):
     assert done.stderr == ""
 
 
-def test_other_columns_stay_and_stdin_is_read(model):
-    given = "a house\tune maison\tmore\t1\n"
-    line = ["-", "--format", "tsv", "--model", model, "--quiet"]
-    assert run("score", *line, given=given).stdout.startswith(given.rstrip("\n") + "\t-")
-
-
 def test_the_summary_as_json(model, pairs):
     done = score(model, pairs, "--json", "-q")
     record = json.loads(done.stdout)
@@ -55,14 +45,6 @@ def test_the_summary_as_json(model, pairs):
     assert [record["lowest"], record["highest"]] == pytest.approx([min(values), max(values)])
     assert "already exists" in score(model, pairs, check=False).stderr
     assert score(model, pairs, "--force").stderr.endswith(f"3 pairs in and out: {pairs}.rnn.gz\n")
-
-
-def test_scores_above_0_alone_have_a_lowest_above_0(model, pairs, monkeypatch):
-    """As a ranker may give them."""
-    monkeypatch.setattr(models, "score_pairs", lambda *_: iter([np.array([2.5, 1.5, 3.5])]))
-    done = CliRunner().invoke(main, [str(pairs), "--format", "tsv", "--model", str(model), "--json", "-q"])
-    record = json.loads(done.stdout)
-    assert (record["lowest"], record["highest"]) == (1.5, 3.5)
 
 
 def test_two_models_are_one_column(model, table, tmp_path, pairs):

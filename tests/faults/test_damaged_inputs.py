@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from moses_rnn.files.outputs import Packing
+from moses_rnn.files.outputs import pack
 from tests.faults.conftest import FULL
 
 COUNT = 200 if FULL else 12
 PACKERS = {
     "gz": lambda data: gzip.compress(data, 1, mtime=0),
-    "gz members": lambda data: b"".join(Packing(gzip=True)(data[i : i + 99_999]) for i in range(0, len(data), 99_999)),
+    "gz members": lambda data: b"".join(pack(data[i : i + 99_999], "t.gz") for i in range(0, len(data), 99_999)),
 }
 OPTIONS = ["damaged", "--model", "model", "-o", "out.gz", "-q"]
 

@@ -1,4 +1,7 @@
-"""Fault 29: killed at any time, resumed, and the same bytes in the end; also when it happens again and again."""
+"""Fault 29: killed at any time, resumed, and the same bytes in the end; also when it happens again and again.
+
+Trainings are killed in tests/contract.
+"""
 
 import os
 import random
@@ -11,23 +14,22 @@ import pytest
 
 from tests.commands import run, start
 from tests.faults.conftest import FULL
+from tests.translation.sentences import saved_model, sentences, text
 
 COUNT = 50 if FULL else 4
-OPTIONS = ["long", "--model", "model", "-o", "out.gz", "--threads", "1", "-q"]
+COMMON = ["long", "--model", "model", "--threads", "1", "-q", "-o", "out.gz"]
 
 
-@pytest.mark.timeout(6000)
-def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
-    here = folder.path
-    (here / "long").write_bytes((here / "t").read_bytes() * (6 if FULL else 3))
+def kill_until_done(here, command, made):
+    """Kill a command at random times of its run, again and again, and compare the files that it made in the end."""
     started = time.monotonic()
-    run("score", *OPTIONS, "-o", "undisturbed.gz", cwd=here, env=dict(os.environ))
+    run(*command, cwd=here, env=dict(os.environ))
     seconds = time.monotonic() - started
-    expected = (here / "undisturbed.gz").read_bytes()
+    expected = taken(here, made)
     draw = random.Random(4)
     kills = ends = 0
     while kills < COUNT:
-        process = start("score", *OPTIONS, "--resume", cwd=here, stderr=subprocess.PIPE)
+        process = start(*command, "--resume", cwd=here, stderr=subprocess.PIPE)
         try:
             _, messages = process.communicate(timeout=draw.uniform(0.3, 0.9) * seconds)
         except subprocess.TimeoutExpired:
@@ -35,19 +37,38 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
             _, messages = process.communicate()
         if process.returncode == 0 or b"already exists" in messages:  # the one that was killed had done everything
             ends += 1
-            assert (here / "out.gz").read_bytes() == expected
-            for name in ("out.gz", "out.gz.json"):
-                (here / name).unlink()
+            assert taken(here, made) == expected
         else:
             assert process.returncode == -9
             assert not messages or (here / "out.gz").exists(), messages  # it warns when everything is written
             kills += 1
-            assert not (here / "out.gz").exists() or (here / "out.gz").read_bytes() == expected
-    done = run("score", *OPTIONS, "--resume", cwd=here, check=False)
+    done = run(*command, "--resume", cwd=here, check=False)
     assert done.returncode == 0 or "already exists" in done.stderr  # the last one, too
-    assert (here / "out.gz").read_bytes() == expected
-    assert not [name for name in folder.names() if name.startswith(".")]
-    print(f"{kills} kills within a run of {seconds:.1f} s, {ends + 1} tables finished, all the same bytes")
+    assert taken(here, made) == expected
+    assert not [path.name for path in here.iterdir() if path.name.startswith(".")]
+    print(f"{kills} kills within a run of {seconds:.1f} s, {ends + 1} runs finished, all with the same bytes")
+
+
+def taken(here, names):
+    """The content of files, which are removed."""
+    contents = {name: (here / name).read_bytes() for name in names}
+    for name in names:
+        (here / name).unlink()
+    return contents
+
+
+@pytest.mark.timeout(6000)
+def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
+    (folder.path / "long").write_bytes((folder.path / "t").read_bytes() * (6 if FULL else 3))
+    kill_until_done(folder.path, ["score", *COMMON], ["out.gz", "out.gz.json"])
+
+
+@pytest.mark.timeout(6000)
+def test_translating_killed_at_random_times_ends_with_the_same_bytes(tmp_path):
+    saved_model(tmp_path / "model")
+    (tmp_path / "long").write_bytes(text(sentences(3000, seed=7)))
+    command = ["nmt translate", *COMMON, "--n-best", "3", "list.gz", "--beam", "3"]
+    kill_until_done(tmp_path, command, ["out.gz", "list.gz"])
 
 
 KILLER = """

@@ -22,7 +22,7 @@ from moses_rnn.errors import (
     Stopped,
 )
 from moses_rnn.files import outputs
-from moses_rnn.files.outputs import Packing, ResumableOutputs
+from moses_rnn.files.outputs import ResumableOutputs, pack
 
 BLOCKS = 4
 MANIFEST = {"input": "t", "floor": -87.0}
@@ -57,7 +57,7 @@ def make(*, manifest=MANIFEST, after=None, do=kill, rejects=True, advise=None, *
                 do()
             if i == BLOCKS:
                 break
-            files.append("t.gz", Packing(gzip=True)(b"block %d\n" % i * 50))
+            files.append("t.gz", pack(b"block %d\n" % i * 50, "t.gz"))
             files.append("list", b"list %d\n" % i)
             if rejects and i % 2:
                 files.append("t.gz.rejects", b"bad %d\n" % i)
@@ -290,12 +290,11 @@ def test_what_cannot_be_made_durable_does_not_count(here, monkeypatch):
 
 def test_a_second_run_is_refused_until_the_very_end(here, whole, monkeypatch):
     """Also while files get their names, one after the other."""
-    held = rf" is being written by another run \(process {os.getpid()} on {os.uname().nodename}\)"
     seen = []
 
     def second():
         for options in ({"resume": True}, {"force": True}):
-            with pytest.raises(OutputError, match="t.gz:" + held):
+            with pytest.raises(OutputError, match="t.gz: is being written by another run"):
                 make(**options)
         if (here / ".list.part").exists():
             with pytest.raises(OutputError, match="list: is being written by another run"):
@@ -330,7 +329,7 @@ def test_a_leftover_is_never_silently_used_or_lost(whole):
             {"resume": True, "manifest": MANIFEST | {"floor": 1, "new": 2}},
             "found others: floor -87.0, now 1; new None, ",
         ),
-        ({"resume": True, "rejects": False}, "expected the files that the interrupted run started, .*t.gz.rejects"),
+        ({"resume": True, "rejects": False}, "found others: the files t.gz, .*t.gz.rejects, now t.gz, list\n"),
     ):
         with pytest.raises(OutputError, match=message):
             make(**options)

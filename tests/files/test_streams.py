@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError, Stopped
-from moses_rnn.files.streams import Meter, find_input, read_blocks, read_lines
+from moses_rnn.errors import FormatError, Stopped
+from moses_rnn.files.streams import Meter, read_blocks, read_lines
 
 TEXT = b"un\ndeux \xe2\x80\xa8 deux\ntrois\x0b\x0c\x1c\x85\r\xc2\xa0\nquatre\r\n"
 LINES = [b"un\n", b"deux \xe2\x80\xa8 deux\n", b"trois\x0b\x0c\x1c\x85\r\xc2\xa0\n", b"quatre\r\n"]
@@ -35,23 +35,6 @@ def test_other_compression_is_refused_with_the_pipe_that_reads_it(tmp_path, comp
         list(read_lines(str(tmp_path / "t.gz")))
 
 
-def test_reads_standard_input():
-    program = "from moses_rnn.files.streams import read_lines; print(list(read_lines('-')))"
-    done = subprocess.run([sys.executable, "-c", program], input=gzip.compress(TEXT), capture_output=True, check=True)
-    assert done.stdout.decode() == f"{LINES}\n"
-
-
-def test_the_message_says_where_it_ends(tmp_path):
-    random = os.urandom(3 << 20).hex().encode()  # more than one block, hardly compressible
-    data = b"\n".join(random[i : i + 63] for i in range(0, len(random), 63))
-    (tmp_path / "t.gz").write_bytes(gzip.compress(data, 1)[: 3 << 20])
-    with pytest.raises(
-        FormatError,
-        match=r"t.gz: expected a whole compressed file, found an early end at compressed byte 3,145,728, after line \d\d,\d{3}",
-    ):
-        list(read_lines(str(tmp_path / "t.gz")))
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -65,15 +48,6 @@ def test_refusals(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FormatError, match=message):
         list(read_lines(str(tmp_path / name)))
-
-
-def test_finds_the_file_that_is_meant(tmp_path):
-    (tmp_path / "phrase-table.gz").write_bytes(b"x")
-    assert find_input(str(tmp_path / "phrase-table")) == str(tmp_path / "phrase-table.gz")
-    with pytest.raises(InputError, match=r"other: expected a file, found none \(nor .*other.gz\)"):
-        find_input(str(tmp_path / "other"))
-    with pytest.raises(InputError, match="expected a file, found a directory"):
-        find_input(str(tmp_path))
 
 
 MANY = [b"%d\n" % i for i in range(20_000)]
@@ -126,14 +100,6 @@ def test_blocks_are_whole_lines_and_counted(tmp_path, monkeypatch):
         assert meter.lines_read == len(b"".join(blocks).splitlines())
     assert blocks == [b"a\nbcd\n\n", b"efghijklmnop\n", b"q"]
     assert list(read_lines(str(tmp_path / "t"))) == text.splitlines(keepends=True)
-
-
-def test_lines_before_one_that_is_too_long_are_given_out(tmp_path):
-    (tmp_path / "t").write_bytes(b"a\nb\ncde\nf\n")
-    blocks = read_blocks(str(tmp_path / "t"), max_line_bytes=3)
-    assert next(blocks) == b"a\nb\n"
-    with pytest.raises(FormatError, match="t:3: expected a line of at most 3 bytes"):
-        next(blocks)
 
 
 def test_waiting_at_a_pipe_can_be_interrupted(tmp_path):

@@ -7,10 +7,8 @@ this package's errors; nothing else may come out. `make fuzz` runs all of them.
 import contextlib
 import gzip
 import io
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import atheris
@@ -24,9 +22,8 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.moses.arpa import parse_arpa
     from moses_rnn.moses.ini import IniEdit, MosesIni, extend_ini
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
-    from moses_rnn.native import SWITCH
     from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
-    from moses_rnn.table.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
+    from tests.table.test_table_blocks import assert_as_c_writes, assert_equal_ids, assert_read_alike
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
@@ -60,72 +57,14 @@ NBEST = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a= 1 |
 
 
 def table(data: bytes) -> None:
-    """Lines, columns and oddities of a phrase table, plain or with rules, and the same read as factored."""
+    """Lines, columns and oddities of a phrase table, plain or factored, are the same one by one and at once."""
     for form in (PLAIN, PhraseForm(0, 1)):
-        _table(data, form)
-
-
-def _table(data: bytes, form: PhraseForm) -> None:
-    lines = list(io.BytesIO(data))
-    rejected: list[bytes] = []
-    odd = LineWarnings("t", thorough=True)
-    for line in odd.passing(parse_table(lines, "t", lambda bad, _: rejected.append(bad), form)):
-        assert line.line == lines[line.number - 1]
-        scored = line.with_scores(b"0.25")
-        (again,) = parse_table([scored], "t", form=form)
-        assert (again.source, again.target) == (line.source, line.target)
-        assert words(again.scores) == [*words(line.scores), b"0.25"]
-        assert scored[: again.spans.scores_end - 5] + scored[again.spans.scores_end :] == line.line
-    list(odd.messages())
-    _same_at_once(lines, rejected, form)
-    with _without_core():
-        _same_at_once(lines, rejected, form)
-    _same_words_and_numbers(data)
-
-
-@contextlib.contextmanager
-def _without_core() -> Iterator[None]:
-    os.environ[SWITCH] = "0"
-    try:
-        yield
-    finally:
-        del os.environ[SWITCH]
-
-
-def _same_words_and_numbers(data: bytes) -> None:
-    """The native core, where there is one, has the ids of words and writes the numbers that Python does."""
-    id_of = {b"!": 1, b"&quot;": 2}
-    phrases = [phrase for line in data.split(b"\n") for phrase in line.split(b"|||")]
-    ids, lengths = PhraseIds(id_of)(phrases)
-    assert lengths.tolist() == [len(words(phrase)) for phrase in phrases]
-    assert ids.tolist() == [id_of.get(word, 0) for phrase in phrases for word in words(phrase)]
-    values = np.frombuffer(data[: len(data) // 8 * 8])[:, None]
-    added = append_scores(b"", np.zeros((len(values), COLUMNS), np.int64), values)
-    assert added == b"".join([b" %.9g" % value for value in values[:, 0]])
-
-
-def _same_at_once(lines: list[bytes], rejected: list[bytes], form: PhraseForm) -> None:
-    """Blocks of lines are read as the lines are one by one, and what is odd is among the odd lines."""
-    parsed = list(parse_table(lines, "t", lambda *_: None, form))
-    one_by_one, at_once = LineWarnings("t"), LineWarnings("t")
-    one_by_one.look(parsed)
-    again: list[bytes] = []
-    blocks = parse_blocks([b"".join(lines[:3]), b"".join(lines[3:])], "t", lambda bad, _: again.append(bad), form)
-    for block in blocks:
-        at_once.look(block.odd_lines)
-        mine, parsed = parsed[: len(block)], parsed[len(block) :]
-        assert block.text == b"".join(line.line for line in mine)
-        assert block.numbers.tolist() == [line.number for line in mine]
-        pairs = block.pairs()
-        assert list(pairs.alignments or ()) == [line.alignment for line in mine]
-        assert list(zip(pairs.sources, pairs.targets, strict=True)) == [
-            block.form.read(line.source, line.target, line.alignment) for line in mine
-        ]
-        scored = block.append_scores(np.full((len(mine), 1), 0.25))
-        assert scored == b"".join(line.with_scores(b"0.25") for line in mine)
-    assert not parsed
-    assert again == rejected
-    assert at_once == one_by_one
+        odd = LineWarnings("t", thorough=True)
+        odd.look(parse_table(io.BytesIO(data), "t", lambda *_: None, form))
+        list(odd.messages())
+        assert_read_alike(data, (3,), form)
+    assert_equal_ids([phrase for line in data.split(b"\n") for phrase in line.split(b"|||")])
+    assert_as_c_writes(np.frombuffer(data[: len(data) // 8 * 8]))
 
 
 def ini(data: bytes) -> None:

@@ -3,16 +3,9 @@
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.score.estimate import Estimate, estimate
+from moses_rnn.score.estimate import estimate
 from moses_rnn.table.table_blocks import chunks_between_sources
 from tests.score.tables import LINES, names, options_for
-
-
-def test_a_small_table_is_scored_to_its_end_and_nothing_is_written(here, models):
-    expected = estimate(options_for(here, models, threads=1))
-    assert expected.lines == 30
-    assert expected.lines_per_second > 0
-    assert names(here) == ["table"]
 
 
 def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
@@ -20,18 +13,14 @@ def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
         "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 500)
     )
     (here / "table").write_bytes(b"".join(LINES) * 2000)
-    expected = estimate(options_for(here, models, threads=2), seconds=0)
-    assert expected.lines == pytest.approx(60_000, rel=0.05)
-    assert expected.seconds == pytest.approx(expected.lines / expected.lines_per_second)
+    lines, rate, _ = estimate(options_for(here, models, threads=2), seconds=0)
+    assert lines == pytest.approx(60_000, rel=0.05)
+    assert rate > 0
 
 
 def test_bad_lines_are_left_out_if_they_may_be(here, models):
     (here / "table").write_bytes(LINES[0] + b"bad\n" + LINES[1])
     with pytest.raises(InputError, match="table:2: expected at least 3 fields"):
         estimate(options_for(here, models))
-    assert estimate(options_for(here, models, on_bad_line="skip")).lines == 2
+    assert estimate(options_for(here, models, on_bad_line="skip"))[0] == 2
     assert names(here) == ["table"]
-
-
-def test_it_is_in_hours_minutes_and_seconds():
-    assert "3:23:57" in str(Estimate(51_400_000, 4_200.4, "native core, avx512, fp32"))

@@ -10,14 +10,14 @@ from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.score.checks import check_fit, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.scorers.open import check_learned
-from moses_rnn.table.signatures import ColumnCounts
+from moses_rnn.table.signatures import TableCounts
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
 from tests.scorers.pairs import SOURCE, TARGET
 
 
 def report(lines, unknown, floored):
-    return ColumnCounts(lines=lines, unknown=[0, unknown], floored=[0, floored])
+    return TableCounts(lines=lines, unknown=[0, unknown], floored=[0, floored])
 
 
 NAMES = ("WordPenalty", "RNN")
@@ -47,7 +47,7 @@ def test_too_many_unknown_words_are_warned_of():
 
 
 def test_a_constant_column_is_warned_of():
-    (warning,) = fit_warnings(ColumnCounts(2, [0, 0], [0, 0], [-1, -3], [-1, -2]), NAMES)
+    (warning,) = fit_warnings(TableCounts(2, [0, 0], [0, 0], [-1, -3], [-1, -2]), NAMES)
     assert warning.startswith("WordPenalty is the same on every line: MERT cannot find a weight for it")
 
 
@@ -56,18 +56,10 @@ def learned(history, unigram):
     return encdec_checkpoint(encdec_network(SWITCHES["paper"]), SOURCE, TARGET, provenance=provenance)
 
 
-@pytest.mark.parametrize(
-    ("history", "unigram"),
-    [
-        ([{"nats_per_token": 9.0}, {"nats_per_token": 4.99}], 5.0),
-        ([], 5.0),
-        (None, 5.0),
-        ("9", 5.0),
-        ([7, {"nats_per_token": "9"}], 5.0),
-        ([{"nats_per_token": 9.0}], None),
-        ([{"nats_per_token": 9.0}], "5"),
-    ],
-)
+BETTER = [{"nats_per_token": 9.0}, {"nats_per_token": 4.99}]
+
+
+@pytest.mark.parametrize(("history", "unigram"), [(BETTER, 5.0), ([], 5.0), ("9", 5.0), (BETTER[:1], None)], ids=str)
 def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram):
     check_learned(learned(history, unigram))
 
@@ -76,7 +68,6 @@ def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram
     ("unit", "on_sentences", "expected"),
     [
         ("phrases", False, []),
-        ("sentences", True, []),
         ("phrases", True, ["m learned from phrases (its unit), but scores sentences here"]),
         ("sentences", False, ["m learned from sentences (its unit), but scores phrases here"]),
     ],

@@ -16,14 +16,6 @@ def worked(items, work, threads):
             yield result
 
 
-def test_results_come_in_the_items_order():
-    def slow_first(number):
-        time.sleep(0.05 if number == 0 else 0)
-        return number
-
-    assert list(worked(range(20), slow_first, 3)) == list(range(20))
-
-
 def items_until(error):
     yield from range(5)
     raise error

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from moses_rnn.errors import FormatError
 from moses_rnn.moses.nbest import parse_nbest_line
 from moses_rnn.score.nbest_features import aligned, make_features, phrases, whole
-from moses_rnn.score.nbest_request import ListRequest
+from moses_rnn.score.options import ListRequest
 from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
 from tests.networks.checkpoints import make_scorer
@@ -76,17 +75,6 @@ def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
         values = feature.scores(lines * times, sources * times, "n")
         np.testing.assert_allclose(values, np.concatenate([expected] * times), rtol=1e-5)
     assert feature.scores([], [], "n").shape == (0,)
-
-
-@pytest.mark.parametrize("how", ["add", "ensembles"])
-def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
-    (rare / "model.safetensors").unlink()
-    wanted = {"add": (rare,), "ensembles": ((rare, rare),)}[how]
-    with pytest.raises(
-        FormatError, match=r"^n:1: expected the alignment of a hypothesis after its total, found none"
-    ) as error:
-        features_of(SEGMENTED, **{how: wanted})
-    assert "-print-alignment-info-in-n-best" in error.value.advice
 
 
 def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):

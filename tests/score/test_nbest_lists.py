@@ -1,16 +1,64 @@
 """Features added to n-best lists: every other byte stays, and a value depends on its hypothesis alone."""
 
+import itertools
+import re
+
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError, InputError, MisfitError, ScoreError
+from moses_rnn.moses.nbest import parse_nbest
+from moses_rnn.networks.cslm import CslmConfig
 from moses_rnn.score import nbest_lists
 from moses_rnn.score.nbest_features import Feature, phrases, whole
-from moses_rnn.score.nbest_lists import label_features
+from moses_rnn.score.nbest_lists import ListFeatures, label_features
 from moses_rnn.scorers.phrases import WordPenaltyScorer
-from tests.score.nbest_lists import ADDED, SOURCES, added, adding, cslm, nbest, of_targets, parsed, whole_sentences
+from tests.networks.checkpoints import cslm_checkpoint
+from tests.networks.networks import cslm_network
 from tests.scorers.pairs import TARGET, of_pairs, scorer
+
+SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
+ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")
+
+
+def cslm(**changed):
+    model = cslm_network(CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4))
+    with torch.no_grad():
+        for name, value in changed.items():
+            getattr(model, name).fill_(value)
+    return cslm_checkpoint(model, TARGET).make_language_model()
+
+
+def whole_sentences():
+    return [("CSLM", of_targets(cslm())), ("WP", of_targets(WordPenaltyScorer(TARGET)))]
+
+
+def of_targets(scorer):
+    return Feature(scorer, of_sources=False)
+
+
+def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):
+    return b"%d ||| %b  ||| %b ||| -4.5%b\n" % (sentence, hypothesis, features, further)
+
+
+def parsed(lines):
+    return list(parse_nbest(lines, "n"))
+
+
+def added(lines, named, sources=SOURCES, **options):
+    """The list with features, as bytes."""
+    return adding(lines, named, sources, **options)[1]
+
+
+def adding(lines, named, sources=SOURCES, **options):
+    """What adds the features, when it has, and the list with them."""
+    given_lines = parsed(lines)
+    features = ListFeatures("n", sources, label_features(given_lines[0], named), **options)
+    return features, b"".join(features.add(given_lines))
+
 
 # The bytes of a list
 
@@ -56,9 +104,6 @@ def test_any_words(phrase):
 @pytest.mark.parametrize(
     ("features", "names", "labels"),
     [
-        (b"LM0= 1", ["CSLM"], ["CSLM0"]),
-        (b"CSLM0= 1 LM0= 1", ["CSLM"], ["CSLM1"]),
-        (b"CSLM0= 1 CSLM1= 2", ["CSLM"], ["CSLM2"]),
         (b"CSLM1= 1", ["CSLM", "CSLM"], ["CSLM0", "CSLM2"]),
         (b"LM0= 1", ["CSLM", "RNN", "CSLM"], ["CSLM0", "RNN0", "CSLM1"]),
         (b"CSLM0_a= 1 CSLM= 1", ["CSLM"], ["CSLM0"]),
@@ -79,10 +124,6 @@ def test_values_have_the_precision_that_moses_prints():
     (line,) = parsed([added([nbest(b"t2 t3 x")], whole_sentences())])
     (value,) = of_targets(cslm()).scores([line], [b""], "n")
     assert line.values("CSLM0") == [float(f"{value:.6g}")] != [value]
-
-
-def test_a_value_of_a_whole_hypothesis_is_written_as_it_was_given():
-    assert b" WP0= -0 " in added([nbest(b"t2 t3")], whole_sentences())  # minus no words
 
 
 class Counting:
@@ -128,12 +169,6 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
 
 
 # What is refused
-
-
-@pytest.mark.parametrize("hypothesis", [b"t2 |0-1| t3 |2-2|", b"t2|X t3|Y", b"t2 | t3"])
-def test_hypotheses_that_are_not_plain_words_are_refused_for_any_feature(hypothesis):
-    with pytest.raises(FormatError, match=r"^n:2: expected a hypothesis of plain words"):
-        added([nbest(b"t2"), nbest(hypothesis)], [("WP", of_targets(WordPenaltyScorer(TARGET)))])
 
 
 @pytest.mark.parametrize("feature", [Feature(scorer()[0], phrases), Feature(scorer()[0])])
@@ -197,3 +232,63 @@ def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():
         added(lines, of_sources)
     assert added(lines, of_sources, SOURCES[:2])
     assert added(lines, whole_sentences())
+
+
+# The order of a list
+
+
+def random_list(sentences=6, hypotheses=12, seed=4):
+    """Lines with segmentations, and their sources; words are s0…s9 and t0…t9, of which some are outside shortlists."""
+    random = np.random.default_rng(seed)
+    sources = [b" ".join(b"s%d" % i for i in random.integers(0, 10, 8)) for _ in range(sentences)]
+    lines = []
+    for sentence, _ in itertools.product(range(sentences), range(hypotheses)):
+        ends = [0, *sorted(set(random.integers(1, 8, 3).tolist())), 8]
+        spans = [b"%d-%d=%d-%d" % (a, b - 1, a, b - 1) for a, b in itertools.pairwise(ends)]
+        hypothesis = b" ".join(b"t%d" % i for i in random.integers(0, 10, 8))
+        lines.append(nbest(hypothesis, b" ||| " + b" ".join(spans), sentence))
+    return lines, sources
+
+
+LINES, OF_LINES = random_list()
+ORDERS = {
+    "backwards": range(len(LINES))[::-1],
+    "within sentences": np.random.default_rng(1).permuted(np.arange(len(LINES)).reshape(6, 12), axis=1).ravel(),
+    "all": np.random.default_rng(2).permutation(len(LINES)),
+}
+SCORERS = {
+    "CSLM": lambda: of_targets(cslm()),
+    "WP": lambda: of_targets(WordPenaltyScorer(TARGET)),
+    "RNN": lambda: Feature(scorer()[0], phrases),
+}
+
+
+class Lengths:
+    """A scorer of scores whose sums are rounded, as those of float32 numbers hardly ever are."""
+
+    def log_probs(self, pairs):
+        return np.array([-len(s) / 3 - len(t) / 7 for s, t in zip(pairs.sources, pairs.targets, strict=True)])
+
+
+def test_a_sum_does_not_depend_on_the_lines_before():
+    lines = parsed(LINES)
+    sources = [OF_LINES[line.sentence] for line in lines]
+    scorer = Feature(Lengths(), phrases)
+    alone = [scorer.scores([line], [source], "n") for line, source in zip(lines, sources, strict=True)]
+    assert scorer.scores(lines, sources, "n").tobytes() == np.concatenate(alone).tobytes()
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_lines_in_another_order_are_the_same_lines(order):
+    named = [(name, SCORERS[name]()) for name in ("CSLM", "WP", "RNN")]
+    before = added(LINES, named, OF_LINES).splitlines()
+    assert added([LINES[i] for i in order], named, OF_LINES).splitlines() == [before[i] for i in order]
+
+
+def test_a_sentence_is_never_parted(monkeypatch):
+    monkeypatch.setattr(nbest_lists, "LINES", 13)
+    features = label_features(None, whole_sentences())
+    blocks = list(ListFeatures("n", OF_LINES, features).add(parsed(LINES)))
+    assert [block.count(b"\n") for block in blocks] == [24, 24, 24]
+    monkeypatch.undo()
+    assert b"".join(blocks) == added(LINES, whole_sentences(), OF_LINES)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
-from moses_rnn.files.outputs import Packing
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
 from moses_rnn.scorers.phrases import check_scores
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
-from moses_rnn.table.signatures import ColumnCounts
+from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import MOST_WORDS, chunks_between_sources, of_bounded_length, parse_blocks
 
 pytestmark = pytest.mark.usefixtures("either_path")
@@ -39,12 +38,12 @@ class Fixed(Length):
 
 
 def scored(lines, *scorers, workers=1, floor=DEFAULT_FLOOR, size=8192):
-    counts, blocks = ColumnCounts(), []
+    counts, blocks = TableCounts(), []
     chunks = of_bounded_length(chunks_between_sources(parse_blocks([b"".join(lines)], "t"), size), "t")
-    with Threads([ChunkScorer(scorers, "t", floor, Packing())] * workers) as threads:
-        for _, chunk in map_in_order(chunks, threads):
-            counts.add(chunk.counts)
-            blocks.append(chunk.block)
+    with Threads([ChunkScorer(scorers, "t", "new", floor)] * workers) as threads:
+        for _, (block, more) in map_in_order(chunks, threads):
+            counts.add(more)
+            blocks.append(block)
     return b"".join(blocks).splitlines(keepends=True), counts
 
 
@@ -111,9 +110,10 @@ def test_a_score_that_is_no_log_probability_may_be_above_zero(score, floor, writ
         scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(0.5), floor=floor)
 
 
-def test_floors_are_counted():
-    lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
-    _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2))
+@pytest.mark.parametrize("size", [1, 8192])
+def test_floors_are_counted(size):
+    lines = [b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(3)]
+    _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2), size=size)
     assert (report.lines, report.floored, report.lowest, report.highest) == (3, [2, 0], [-87, -2], [-1, -2])
 
 

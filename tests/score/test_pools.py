@@ -11,14 +11,8 @@ import torch
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.score import open_models, score
-from moses_rnn.score.workers import (
-    MOST_CPU_WORKERS,
-    WORKERS_OF_A_GPU,
-    Threads,
-    open_workers,
-    share_threads,
-)
+from moses_rnn.score.score import score
+from moses_rnn.score.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, Threads, share_threads
 from moses_rnn.table.table_blocks import chunks_between_sources
 from tests.score.tables import names, options_for
 
@@ -34,25 +28,10 @@ def in_small_chunks(monkeypatch):
     )
 
 
-def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monkeypatch):
-    monkeypatch.setattr("moses_rnn.score.workers.Threads", list)
-    monkeypatch.setattr("moses_rnn.score.workers.share_threads", lambda *_: 2)
-    given = {"inverse_models": (models / "inverse",), "word_penalty": True, "device": "cpu,cpu"}
-    options = options_for(here, models, **given)
-    opened, columns, compute = open_models(options)
-    workers = open_workers(options, opened, columns, compute)
-    assert [model.folder for model in opened] == [models / "rnn", models / "inverse"]
-    assert [[scorer.name for scorer in worker.scorers] for worker in workers] == [
-        ["RNN", "RNNInverse", "WordPenalty"]
-    ] * 4
-    assert workers[0] is workers[1]  # threads of one device share its networks
-    assert workers[0] is not workers[2]
-
-
 @pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)
 def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
     """What a worker of a cluster does, without a cluster."""
-    monkeypatch.setattr("moses_rnn.score.workers.RayWorkers", lambda job, _address, device: in_thread(job, device))
+    monkeypatch.setattr("moses_rnn.score.workers.RayWorkers", in_thread)
     folders = tuple(models / name for name in names)
     threads = options_for(here, models, models=folders, new_table=str(here / "threads"), word_penalty=True)
     elsewhere = dataclasses.replace(threads, new_table=str(here / "elsewhere"), ray="auto")
@@ -63,15 +42,14 @@ def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
     assert one | {"output": ""} == other | {"output": ""}
 
 
-def in_thread(job, device):
-    again = pickle.loads(pickle.dumps(job))
-    return Threads([again.begin(device)])
+def in_thread(begin, *_):
+    return Threads([pickle.loads(pickle.dumps(begin))()])
 
 
 def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch):
-    def of_another_model(job, _address, device):
+    def of_another_model(begin, *_):
         shutil.copytree(models / "groundhog", here / "model", dirs_exist_ok=True)
-        return in_thread(job, device)
+        return in_thread(begin)
 
     monkeypatch.setattr("moses_rnn.score.workers.RayWorkers", of_another_model)
     shutil.copytree(models / "rnn", here / "model")

@@ -1,10 +1,11 @@
 """A real Ray cluster of two nodes on this machine: the same results, whatever dies."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
+import time
+from functools import partial
 
 import pytest
 
@@ -12,8 +13,7 @@ from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.score.ray_tasks import RayWorkers
 from moses_rnn.score.workers import map_in_order
 from tests.commands import ROOT
-from tests.score.ray_cluster import Cluster, command_of, descendants
-from tests.score.ray_jobs import Doubling, Dying, Failing
+from tests.score.ray_cluster import Cluster
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -28,102 +28,83 @@ def cluster():
         yield made
 
 
-def doubled(job, cluster, count):
-    with RayWorkers(job, cluster.address) as workers:
+def worked(begin, cluster, count):
+    with RayWorkers(begin, "item {}".format, cluster.address) as workers:
         return list(map_in_order(range(count), workers))
 
 
+def doubling(folder=None, seconds=0.0, dies_at=None, always=False):
+    """What a worker begins: it doubles numbers. Each process is noted in the folder. One dies, or all do, at an item."""
+    if folder:
+        (folder / str(os.getpid())).touch()
+
+    def work(item):
+        time.sleep(seconds)
+        if item == dies_at and (always or not (folder / "died").exists()):
+            (folder / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 2 * item
+
+    return work
+
+
+def failing(error, at):
+    """It cannot begin, or fails at an item."""
+    if at is None:
+        raise error
+
+    def work(item):
+        if item == at:
+            raise error
+
+    return work
+
+
 def test_workers_of_two_nodes_answer_in_order(cluster, tmp_path):
-    assert doubled(Doubling(str(tmp_path), 0.01), cluster, 40) == [(i, 2 * i) for i in range(40)]
-    begun = [file.read_text() for file in tmp_path.iterdir()]
-    assert begun == ["cpu"] * len(begun)  # each process opens its job once
-    assert len(begun) < 10
+    assert worked(partial(doubling, tmp_path, 0.01), cluster, 40) == [(i, 2 * i) for i in range(40)]
+    assert len(list(tmp_path.iterdir())) < 10  # each process begins once
 
 
 def test_a_killed_workers_work_is_done_by_another(cluster, tmp_path):
-    assert doubled(Dying(str(tmp_path), over=7), cluster, 30) == [(i, 2 * i) for i in range(30)]
+    assert worked(partial(doubling, tmp_path, dies_at=7), cluster, 30) == [(i, 2 * i) for i in range(30)]
     assert (tmp_path / "died").exists()
 
 
 def test_an_item_that_kills_every_worker_is_named(cluster, tmp_path):
     with pytest.raises(MosesRnnError, match="item 3: expected the cluster to finish it, found WorkerCrashedError"):
-        doubled(Dying(str(tmp_path), over=3, always=True), cluster, 9)
+        worked(partial(doubling, tmp_path, dies_at=3, always=True), cluster, 9)
 
 
 @pytest.mark.parametrize("at", [None, 2])
 def test_errors_come_back_as_they_were_raised(cluster, at):
     error = FormatError("t", 5, "this", "that", "Advice.")
     with pytest.raises(FormatError) as raised:
-        doubled(Failing(error=error, at=at), cluster, 5)
+        worked(partial(failing, error, at), cluster, 5)
     assert (str(raised.value), raised.value.line) == (str(error), 5)
 
 
 def test_a_node_that_dies_takes_nothing_with_it(cluster):
     node = cluster.add_node()
-    with RayWorkers(Doubling(seconds=0.05), cluster.address) as workers:
+    with RayWorkers(partial(doubling, seconds=0.05), str, cluster.address) as workers:
         results = map_in_order(range(60), workers)
         begun = [next(results) for _ in range(10)]
         cluster.kill(node)
         assert begun + list(results) == [(i, 2 * i) for i in range(60)]
 
 
-def run_alone(program, **environment):
+def run_alone(program, *arguments, **environment):
     """A driver in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-ON_A_CLUSTER = """
-import sys
-from moses_rnn.score.ray_tasks import RayWorkers
-from moses_rnn.score.workers import map_in_order
-from tests.score.ray_jobs import Doubling
-with RayWorkers(Doubling(seconds=0.05), sys.argv[1]) as workers:
-    for item, _ in map_in_order(range(1000), workers):
-        print(item, flush=True)
-"""
-
-
-@pytest.mark.release
-def test_a_driver_whose_own_node_dies_ends():
-    with Cluster() as cluster:
-        command = [sys.executable, "-c", ON_A_CLUSTER, cluster.address]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        driver = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while driver.stdout.readline() != "5\n":
-            assert driver.poll() is None
-        for pid in descendants(cluster.nodes[0].pid):
-            if b"raylet/raylet" in command_of(pid):
-                os.kill(pid, signal.SIGKILL)
-        _, messages = driver.communicate(timeout=120)
-    assert driver.returncode == 1
-    assert re.search("found LocalRayletDiedError|Raylet is terminated|The program will terminate", messages)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 OF_ONE_RUN = """
-import os, socket
+import os
 from pathlib import Path
 from moses_rnn.score.ray_tasks import RayWorkers
 from moses_rnn.score.workers import map_in_order
-from tests.score.ray_jobs import Doubling
-
-
-def children(pid):
-    found = [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if parent(stat) == pid]
-    return [*found, *(each for child in found for each in children(child))]
-
-
-def parent(stat):
-    try:
-        return int(stat.read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return None
+from tests.score.ray_cluster import descendants
 
 
 def listening(pid):
@@ -135,9 +116,9 @@ def listening(pid):
                 yield place.partition(":")[0][-8:]
 
 
-with RayWorkers(Doubling(), "local") as workers:
+with RayWorkers(lambda: lambda item: 2 * item, str, "local") as workers:
     assert list(map_in_order(range(9), workers)) == [(i, 2 * i) for i in range(9)]
-    places = [place for pid in [os.getpid(), *children(os.getpid())] for place in listening(pid)]
+    places = [place for pid in [os.getpid(), *descendants(os.getpid())] for place in listening(pid)]
     folder = Path(workers._folder.name)
     assert folder.is_dir()
 print(len(places) > 4, {*places}, folder.exists())
@@ -146,16 +127,12 @@ print(len(places) > 4, {*places}, folder.exists())
 
 def test_a_cluster_of_one_run_listens_at_this_machine_alone_and_leaves_nothing(tmp_path):
     """It says nothing either."""
-    done = run_alone(OF_ONE_RUN, HOME=str(tmp_path))
-    assert (done.stdout, done.stderr) == ("True {'0100007F'} False\n", "")  # 127.0.0.1, of IPv4 or mapped to IPv6
+    done = run_alone(OF_ONE_RUN, HOME=str(tmp_path)).communicate(timeout=300)
+    assert done == ("True {'0100007F'} False\n", "")  # 127.0.0.1, of IPv4 or mapped to IPv6
     assert not list(tmp_path.iterdir())
 
 
 def test_no_cluster_at_an_address():
-    done = run_alone(
-        "from moses_rnn.score.ray_tasks import RayWorkers\n"
-        "from tests.score.ray_jobs import Doubling\n"
-        "RayWorkers(Doubling(), '127.0.0.1:1')\n",
-        RAY_gcs_rpc_server_reconnect_timeout_s="1",
-    )
-    assert "--ray 127.0.0.1:1: expected a Ray cluster at that address, found" in done.stderr
+    program = "from moses_rnn.score.ray_tasks import RayWorkers; RayWorkers(lambda: str, str, '127.0.0.1:1')"
+    _, messages = run_alone(program, RAY_gcs_rpc_server_reconnect_timeout_s="1").communicate(timeout=300)
+    assert "--ray 127.0.0.1:1: expected a Ray cluster at that address, found" in messages

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from moses_rnn.errors import MisfitError, Stopped
+from moses_rnn.errors import MisfitError, OutputError, Stopped
 from moses_rnn.files import outputs
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.native import native_core
@@ -94,9 +94,23 @@ def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
     assert names(here) == ["scored", "scored.json", "table", "whole", "whole.json"]
 
 
+@pytest.mark.parametrize(
+    "changes", [{"floor": -50.0}, {"logarithms": True}, {"word_penalty": True}, {"precision": "bf16"}], ids=str
+)
+def test_it_is_not_resumed_with_what_gives_other_bytes(here, models, changes):
+    calls = iter(range(100))
+    with pytest.raises(Stopped):
+        score(options_for(here, models), show_nothing, lambda: next(calls) >= 1)
+    (change,) = changes
+    with pytest.raises(OutputError, match=f"found others: .*{'columns' if change == 'word_penalty' else change} "):
+        score(options_for(here, models, resume=True, **changes), show_nothing, never)
+    assert score(options_for(here, models, resume=True), show_nothing, never).counts.lines == 30
+
+
 def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models, monkeypatch):
     (here / "table").write_bytes(b"".join(line.replace(b"t", b"x") for line in LINES))
-    with pytest.raises(MisfitError, match="found 100.0% of the pairs with a word outside its shortlists in 30 lines"):
+    found = "found 100.0% of the pairs with a word outside its shortlists in 30 lines"
+    with pytest.raises(MisfitError, match=f"{found}\n(.*\n)+.* Continue with --resume --allow-misfit"):
         score(options_for(here, models), show_nothing, never)
     result = score(options_for(here, models, resume=True, allow_misfit=True), show_nothing, never)
     assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]

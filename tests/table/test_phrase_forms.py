@@ -1,9 +1,11 @@
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.table.phrase_table import PLAIN, PhraseForm, Shape, parse_table, read_first_line
-from moses_rnn.table.table_blocks import TableLines, parse_blocks
+from moses_rnn.table.table_blocks import TableLines, append_scores, parse_blocks
 
 RULE = b"le [X][X] noir [X][X] [X] ||| the [X][X] black [X][X] [X] ||| 0.5 1 ||| 0-0 1-3 2-2 3-1 ||| 1 1 1 ||| |||\n"
 RULES = [
@@ -45,7 +47,8 @@ def test_rules_are_seen_and_their_gaps_numbered():
 
 
 def test_scores_are_added_to_rules_and_nothing_else_changes():
-    scored = blocks_of(RULES).append_scores(np.full((len(RULES), 1), 0.25))
+    block = blocks_of(RULES)
+    scored = append_scores(block.text, block.spans, np.full((len(RULES), 1), 0.25))
     assert scored.replace(b" 0.25", b"") == b"".join(RULES)
     assert [line.scores.split()[-1] for line in parse_table(scored.splitlines(keepends=True), "t")] == [b"0.25"] * 4
 
@@ -109,7 +112,7 @@ def test_a_look_at_the_first_line(tmp_path):
 
 @pytest.mark.parametrize("form", [PLAIN, PhraseForm(0, 1), PhraseForm(None, 2, hierarchical=True)])
 def test_a_form_goes_through_a_record(form):
-    assert PhraseForm.from_record(form.as_record()) == form
+    assert PhraseForm.from_record(asdict(form)) == form
 
 
 @pytest.mark.parametrize("record", [None, 3, {}, {"source_factor": -1, "target_factor": "0", "hierarchical": 1}])

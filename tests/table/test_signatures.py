@@ -4,7 +4,6 @@ import pytest
 
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import (
-    added_names,
     changed_signature,
     fitting_signature,
     read_signature,
@@ -43,13 +42,7 @@ def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
 def test_anything_else_is_no_signature(table, text):
     table.with_name("t.json").write_text(text)
     assert read_signature(str(table)) is None
-    assert added_names(fitting_signature(str(table))) == []
-
-
-def test_a_folder_is_no_signature(table):
-    table.with_name("t.json").unlink()
-    table.with_name("t.json").mkdir()
-    assert read_signature(str(table)) is None
+    assert fitting_signature(str(table)) == {}
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", {"a": 1}, [], [1, "a", None]])
@@ -59,10 +52,9 @@ def test_records_that_are_not_there(value):
 
 
 def test_what_was_added(table):
-    assert recorded_names(SIGNATURE) == {4: "RNN", 5: "RNN", 9: "CSLM"}
-    assert added_names(fitting_signature(str(table))) == ["RNN", "RNN", "CSLM"]
+    assert recorded_names(fitting_signature(str(table))) == {4: "RNN", 5: "RNN", 9: "CSLM"}
     table.write_bytes(b"another size")
-    assert added_names(fitting_signature(str(table))) == []
+    assert fitting_signature(str(table)) == {}
 
 
 @pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])

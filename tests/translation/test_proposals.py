@@ -1,5 +1,7 @@
 """Targets that a network proposes, ranked by its scorer, beside those of the table."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 import torch
@@ -21,7 +23,7 @@ TABLE = [b"a b ||| t u ||| .1 ||| 0-0\n", b"a b ||| t  rare ||| .1 ||| 0-0\n", b
 
 def checkpoint(direction="source-to-target", form=PLAIN):
     model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    return encdec_checkpoint(model, SOURCE, TARGET, direction, {"phrases": form.as_record()})
+    return encdec_checkpoint(model, SOURCE, TARGET, direction, {"phrases": asdict(form)})
 
 
 def hypothesis(*words, ended=True):
