@@ -33,7 +33,6 @@ from moses_rnn.training.tasks import PhrasePairs, by_length, epoch_batches
 from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy
-WARM_UP = 40  # minibatches learned by another network, while torch compiles
 PAIRS_IN_TURN = 1024
 HELD_OUT = 2000
 
@@ -113,7 +112,7 @@ class Line:
 
     def held_out(self, corpus: Corpus) -> float:
         """Nats per token of the held-out pairs, in float32."""
-        exact = replace(self.config, precision="fp32", compiled=False, native="")
+        exact = replace(self.config, precision="fp32", native="")
         threads = Threads(torch.get_num_threads())
         with threads_of_each(threads.count):
             return PhrasePairs(self.trainer.model, corpus, exact).held_out(threads)["nats_per_token"]
@@ -126,15 +125,15 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, given: ar
     def endless(config: TrainingConfig) -> Iterator[Positions]:
         return itertools.chain.from_iterable(epoch_batches(corpus, config, epoch) for epoch in itertools.count())
 
-    plain = replace(config, compiled=False, precision="fp32")
+    plain = replace(config, precision="fp32")
     naive = NaiveTrainer(copy.deepcopy(first), corpus, plain)
     yield Line("naive: padded, 64 pairs, fp32, Adadelta", plain, naive, endless(plain))
     for name, chosen in levers(plain, given):
         print(f"warming up: {name}", file=sys.stderr)
         batches = endless(chosen)
         warm, trainer = (Trainer(PhrasePairs(copy.deepcopy(first), corpus, chosen)) for _ in range(2))
-        with threads_of_each(chosen.threads):  # what is compiled depends on it
-            for _ in range(WARM_UP if chosen.compiled else 2):
+        with threads_of_each(chosen.threads):
+            for _ in range(2):
                 warm.learn(next(batches))
         yield Line(name, chosen, trainer, endless(chosen))
 
@@ -144,14 +143,10 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
     yield "nothing padded, gradients written out", plain
     best = replace(plain, precision="bf16")
     yield "+ bf16 products", best
-    if not given.no_compile:
-        yield "(fp32, compiled)", replace(plain, compiled=True)
-        best = replace(best, compiled=True)
-        yield "+ Adadelta in one pass, rest compiled", best
     if native := instructions_to_learn("cpu", "fp32"):
         yield "(native core, fp32)", replace(plain, native=native)
     if native := instructions_to_learn("cpu", "bf16"):
-        best = replace(best, compiled=False, native=native)
+        best = replace(best, native=native)
         yield "native core, bf16 products", best
     if not given.one_thread:
         best = replace(best, threads=torch.get_num_threads())
@@ -180,7 +175,6 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--preset", choices=PHRASES, default="paper")
     parser.add_argument("--pairs", type=int, default=12_800)
-    parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--one-thread", action="store_true")
     given = parser.parse_args()
     if given.one_thread:

@@ -94,8 +94,7 @@ class Layer(nn.Module):
         """Return all h_t, packed (nodes × H), and the last state of each phrase, given the initial states.
 
         `x` is added inside the sums (nodes × SH), and so is `c`, if given, at every step of a phrase (phrases × SH);
-        `active` is the number of phrases at each step. The native core may compute the products; compiling the rest is
-        no faster.
+        `active` is the number of phrases at each step. The native core may compute the products.
         """
         U, own = self.kernel.prepared(self.stacked("U")), self.own()
         outputs, ended = [x.new_empty(0, state[0].shape[1])], []

@@ -128,14 +128,14 @@ class Recurrence(NamedTuple):
         h = h_0
         for x_t in torch.split(x, list(active)):
             rows = len(x_t)
-            x_t, c_t, above = x_t.clone(), c[:rows].clone(), _first(h, rows)  # noqa: PLW2901, no views, see `_first`
+            c_t, above = c[:rows], h[:rows]
             Uh = linear(self.kernel.rounded(above), U_all)
             if self.reset_after:
-                h, gates, h_tilde, inside = self.kernel(step_after)(x_t, Uh, c_t, above)
+                h, gates, h_tilde, inside = step_after(x_t, Uh, c_t, above)
             else:
-                gates, inside = self.kernel(gates_before)(x_t, Uh, c_t, above)
+                gates, inside = gates_before(x_t, Uh, c_t, above)
                 Urh = linear(self.kernel.rounded(inside), U)
-                h, h_tilde = self.kernel(state_before)(x_t, Urh, c_t, gates, above)
+                h, h_tilde = state_before(x_t, Urh, c_t, gates, above)
             yield Step(h, above, gates, h_tilde, inside)
 
     def back(self, grad_h: Tensor, step: Step, U: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -146,11 +146,11 @@ class Recurrence(NamedTuple):
         """
         _, above, gates, h_tilde, inside = step
         if self.reset_after:
-            grad_x, grad_Uh, direct = self.kernel(back_after)(grad_h, gates, h_tilde, inside, above)
+            grad_x, grad_Uh, direct = back_after(grad_h, gates, h_tilde, inside, above)
             return grad_x, grad_Uh, grad_Uh, direct
-        grad_tilde = self.kernel(back_tilde)(grad_h, gates, h_tilde)
+        grad_tilde = back_tilde(grad_h, gates, h_tilde)
         grad_rh = self.kernel.rounded(grad_tilde) @ U
-        grad_gates, direct = self.kernel(back_before)(grad_h, grad_rh, gates, h_tilde, above)
+        grad_gates, direct = back_before(grad_h, grad_rh, gates, h_tilde, above)
         grad_x = torch.cat([grad_gates, grad_tilde], 1)
         return grad_x, grad_x, grad_gates, direct
 
@@ -208,8 +208,3 @@ def _grad_matrices(recurrence: Recurrence, steps: Sequence[Step], grad_Uh: Tenso
     grad_zr = grad_products[:, : 2 * H].T @ above
     grad_U = grad_products[:, 2 * H :].T @ (above if recurrence.reset_after else inside)
     return (matrix.to(grad_Uh.dtype, copy=True) for matrix in (grad_zr[:H], grad_zr[H:], grad_U))
-
-
-def _first(h: Tensor, rows: int) -> Tensor:
-    """Return the first rows, not as a view, which torch.compile would handle in a separate pass."""
-    return h if len(h) == rows else h[:rows].clone()

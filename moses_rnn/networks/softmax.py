@@ -96,7 +96,7 @@ class _Function(torch.autograd.Function):
     def forward(ctx: Any, projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel) -> Tensor:
         projected, G_l, b_G = kernel.rounded(projected), kernel.rounded(G_l), b_G.detach()
         logits = linear(projected, G_l)
-        log_total: Tensor = kernel(log_normaliser)(logits, b_G)
+        log_total: Tensor = log_normaliser(logits, b_G)
         ctx.save_for_backward(projected, G_l, b_G, words, logits, log_total)
         ctx.kernel = kernel
         return (logits.gather(1, words[:, None]) + b_G[words, None] - log_total).squeeze(1)
@@ -105,7 +105,7 @@ class _Function(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         projected, G_l, b_G, words, logits, log_total = ctx.saved_tensors
         grad_log_p = gradients[0][:, None]
-        grad_x = ctx.kernel(grad_logits)(logits, b_G, log_total, grad_log_p)
+        grad_x = grad_logits(logits, b_G, log_total, grad_log_p)
         grad_x[torch.arange(len(words), device=words.device), words] += gradients[0].to(grad_x.dtype)
         every, kind = grad_x.new_ones(1, len(grad_x)), b_G.dtype
         grad_b = (every @ grad_x).squeeze(0)  # several times as fast as sum(0) in bfloat16

@@ -211,7 +211,6 @@ def _signature(
         "rejected_lines": counts.rejected,
         **({"shard": shard} if shard else {}),
         "precision": manifest["precision"],
-        "compiled": False,  # true in some older ones
         "native": manifest["native"],
         "phrases": manifest["phrases"],
         "lines": counts.lines,

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from moses_rnn.native import NativeCore
-from moses_rnn.networks.hardware import fused
 from moses_rnn.networks.native_learning import core_named
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.networks import TrainingConfig
@@ -125,39 +124,26 @@ class Adam(Optimiser):
             )
 
 
-def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
-    """Apply algorithm 1 of Zeiler (2012) in place, with ε inside both roots.
-
-    `tensors` are weights, gradient and the averages of its squares and the steps' squares; `options` lr, ρ and ε.
-    """
-    weights, gradient, square_avg, acc_delta = tensors
-    lr, rho, epsilon = options
-    g = gradient * scale
-    square_avg.mul_(rho).addcmul_(g, g, value=1 - rho)
-    step = torch.sqrt(acc_delta + epsilon) / torch.sqrt(square_avg + epsilon) * g
-    acc_delta.mul_(rho).addcmul_(step, step, value=1 - rho)
-    weights.sub_(step, alpha=lr)
-
-
 class Adadelta(Optimiser):
-    """Adadelta (Zeiler 2012) in a single pass over the weights where possible; torch's makes twelve."""
+    """Adadelta (Zeiler 2012, algorithm 1), with ε inside both roots."""
 
     state_names = ("square_avg", "acc_delta")
 
     @torch.no_grad()
     def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
         """See `Optimiser`."""
-        options = [rate, self.config.rho, self.config.epsilon]
-        update = fused(adadelta_update) if self.config.compiled else adadelta_update
+        rho, epsilon = self.config.rho, self.config.epsilon
         for tensor in weights:
             operands = self.operands(tensor)
             if self.native:
-                self.native.step("adadelta", operands, [*options, scale])
+                self.native.step("adadelta", operands, [rate, rho, epsilon, scale])
                 continue
-            gradient = operands[1].data
-            # torch.compile makes separate passes for parameters and slices of tensors
-            operands[:2] = [tensor.data, gradient if gradient.storage_offset() == 0 else gradient.clone()]
-            update(operands, torch.full((), scale, device=tensor.device), options)  # a number would be compiled in
+            _, gradient, square_avg, acc_delta = operands
+            g = gradient * scale
+            square_avg.mul_(rho).addcmul_(g, g, value=1 - rho)
+            step = torch.sqrt(acc_delta + epsilon) / torch.sqrt(square_avg + epsilon) * g
+            acc_delta.mul_(rho).addcmul_(step, step, value=1 - rho)
+            tensor.sub_(step, alpha=rate)
 
 
 class Sgd(Optimiser):

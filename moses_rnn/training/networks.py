@@ -69,7 +69,6 @@ class TrainingConfig:
     reduction: str = "pair-mean"
     clip_norm: Annotated[float, Setting(min=0)] = 1.0  # bound on the gradient's L2 norm; 0: none; the released code: 1
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
-    compiled: bool = False  # whether torch.compile fuses the work between products; changes the last digits
     native: str = ""  # the native core's instruction set if it computes, which changes the last digits too; "": torch
     seed: Annotated[
         int,
@@ -497,7 +496,6 @@ class TableOptions:
     corrupt: Annotated[str | None, Setting(choices=CORRUPT)] = None
     sampled_words: Annotated[int | None, Setting(min=0)] = None
     freeze_embeddings: Switch = None
-    compiled: Switch = None
     max_length: Annotated[int, Setting(min=0)] = 0  # words of a side; longer pairs are left out; 0: no limit
     held_out: Annotated[int, Setting(min=1)] = 5000
 
@@ -594,7 +592,7 @@ class TextOptions:
 OPTIONS: dict[str, Any] = {"table": TableOptions, "sentences": SentenceOptions, "text": TextOptions}
 OF_SOME = {name for network in NETWORKS.values() for name in network.own}
 # by the optimiser, the machine and files
-DECIDED_LATER = {"optimiser", "precision", "native", "compiled", "threads", "source_embeddings", "target_embeddings"}
+DECIDED_LATER = {"optimiser", "precision", "native", "threads", "source_embeddings", "target_embeddings"}
 # Held-out cost of --preset small on Multi30k, relative to unigrams, by passes over the table within its 30 minutes
 # (docs/results.md)
 SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 0.11))

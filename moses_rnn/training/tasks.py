@@ -56,7 +56,7 @@ class Task:
         if config.native:
             model.use_kernel(NativeKernel(product_dtype, core=core_named(config.native)))
         else:
-            model.use_kernel(Kernel(product_dtype, compiled=config.compiled))
+            model.use_kernel(Kernel(product_dtype))
 
     @abstractmethod
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:

@@ -21,7 +21,7 @@ from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Archit
 from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES, variant_of
-from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_device, choose_precision
+from moses_rnn.networks.hardware import choose_device, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.ranker import RANKER
@@ -47,7 +47,6 @@ from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
 
-LONG_MINUTES = 10  # of training; a shorter one hardly makes up for the time of compiling
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
 NO_GPU = "no GPU: using --preset small; --preset paper --estimate tells how long the paper's sizes would take here"
@@ -225,18 +224,13 @@ def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
 def _on_this_machine(options: Options, preset: Preset, processes: int) -> TrainingConfig:
     """Return a preset's training options with those that the machine decides."""
     config, device, network = preset.training, options["device"], preset.network
-    material, wanted = NETWORKS[options["architecture"]].material, options.get("compiled")
+    material = NETWORKS[options["architecture"]].material
     width: int = network.get("first_size") or network["hidden_size"]
     precision = choose_precision(options["precision"], device, width)
-    native, compiled = "", False
-    if material != "text":  # language models learn by torch
-        native = "" if wanted else instructions_to_learn(device, precision)
-        long = (config.max_minutes or math.inf) >= LONG_MINUTES
-        large = LARGE_TO_LEARN if material == "table" else LARGE
-        compiled = choose_compiled(False if native else wanted, device, width, long=long, large=large)
+    native = "" if material == "text" else instructions_to_learn(device, precision)  # language models learn by torch
     rows = config.batch_size // (processes * rounds(config.accumulate, processes))  # that one computes together
     threads = share_cores(device, options["threads"], rows, native=bool(native))
-    return replace(config, precision=precision, native=native, compiled=compiled, threads=threads)
+    return replace(config, precision=precision, native=native, threads=threads)
 
 
 def share_cores(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:

@@ -40,7 +40,7 @@ WRONG = {
     "batch_size: expected a whole number from 1 to 2147483647, found 0": {"batch_size": 0},
     "clip_norm: expected a number from 0, found True": {"clip_norm": True},
     "schedule: expected one of plateau, half-epochs, inverse-time, newbob, found 'cosine'": {"schedule": "cosine"},
-    "compiled: expected true or false, found 'no'": {"compiled": "no"},
+    "freeze_embeddings: expected true or false, found 'no'": {"freeze_embeddings": "no"},
     "expected settings that work together, found leaky_share: cell gru has no such option": {"leaky_share": 0.5},
     ", warm_up, weight_decay, found restart": {"restart": True},
 }

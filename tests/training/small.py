@@ -53,7 +53,7 @@ def train(corpus, folder, stop=never, **changes):
 def phrase_options(table, **changes):
     """To train on a table in a moment; what is not given is the preset's."""
     sizes = {"hidden_size": 6, "embedding_size": 4, "maxout_size": 4, "output_rank": 3, "shortlist": 20}
-    learning = {"preset": "small", "architecture": "encdec", "max_epochs": 1, "precision": "fp32", "compiled": False}
+    learning = {"preset": "small", "architecture": "encdec", "max_epochs": 1, "precision": "fp32"}
     where = {"phrase_table": str(table), "device": "cpu", "threads": 1, "seed": 1, "max_length": 9, "held_out": 5}
     return sizes | learning | where | {"quiet": True} | changes
 

@@ -16,7 +16,7 @@ from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS
 from moses_rnn.training.tasks import PhrasePairs
-from moses_rnn.training.train import estimate, plan_of, share_cores
+from moses_rnn.training.train import estimate, share_cores
 from tests.training.small import (
     FAST,
     network,
@@ -37,16 +37,6 @@ def table(tmp_path):
     lines = [b"s%d s%d ||| t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 7) for i in range(60)]
     (tmp_path / "table").write_bytes(b"".join(lines))
     return tmp_path / "table"
-
-
-def test_the_native_core_learns_unless_compiling_is_asked_for(table, monkeypatch):
-    monkeypatch.setattr(trainings, "instructions_to_learn", lambda device, precision: "avx2")
-    monkeypatch.setattr(trainings, "choose_compiled", lambda wanted, *_, **__: wanted is not False)
-    for wanted, native, compiled in ((None, "avx2", False), (False, "avx2", False), (True, "", True)):
-        training = plan_of(phrase_options(table, compiled=wanted), WATCH)[0].training
-        assert (training.native, training.compiled) == (native, compiled)
-    monkeypatch.setattr(trainings, "instructions_to_learn", lambda device, precision: "")
-    assert plan_of(phrase_options(table, compiled=None), WATCH)[0].training.compiled
 
 
 @pytest.mark.parametrize(
