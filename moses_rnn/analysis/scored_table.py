@@ -36,7 +36,6 @@ from moses_rnn.table.phrase_table import (
     PhraseForm,
     TableLine,
     log_of,
-    parse_counts,
     parse_line,
     read_first_line,
     words,
@@ -184,8 +183,7 @@ class ScoredTable:
         of_pairs, of_sources, keys, before = [], array("d"), array("Q"), b""
         for block in self.blocks(advanced):
             sources = array("q")
-            fields = (text.partition(SEPARATOR)[2].partition(SEPARATOR)[0] for text in block.field("alignment_end"))
-            counts = [parse_counts(field) for field in fields]
+            counts = block.counts()
             lines = zip(block.numbers.tolist(), block.field("source"), counts, strict=True)
             for number, source, (_, count, _) in lines:
                 key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"

@@ -23,6 +23,8 @@ from moses_rnn.errors import FormatError
 from moses_rnn.native import native_core
 from moses_rnn.table.phrase_table import (
     PLAIN,
+    SEPARATOR,
+    Counts,
     LineParser,
     PhraseForm,
     Rejected,
@@ -30,6 +32,7 @@ from moses_rnn.table.phrase_table import (
     TableLine,
     alignment_span,
     is_utf8,
+    parse_counts,
     words,
 )
 
@@ -179,6 +182,11 @@ class TableLines:
             return Pairs(sources, targets, alignments)
         read = Pairs.of(map(self.form.read, sources, targets, alignments))
         return replace(read, alignments=alignments)
+
+    def counts(self) -> list[Counts]:
+        """Return field 5 of each line."""
+        fields = (text.partition(SEPARATOR)[2].partition(SEPARATOR)[0] for text in self.field("alignment_end"))
+        return list(map(parse_counts, fields))
 
 
 def parse_blocks(

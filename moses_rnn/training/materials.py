@@ -19,7 +19,7 @@ from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, reserved_word
 from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
-from moses_rnn.table.table_blocks import parse_blocks
+from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
 from moses_rnn.training.networks import Options, Preset
 from moses_rnn.training.ranks import Ranks
@@ -69,29 +69,44 @@ class TablePairs:
             texts = as_table_blocks(texts, path)
         blocks = parse_blocks(texts, path, form=PhraseForm(options["source_factor"], options["target_factor"]))
         first = next(blocks)
-        self._blocks, self._inverse = itertools.chain([first], blocks), options["inverse"]
+        self._path, self._blocks, self._inverse = path, itertools.chain([first], blocks), options["inverse"]
         longest = options["max_length"] or preset.network.get("slots", 0)
         size, seed = preset.shortlist, preset.training.seed
-        self.config = CorpusConfig(size, size, options["held_out"], longest, seed)
+        counted = options["frequencies"] == "count"
+        self.config = CorpusConfig(size, size, options["held_out"], longest, seed, counted=counted)
         self.origin = {
             "table": Path(path).name,
+            **({"frequencies": "count"} if counted else {}),
             "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
             "phrases": asdict(first.form),
         }
 
     def build(self, folder: Path) -> Corpus:
         """See `Material`."""
-        sides = (block.pairs().sides(inverse=self._inverse) for block in self._blocks)
-        pairs = (pair for sources, targets in sides for pair in zip(sources, targets, strict=True))
+        pairs = itertools.chain.from_iterable(map(self._pairs, self._blocks))
         return build_corpus(pairs, folder, self.config)
+
+    def _pairs(self, block: TableLines) -> Iterator[Pair]:
+        """Yield the pairs of a block, each as often as it was extracted if frequencies count."""
+        pairs = zip(*block.pairs().sides(inverse=self._inverse), strict=True)
+        if not self.config.counted:
+            yield from pairs
+            return
+        for number, pair, count in zip(block.numbers.tolist(), pairs, block.counts(), strict=True):
+            if not count.pair:
+                expected = "the counts of target, source and pair in field 5 (--frequencies count)"
+                raise FormatError(self._path, number, expected, "none")
+            yield from itertools.repeat(pair, max(1, round(count.pair)))
 
     def describe(self, corpus: Corpus) -> list[str]:
         """See `Material`."""
         n = corpus.statistics
         collapsed = n.collapsed_pairs / n.distinct_pairs
+        lines = f"{n.pairs:,} extracted pairs" if self.config.counted else f"{n.pairs:,} lines"
+        often = "; each is learned as often as it was extracted" if self.config.counted else ", and are learned once"
         return [
-            f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another pair after "
-            "rare words become <unk>, and are learned once",
+            f"table: {lines}, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another pair after rare words "
+            f"become <unk>{often}",
             *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
         ]

@@ -479,6 +479,10 @@ class TableOptions:
     layout: Annotated[TableFormat, Section("Phrase table")] = "moses"
     source_factor: SourceFactor = None
     target_factor: TargetFactor = None
+    frequencies: Annotated[
+        str,
+        Option("Learn each pair once, as the paper does, or as often as it was extracted", choices=("ignore", "count")),
+    ] = "ignore"
 
     maxout_size: Size = None
     output_rank: Rank = None
