@@ -47,6 +47,8 @@ cells: ## Cho et al., equations 5-8: gated units against other cells
 
 # The networks of sutskever are trained once, and the seeds number the members of its ensembles
 sutskever: PLAN_SEEDS = 1
+# Deep LSTMs learn slowly
+sutskever: MINUTES := $(if $(filter file,$(origin MINUTES)),3,$(MINUTES))
 jean luong: $(LINKS)
 $(PLANS): $(INSTALLED)
 	$(BIN)/python benchmarks/trials.py benchmarks/plans/$@.toml $(WORK)/$@ $(PLAN_VALUES)
