@@ -168,15 +168,13 @@ def prune(
     """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
     from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
     from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.files.outputs import OutputFile, commit_all
+    from moses_rnn.files.outputs import output_files
     from moses_rnn.table.signatures import changed_signature
 
     table = ScoredTable.open(phrase_table, column, by_table=by != "rnn")
     signature, inputs = sound_signature(table.path), (table.path, f"{table.path}.json")
     protected = math.inf if keep_best_words is None else keep_best_words
-    with ExitStack() as stack:
-        names = output, f"{output}.json"  # both or none
-        kept, beside = (stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names)
+    with output_files([output, f"{output}.json"], force=force, inputs=inputs) as (kept, beside):
         with progress() as advanced:
             pruned = prune_table(table, kept.append, keep=keep, by=by, keep_best=protected, advanced=advanced)
         files = {"input": Path(table.path).name, "output": Path(output).name, "file": kept.digest()}
@@ -190,7 +188,6 @@ def prune(
         }
         shape = {"lines": pruned.lines[1], "columns": table.scores}
         beside.append(changed_signature(signature, {**files, **shape}, "pruned", how))
-        commit_all([kept, beside])
     for text in warnings(pruned):
         print_err(f"warning: {text}")
     print_out(as_text(as_grid(pruned, f"{table.path}, pruned by {by}")))

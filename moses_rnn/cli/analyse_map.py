@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -158,18 +158,13 @@ def _export(request: MapRequest, output: str) -> None:
         file.commit()
 
 
-@contextmanager
-def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputFile]]:
-    """Files that appear together, none in place of what is read."""
-    from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+def _outputs(request: MapRequest, names: Sequence[str]) -> AbstractContextManager[list[OutputFile]]:
+    """Open files that appear together, none in place of what is read."""
+    from moses_rnn.files.outputs import output_files
     from moses_rnn.scorers.open import model_files
 
-    refuse_equal(names)
     inputs = (*filter(None, [request.file, request.target]), *model_files(request.folder))
-    with ExitStack() as stack:
-        files = [stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names]
-        yield files
-        commit_all(files)
+    return output_files(names, force=request.force, inputs=inputs)
 
 
 def _draw_points(request: MapRequest) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -163,7 +162,7 @@ def linearise(
     force: Force = False,
 ) -> None:
     """Write the sentences of TREEBANK, and their trees as sequences that a network can learn to write."""
-    from moses_rnn.files.outputs import OutputFile, commit_all
+    from moses_rnn.files.outputs import output_files
     from moses_rnn.files.streams import find_input, without_compression_suffix
 
     name = find_input(treebank)
@@ -172,8 +171,7 @@ def linearise(
     endings = ["words"] if words_only else ["words", "actions" if dependencies else "brackets"]
     paths = [f"{output}.{ending}" for ending in endings]
     written = left_out = 0
-    with ExitStack() as stack:
-        files = [stack.enter_context(OutputFile(path, force=force, inputs=(name,))) for path in paths]
+    with output_files(paths, force=force, inputs=(name,)) as files:
         while block := list(islice(lines, LINES)):
             whole = [pair for pair in block if pair is not None]
             written, left_out = written + len(whole), left_out + len(block) - len(whole)
@@ -182,7 +180,6 @@ def linearise(
         if not written:
             expected = "sentences without crossing arcs" if dependencies else "trees"
             raise InputError(f"{name}: expected {expected}, found none")
-        commit_all(files)
     crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
     print_err(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
 

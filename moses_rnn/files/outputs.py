@@ -263,12 +263,22 @@ class OutputFile(Part):
         self.close()
 
 
-def commit_all(files: Sequence[OutputFile]) -> None:
-    """Complete all files, then give them their names: a full disk leaves all of them or none."""
-    for file in files:
-        file.complete()
-    for file in files:
-        file.commit()
+@contextlib.contextmanager
+def output_files(
+    paths: Sequence[str], *, force: bool = False, inputs: tuple[str, ...] = ()
+) -> Iterator[list[OutputFile]]:
+    """Open files that appear together at the end of the block; an error or a full disk leaves all of them or none.
+
+    See `OutputFile` for the options.
+    """
+    refuse_equal(paths)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(OutputFile(path, force=force, inputs=inputs)) for path in paths]
+        yield files
+        for file in files:
+            file.complete()
+        for file in files:
+            file.commit()
 
 
 class StandardOutput:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+from moses_rnn.files.outputs import output_files
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
 from moses_rnn.moses.ini import lines_of
@@ -83,9 +82,7 @@ def merge(
         raise InputError(f"{output}: expected {expected}, found {Path(mixed).name}")
     names = [output, f"{output}.json", *([rejects_of(output)] if counts.rejected else [])]
     inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
-    refuse_equal(names)
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names]
+    with output_files(names, force=force, inputs=inputs) as files:
         table, signature = files[:2]
         for piece in _pieces(shards):
             table.write(piece)  # already compressed
@@ -104,7 +101,6 @@ def merge(
         signature.append(as_file(record))
         if counts.rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.counts.rejected))
-        commit_all(files)
     column_names = tuple(str(column.get("name")) for column in columns)
     warnings = [*ini.warnings, *fit_warnings(counts, column_names)]
     if len(cores) > 1:

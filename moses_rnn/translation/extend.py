@@ -11,14 +11,14 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
-from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+from moses_rnn.files.outputs import OutputFile, output_files
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines, sort_command
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini import NewIni, ini_of
@@ -119,9 +119,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     of_models = (name for model in models for name in model_files(model.folder))
     inputs = (table, *of_models, *(find_input(path) for path in (request.text, request.moses_ini) if path))
     outputs = [path for path in (request.new_table, f"{request.new_table}.json", request.new_ini) if path]
-    refuse_equal(outputs)
-    with ExitStack() as held:
-        files = [held.enter_context(OutputFile(path, force=request.force, inputs=inputs)) for path in outputs]
+    with output_files(outputs, force=request.force, inputs=inputs) as files:
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
         text = read_lines(find_input(request.text)) if request.text is not None else ()
         phrases, text_words = find_phrases(text, request.longest, known)
@@ -141,7 +139,6 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         signature = _signature(request, models, before, extended, files[0].digest())
         for file, content in zip(files[1:], (signature, ini.content), strict=False):
             file.append(content)
-        commit_all(files)
     return extended
 
 
