@@ -155,7 +155,7 @@ fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best lis
 			-timeout=20 -rss_limit_mb=4096 -artifact_prefix=$(FUZZ_DIR)/$$target- -print_final_stats=1 || exit 1; \
 	done
 
-# For `make bench`: a phrase table, and two texts for networks of sentences
+# For `make bench`: a phrase table, and two texts for sentence networks
 TABLE ?= examples/phrase-table.gz
 SENTENCES ?= examples/corpus/train --source en --target fr
 

@@ -53,7 +53,7 @@ LIST_SIZE ?= 200
 # Language models for lists, trained on the CSLM's text: options of moses-rnn cslm train for each
 RNNLM_FLAGS ?=
 BENGIO_FLAGS ?=
-# Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn nmt train for each network
+# Sentence networks, trained on the corpus for each of SEEDS: options of moses-rnn nmt train for each network
 SEARCH_FLAGS ?=
 LSTM_FLAGS ?=
 RNNENC_FLAGS ?=
@@ -158,7 +158,7 @@ with = $(foreach name,$(1),$(name)='$($(name))')
 
 # How the additions of a system come in: into the table, as options of moses-rnn-score, onto n-best lists, as options of
 # moses-rnn nbest, or into new lines, as options of moses-rnn extend; the steps that train what they need, $(1) being
-# the seed of a network of sentences; and what translates by itself. MODEL_x: a folder that has its vocabularies
+# the seed of a sentence network; and what translates by itself. MODEL_x: a folder that has its vocabularies
 TABLE_OPTIONS_rnn = --model $(RNN_MODEL)
 TABLE_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
 EXTEND_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)

@@ -24,7 +24,7 @@ DEV = "dev"
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
 FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
 ON_LISTS = (
-    "* The CSLM (and WP) chose from n-best lists of the system without it, and so did networks of sentences; "
+    "* The CSLM (and WP) chose from n-best lists of the system without it, and so did sentence networks; "
     "all else was in the decoder."
 )
 EXTENDED = (
