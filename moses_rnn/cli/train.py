@@ -70,7 +70,7 @@ def main(
 ) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain or .gz)."""
     if estimate and as_json:
-        raise click.UsageError("--json prints the summary of a training run: it cannot go with --estimate")
+        raise click.UsageError("--json prints the summary of a training run: it cannot be combined with --estimate")
     options = check_options(table, learning, run)
     check_inputs(table.phrase_table, table.source_embeddings, table.target_embeddings)
     if estimate:

@@ -43,7 +43,7 @@ def main(
     table = find_input(phrase_table)
     check_inputs(table)
     if quick and (must_be_sorted or strict):
-        raise click.UsageError("--quick reads no lines: it cannot go with --sorted or --strict")
+        raise click.UsageError("--quick reads no lines: it cannot be combined with --sorted or --strict")
     if quick:
         sound = check_signature(table)
         record: Mapping[str, Any] = {"table": table, "sound": True, "signature": sound}

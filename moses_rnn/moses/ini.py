@@ -170,7 +170,7 @@ class MosesIni:
             for section in ("weight", "alternate-weight-setting")
         )  # Moses drops the last character of the name, whatever it is
         if len(own) != 1:
-            advice = "Moses needs a blank after the '=' and uses the last if there are several."
+            advice = "Moses needs a blank after the '=', and uses the last line if there are several."
             raise self.error(None, f"one line '{feature.name}= w w …' in [weight]", f"{len(own)}", advice)
         lines = [(index, [weight_of(value) for value in values]) for index, (_, *values) in own + alternate]
         for index, weights in lines:
