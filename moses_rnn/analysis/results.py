@@ -28,8 +28,8 @@ ON_LISTS = (
     "in the decoder."
 )
 EXTENDED = (
-    "the system without extension, its table extended for each text with phrase pairs that the network proposed; its "
-    "weights are not tuned again."
+    "the table and the weights of the system before extension, plus phrase pairs that the network proposed for each "
+    "text."
 )
 BY_THEMSELVES = (
     "without Moses; seeds are those of training, because nothing is tuned "
@@ -222,8 +222,9 @@ def format_table(results: Json) -> Iterator[str]:
         yield f"| {' | '.join(cell for _, cell in cells)} |"
     yield ""
     sentences = [f"{count:,}" for count in results["sentences"].values()]
+    tunings = "tuning" if len(results["seeds"]) == 1 else "tunings"
     yield (
-        f"Mean ± standard deviation of {len(results['seeds'])} tunings; p: paired bootstrap of "
+        f"Mean ± standard deviation of {len(results['seeds'])} {tunings}; p: paired bootstrap of "
         f"{results['bootstrap_samples']:,} samples against {baseline} with the same seed; "
         f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
     )

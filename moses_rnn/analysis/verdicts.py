@@ -155,7 +155,8 @@ def judge_tuning(tuning: Tuning | None) -> Answer:
         f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets
     )
     overall = f"; p over all sets {_joined(tuning.overall_p)}" if tuning.overall_p else ""
-    text = f"Mean BLEU of {len(tuning.weights)} tunings, baseline → {tuning.system}: {sets}{overall}."
+    tunings = f"{len(tuning.weights)} tuning{'s' * (len(tuning.weights) != 1)}"
+    text = f"Mean BLEU of {tunings}, baseline → {tuning.system}: {sets}{overall}."
     gains = [one.gain for one in tuning.sets]
     p = tuning.overall_p or tuple(p for one in tuning.sets for p in one.p)
     if min(gains, default=0.0) > 0 and sum(one < DECISIVE for one in p) * 2 > len(p):

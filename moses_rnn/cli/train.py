@@ -98,7 +98,7 @@ def _warning(outcome: Outcome) -> str:
     best, rival, measure = outcome.progress.best, outcome.baseline_cost or math.inf, outcome.measure
     if best >= rival:
         return (
-            f"{outcome.verdict}: moses-rnn-score will refuse this model: train longer, or with another --learning-rate"
+            f"{outcome.verdict}; moses-rnn-score will refuse this model. Train longer, or with another --learning-rate"
         )
     if best > FAR_BELOW * rival:
         return f"{best:.2f} {measure.unit} is not far below {measure.rival}'s {rival:.2f}: train longer before scoring"

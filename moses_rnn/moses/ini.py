@@ -140,7 +140,7 @@ class MosesIni:
                     raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
-                advice = "These weights override [weight] and would be too few: remove them, or move them there."
+                advice = "These weights override [weight] and would be too few: remove them, or move them to [weight]."
                 raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
 
     def check_not_overridden(self, feature: Feature) -> None:
@@ -481,8 +481,8 @@ def _check_name(ini: MosesIni, feature: Feature) -> None:
     for other in ini.phrase_dictionaries:
         if other.type == feature.type and "name" not in feature.options | other.options and other.line > feature.line:
             advice = (
-                "Moses would number it differently if the type of the one above changed. Give both a name=, and use it "
-                "for their weights."
+                "Moses would number it differently if the type of the one above changed. Give both a name=, and use "
+                "these names for their weights."
             )
             raise ini.error(other.line, f"no further {feature.type} without a name=", other.name, advice)
 
