@@ -23,11 +23,11 @@ $(INSTALLED): pyproject.toml constraints.txt $(wildcard native/*)
 	touch $@
 
 .PHONY: setup
-setup: $(INSTALLED) ## create .venv with the versions that were tested (constraints.txt)
+setup: $(INSTALLED) ## create .venv with the tested versions (constraints.txt)
 
 .PHONY: demo
-demo: demo-table $(if $(MOSES_ROOT),demo-moses) ## train on the example table, score it, write a report; with MOSES_ROOT demo-moses too
-	@$(if $(MOSES_ROOT),:,echo 'left out: make demo-moses, what the score does to BLEU; it needs MOSES_ROOT, the folder of a built Moses' >&2)
+demo: demo-table $(if $(MOSES_ROOT),demo-moses) ## train on the example table, score it, write a report; with MOSES_ROOT, also run demo-moses
+	@$(if $(MOSES_ROOT),:,echo 'skipped: make demo-moses, which shows what the score does to BLEU. It needs MOSES_ROOT, the folder of a built Moses' >&2)
 
 .PHONY: demo-table
 demo-table: $(INSTALLED)
@@ -41,7 +41,7 @@ demo-table: $(INSTALLED)
 	$(BIN)/moses-rnn analyse report $(DEMO)/phrase-table.rnn.gz --model $(DEMO)/model -o $(DEMO)/report.html --force
 	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. Open $(DEMO)/report.html in a browser."
 
-# The last step: a corpus on which frequencies mislead; the pipeline makes and tunes a baseline and +RNN from it
+# The last step: on a corpus whose frequencies mislead, the pipeline builds and tunes a baseline and +RNN
 DEMO_SEED ?= 1
 DEMO_SENTENCES ?= 2000
 DEMO_HELD_OUT ?= 300
@@ -74,11 +74,11 @@ lint: $(INSTALLED) ## ruff and mypy
 QUICK := not moses and not gpu and not slow and not release
 
 .PHONY: test
-test: lint ## set-up, lint, types and every test that needs no Moses, GPU, hours or release
+test: lint ## set-up, lint, types and all tests except those for Moses, GPUs, long runs and releases
 	$(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)'
 
 .PHONY: golden
-golden: $(INSTALLED) | tests/golden/models ## record what whole commands do in tests/golden; review the git diff
+golden: $(INSTALLED) | tests/golden/models ## record in tests/golden what whole commands do; review the git diff
 	MOSES_RNN_GOLDEN=rewrite $(BIN)/pytest -n auto --maxprocesses 4 tests/golden
 
 tests/golden/models: | $(INSTALLED)
@@ -128,7 +128,7 @@ test-faults: $(INSTALLED) ## hundreds of kills, truncations, flipped bits, full 
 	MOSES_RNN_FAULTS=full $(BIN)/pytest tests/faults -s
 
 .PHONY: dist
-dist: $(INSTALLED) ## wheel and sdist in dist/, checked, and the wheel used in a fresh environment
+dist: $(INSTALLED) ## wheel and sdist in dist/, both checked, and the wheel tried in a fresh environment
 	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[publish]'
 	rm -rf dist build/wheel
 	$(BIN)/python -m build --outdir dist
@@ -155,7 +155,7 @@ fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best lis
 			-timeout=20 -rss_limit_mb=4096 -artifact_prefix=$(FUZZ_DIR)/$$target- -print_final_stats=1 || exit 1; \
 	done
 
-# For `make bench`: a phrase table, and two texts for networks of sentences
+# For `make bench`: a phrase table, and two texts for sentence networks
 TABLE ?= examples/phrase-table.gz
 SENTENCES ?= examples/corpus/train --source en --target fr
 

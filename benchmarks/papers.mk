@@ -1,9 +1,10 @@
-# The papers' tables, a target each; all but table1 run a plan of benchmarks/plans, without Moses.
+# One target for each of the papers' tables. All but table1 run a plan of benchmarks/plans, without Moses.
 #
-# Each target prints its table. Run it again to continue a stopped one; take another WORK for other variables.
+# Each target prints its table. To continue a stopped target, run it again. If you change variables, use another WORK.
 # The defaults take minutes on two cores and show that everything works, not what the papers show.
 
-# Where everything is made; and a folder with train, dev and test: tokenised texts NAME.$(SRC) and NAME.$(TRG), plain or .gz
+# The folder for all outputs; and a folder with train, dev and test: tokenised texts NAME.$(SRC) and NAME.$(TRG),
+# plain or .gz
 WORK ?= work
 CORPUS ?= examples/corpus
 TRAIN ?= $(CORPUS)/train
@@ -37,7 +38,7 @@ table1: $(INSTALLED) ## Cho et al.: Baseline, +RNN, +CSLM+RNN, +CSLM+RNN+WP; nee
 		SYSTEMS='baseline rnn cslm-rnn cslm-rnn-wp' SEEDS='$(PLAN_SEEDS)' \
 		TRAIN=$(TRAIN) DEV=$(DEV) TEST='$(TEST)' LM_FLAGS='$(LM_FLAGS)' TRAIN_FLAGS='--max-minutes $(MINUTES)' \
 		CSLM_FLAGS='--self-normalise 0.1 --max-minutes $(MINUTES)' $(TABLE1_FLAGS)
-bahdanau: ## Bahdanau et al.: RNNenc against RNNsearch, by length of the sentence
+bahdanau: ## Bahdanau et al.: RNNenc against RNNsearch, by sentence length
 sutskever: ## Sutskever et al.: source forward or reversed, beams of 1, 2 and 12, ensembles
 bengio: ## Bengio et al.: perplexities of n-gram networks
 mikolov: ## Mikolov et al.: perplexities of recurrent networks

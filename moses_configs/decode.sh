@@ -11,7 +11,7 @@ log=$WORK/log/$name.log
 
 failed() { # LOG
 	tail -n 20 "$1" >&2
-	echo "failed; the whole logs: $log and $filter_log" >&2
+	echo "failed; full logs: $log and $filter_log" >&2
 	exit 1
 }
 

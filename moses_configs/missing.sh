@@ -1,5 +1,5 @@
 #!/bin/sh
-# Names on stderr everything that the pipeline needs and does not find; exit code 1 if there is anything.
+# Print on stderr everything that the pipeline needs but cannot find; exit with 1 if there is anything.
 # Called by pipeline.mk, whose variables are in the environment.
 set -eu
 

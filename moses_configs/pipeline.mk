@@ -19,7 +19,7 @@ TOKENISED ?= no
 # yes: raw text is also lower-cased
 LOWERCASE ?= no
 MAX_WORDS ?= 80
-# Keep this share of TRAIN and LM_TEXT, such as 0.5: what is most like IN_DOMAIN, a prefix like TRAIN's
+# Keep this share of TRAIN and LM_TEXT (such as 0.5): the lines that are most like IN_DOMAIN, a prefix like TRAIN
 SELECT ?=
 IN_DOMAIN ?= $(DEV)
 MAX_PHRASE ?= 7
@@ -35,37 +35,38 @@ THREADS ?= $(shell nproc)
 # Start from an existing phrase table and its ini, not from a corpus (give both; TRAIN is not read)
 PHRASE_TABLE ?=
 BASELINE_INI ?=
-# Models of p(target | source) and of p(source | target) that are trained already
+# Models of p(target | source) and of p(source | target), already trained
 MODEL ?=
 INVERSE_MODEL ?=
 TRAIN_FLAGS ?=
 SCORE_FLAGS ?=
 # Options of moses-rnn extend, for systems whose table is extended
 EXTEND_FLAGS ?=
-# For systems with a CSLM: the tokenised text it learns from (default: the corpus's target side), or a trained one
+# For systems with a CSLM: the tokenised text it learns from (default: the corpus's target side), or a trained CSLM
 CSLM_TEXT ?=
 CSLM ?=
 CSLM_FLAGS ?= --self-normalise 0.1
 # decoder: as NeuralLM, of a Moses built --with-nplm; nbest: on lists of the LIST_SIZE best translations of the system
-# without CSLM; auto: in the decoder where it can
+# without CSLM; auto: in the decoder if possible
 CSLM_IN ?= auto
 LIST_SIZE ?= 200
 # Language models for lists, trained on the CSLM's text: options of moses-rnn cslm train for each
 RNNLM_FLAGS ?=
 BENGIO_FLAGS ?=
-# Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn nmt train for each network
+# Sentence networks, trained on the corpus for each of SEEDS: options of moses-rnn nmt train for each network
 SEARCH_FLAGS ?=
 LSTM_FLAGS ?=
 RNNENC_FLAGS ?=
 # and of moses-rnn nmt translate for all
 TRANSLATE_FLAGS ?=
-# On lists (nbest-…): the system whose lists they choose from, and the seed of the one network; seeds of an ensemble's
+# For systems on lists (nbest-…): the system whose lists they rescore, the seed of a single network, and the seeds of
+# an ensemble
 LIST_BASE ?= $(if $(filter rnn,$(SYSTEMS)),rnn,baseline)
 NETWORK_SEED ?= $(firstword $(SEEDS))
 ENSEMBLE_SEEDS ?= 11 12 13 14
 # Options of moses-rnn nbest add, for all list systems
 NBEST_FLAGS ?=
-# Of prune-bleu: shares of the table, and the tuning whose weights translate
+# For prune-bleu: shares of the table to keep, and the seed of the tuning whose weights it uses
 PRUNE_KEEP ?= 0.7 0.5 0.3
 PRUNE_SEED ?= $(firstword $(SEEDS))
 PRUNE_FLAGS ?= --keep-best-words 1
@@ -88,14 +89,14 @@ SPACE := $(subst ,, )
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
-# What a user may set: to one word, to several, to integers (which missing.sh checks)
+# Variables that users may set: one word each, several words, integers (missing.sh checks these)
 TEXTS := WORK SRC TRG TRAIN DEV IN_DOMAIN SELECT TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN PHRASE_TABLE \
 	BASELINE_INI MODEL INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
 LISTS := TEST SYSTEMS LM_TEXT CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
 	BENGIO SEARCH LSTM RNNENC TRANSLATE NBEST PRUNE DECODER MERT)
 INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED
 VARIABLES := $(TEXTS) $(LISTS) $(INTEGERS)
-# Their values become parts of rules and commands, of Moses's too, so none may have a character that make or a shell
+# Their values become parts of rules and commands, including Moses's, so none may have a character that make or a shell
 # treats specially. They are checked unexpanded. Only TRANSLATE_x is a command
 define NEWLINE
 
@@ -130,7 +131,7 @@ SYSTEM_TABLE := $(abspath $(PHRASE_TABLE))
 else
 SYSTEM_TABLE := $(W)/model/phrase-table.gz
 endif
-# One test set is called test, several are called by their files' names
+# A single test set is called test; several have the names of their files
 TEST_NAMES := $(if $(word 2,$(TEST)),$(notdir $(TEST)),test)
 $(foreach i,$(shell seq $(words $(TEST))),$(eval PREFIX_OF_$(word $(i),$(TEST_NAMES)) := $(word $(i),$(TEST))))
 SETS := dev $(TEST_NAMES)
@@ -148,17 +149,17 @@ CSLM_PLACE := $(CSLM_IN)
 endif
 MIRA_FLAGS = --batch-mira --batch-mira-args '-J 60 -r $(1) ' --return-best-dev --maximum-iterations 15
 tuner_flags = $(if $(filter mira,$(TUNER)),$(call MIRA_FLAGS,$(1)),--mertmertargs '-r $(1) ')
-# a command whose output goes into a log, of which the end is shown if it fails: $(call logged,NAME,COMMAND)
+# a command whose output goes into a log; if it fails, the end of the log is shown: $(call logged,NAME,COMMAND)
 logged = { $(2); } > $(LOG)/$(1) 2>&1 || $(call failed,$(LOG)/$(1))
-failed = { tail -n 20 $(1) >&2; echo "failed; the whole log: $(1)" >&2; exit 1; }
+failed = { tail -n 20 $(1) >&2; echo "failed; full log: $(1)" >&2; exit 1; }
 # variables as the environment of a script: $(call with,NAMES) sh SCRIPT
 with = $(foreach name,$(1),$(name)='$($(name))')
 
 # --- systems ----------------------------------------------------------------------------------------------------------
 
-# How the additions of a system come in: into the table, as options of moses-rnn-score, onto n-best lists, as options of
-# moses-rnn nbest, or into new lines, as options of moses-rnn extend; the steps that train what they need, $(1) being
-# the seed of a network of sentences; and what translates by itself. MODEL_x: a folder that has its vocabularies
+# How to add what a system adds: to the table (options of moses-rnn-score), to n-best lists (options of moses-rnn
+# nbest) or as new lines (options of moses-rnn extend); the steps that train what it needs, where $(1) is the seed of a
+# sentence network; and the commands of systems that translate by themselves. MODEL_x: a folder with its vocabularies
 TABLE_OPTIONS_rnn = --model $(RNN_MODEL)
 TABLE_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
 EXTEND_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
@@ -187,7 +188,7 @@ TRANSLATE_$(1) = $$(translate) --model $(W)/nmt/$(1).$$$$SEED
 endef
 translate = $(BIN)/moses-rnn nmt translate --beam 12 $(TRANSLATE_FLAGS)
 $(foreach network,$(NETWORKS),$(eval $(call add_network,$(network))))
-# Without the sources, and so once for all seeds
+# They do not read the source, so they are trained once for all seeds
 LANGUAGE_MODELS := rnnlm bengio
 FLAGS_rnnlm = $(RNNLM_FLAGS)
 FLAGS_bengio = $(BENGIO_FLAGS)
@@ -201,13 +202,13 @@ MODEL_ensemble = $(firstword $(ENSEMBLE))
 TRAINED_ensemble = $(ENSEMBLE_SEEDS:%=$(DONE)/train-rnnsearch.%)
 LIST_OPTIONS_ensemble = --ensemble $(subst $(SPACE),$(COMMA),$(ENSEMBLE))
 TRANSLATE_rnnsearch-x4 = $(translate) $(ENSEMBLE:%=--model %)
-# what becomes of words outside the shortlist
+# systems that replace words outside the shortlist
 DICTIONARY = $(W)/model/words.$(SRC)-$(TRG)
 TRAINED_words = $(DONE)/dictionary
 TRANSLATE_rnnsearch-unk = $(translate) --model $(W)/nmt/rnnsearch.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
 TRANSLATE_posunk = $(translate) --model $(W)/nmt/posunk.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
 
-# The columns NAME KIND BASE ADDED DECODER of a row; \043 is the sign that comments begin with
+# The columns NAME KIND BASE ADDED DECODER of a row; \043 is the number sign, which starts comments
 define read_row
 ALL_SYSTEMS += $(word 1,$(1))
 KIND_$(word 1,$(1)) := $(word 2,$(1))
@@ -287,8 +288,8 @@ pipeline-tools: $(INSTALLED)
 
 .PHONY: corpus select align phrase-table lm baseline train-rnn train-inverse score train-cslm results
 corpus: $(DONE)/corpus ## tokenised and cleaned training text
-select: $(DONE)/corpus ## the same; SELECT=0.5 keeps the half that is most like IN_DOMAIN
-align: $(DONE)/align ## word alignments of it
+select: $(DONE)/corpus ## the same as corpus; SELECT=0.5 keeps the half that is most like IN_DOMAIN
+align: $(DONE)/align ## word alignments of the corpus
 phrase-table: $(DONE)/phrase-table ## phrase and reordering table
 lm: $(DONE)/lm ## language model of the target side
 baseline: $(DONE)/baseline ## the moses.ini of the baseline
@@ -382,7 +383,7 @@ endif
 
 # --- the networks -----------------------------------------------------------------------------------------------------
 
-# --restart if a file that a model has learned from is newer than the model: $(restart) MODEL FILES
+# --restart if a file from which a model learned is newer than the model: $(restart) MODEL FILES
 restart = sh $(PIPELINE)/restart.sh
 
 # $(call train_phrase_model,MODEL,OPTIONS): on the baseline's table
@@ -614,8 +615,8 @@ $(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run))
 	$(BIN)/moses-rnn analyse results $(W) --target $(TRG) $(SYSTEMS:%=--system %) $(TEST_NAMES:%=--test %) \
 		$(SEEDS:%=--seed %) -o $@ --force
 
-# BLEU by length of the first seed's translations, with No UNK by the first network's words; a picture where it can be
-# drawn
+# BLEU by length for the first seed's translations, with No UNK by the first network's words; a picture if matplotlib
+# is installed
 FIRST_SEED := $(firstword $(SEEDS))
 LENGTHS_MODEL = $(firstword $(foreach system,$(ALONE),$(call MODEL_$(firstword $(ADDED_$(system))),$(FIRST_SEED))))
 $(LENGTHS): $(W)/lengths.%.md: $(SYSTEMS:%=$(DONE)/decode-%.$(FIRST_SEED)) | $(W)/results.json
@@ -628,7 +629,7 @@ $(LENGTHS): $(W)/lengths.%.md: $(SYSTEMS:%=$(DONE)/decode-%.$(FIRST_SEED)) | $(W
 
 # --- a smaller table --------------------------------------------------------------------------------------------------
 
-# The weights stay as they were tuned with the whole table: what is compared is what was lost
+# The weights stay as tuned with the whole table, so the comparison shows what pruning loses
 PRUNED := $(foreach keep,$(PRUNE_KEEP),$(foreach by,rnn direct both,$(by).$(keep).$(PRUNE_SEED)))
 WHOLE := all.1.$(PRUNE_SEED)
 PRUNE_NEEDS := $(DONE)/tune-rnn.$(PRUNE_SEED) $(DONE)/dev

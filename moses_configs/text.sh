@@ -33,7 +33,7 @@ mkdir -p "$WORK/corpus"
 for language in $SRC $TRG; do
 	words "$language" > "$WORK/corpus/$name.$language" 2>> "$log" || {
 		tail -n 20 "$log" >&2
-		echo "failed; the whole log: $log" >&2
+		echo "failed; full log: $log" >&2
 		exit 1
 	}
 done

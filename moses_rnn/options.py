@@ -143,7 +143,9 @@ Ray = Annotated[
         bare="auto",
     ),
 ]
-Resume = Annotated[bool, Option("Continue an interrupted run, or start one; the bytes are those of a single run")]
+Resume = Annotated[
+    bool, Option("Continue an interrupted run, or start one; the output equals that of a single run, byte for byte")
+]
 SourceFactor = Annotated[int | None, Option("Source factor to use, counted from 0, if the table is factored", min=0)]
 TargetFactor = Annotated[int | None, Option("Target factor to use, counted from 0, if the table is factored", min=0)]
 Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]

@@ -50,7 +50,7 @@ echo "0 ||| le chat ||| LM0= -1 ||| -1" > test.nbest
 printf '[weight]\nLM0= 1\n' > weights.ini
 echo "le chat" > test.fr
 step "rerank a list" "$BIN/moses-rnn" nbest rerank test.nbest weights.ini --reference test.fr
-grep -q "Is the network trained well?" report.html
+grep -q "Is the network well trained?" report.html
 grep -q "num-features=5 path=$FOLDER/phrase-table.rnn.gz" moses.rnn.ini
 [ "$(gzip -dc phrase-table.rnn.gz | wc -l)" -eq "$(gzip -dc phrase-table.gz | wc -l)" ]
 echo "all of it, with nothing of the source tree"

@@ -87,7 +87,7 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     assert weights["extended"] == weights["baseline"]
     assert len(weights["rnn2-extended"]["TranslationModel0"]) == 6
     assert re.search(r"lines, [1-9][\d,]* of them new: \S*/rnn2-extended/test.phrase-table.gz", done.stderr)
-    assert "+extended, +RNN2+extended: the table of the system without it" in done.stdout
+    assert "+extended, +RNN2+extended: the table and the weights of the system before" in done.stdout
     # a broken run continues where it was, in a fresh tuning folder
     (work / "done" / "tune-rnn.2").unlink()
     (work / "tune" / "rnn.2" / "features.list").write_text("of another table\n")

@@ -34,7 +34,7 @@ TEXTS = {  # variables, what the tokeniser does, the texts or the message
     "tokenised": ({}, MARKED, ("en: A b\nen: C d\n", "fr: É f\nfr: G h\n")),
     "lower case": ({"LOWERCASE": "yes"}, MARKED, ("en: a b\nen: c d\n", "fr: é f\nfr: g h\n")),
     "given so": ({"TOKENISED": "yes", "LOWERCASE": "yes"}, "exit 1", ("A b\nC d\n", "É f\nG h\n")),
-    "a failure": ({}, "echo no such language >&2; exit 1", "no such language\nfailed; the whole log: {work}/log/tokenise-dev.log\n"),
+    "a failure": ({}, "echo no such language >&2; exit 1", "no such language\nfailed; full log: {work}/log/tokenise-dev.log\n"),
     "lost lines": ({}, "head -n 1", "{work}/corpus/dev.en: expected 2 lines, found 1\n"),
     "other lengths": ({}, MARKED, "{here}/small: expected as many lines in both languages, found 1 en and 2 fr\n"),
 }  # fmt: skip
@@ -70,7 +70,7 @@ def test_decoding_is_of_the_filtered_model_and_its_failures_show_their_log(tmp_p
     text.write_text("a b\n")
     done = script("decode.sh", ini, text, "dev", "-search-algorithm", "1", MOSES_ROOT=tmp_path, WORK=work, THREADS=3)
     if failing:
-        message = f"this is why\nfailed; the whole logs: {work}/log/dev.log and {work}/log/filter-dev.log\n"
+        message = f"this is why\nfailed; full logs: {work}/log/dev.log and {work}/log/filter-dev.log\n"
         assert (done.returncode, done.stderr) == (1, message)
         return
     assert (done.returncode, done.stderr) == (0, "")

@@ -352,7 +352,7 @@ def _further(explanation: Explanation) -> list[str]:
     if explanation.ranks:
         lines += ["", "rank among the targets of its source:", *map(_rank_line, explanation.ranks)]
     if explanation.table_limit is not None:
-        lines.append("  (of the table's scores alone; Moses, with its")
+        lines.append("  (by the table's scores alone; Moses, with its")
         limit = f"table-limit={explanation.table_limit}"
         lines.append(f"  {limit}, counts the word penalty and the language model's estimate too)")
     if explanation.neighbours:

@@ -68,12 +68,12 @@ class GateReport:
 
     @property
     def long_term(self) -> Mask:
-        """Units whose update gate is active at most steps; H."""
+        """Units whose update gate is active in most steps; H."""
         return self.update_active > MOST
 
     @property
     def short_term(self) -> Mask:
-        """Units whose reset gate is active at most steps; H."""
+        """Units whose reset gate is active in most steps; H."""
         return self.reset_active > MOST
 
 
@@ -139,8 +139,8 @@ def as_text(report: GateReport) -> list[str]:
         f"mean z from {report.z.min():.3f} to {report.z.max():.3f}, of all units {report.z.mean():.3f}",
         f"mean r from {report.r.min():.3f} to {report.r.max():.3f}, of all units {report.r.mean():.3f}",
         "",
-        f"long-term units, z > {THRESHOLD:g} at most steps: {long:,} of {units:,}",
-        f"short-term units, r < {THRESHOLD:g} at most steps: {short:,} of {units:,}",
+        f"long-term units, z > {THRESHOLD:g} in most steps: {long:,} of {units:,}",
+        f"short-term units, r < {THRESHOLD:g} in most steps: {short:,} of {units:,}",
         f"both: {both:,}; neither: {units - long - short + both:,}",
         *_units("Units that remember most", report.remembering, "z", ("keep at", "take in")),
         *_units("Units that reset most", report.resetting, "r", ("remember at", "reset at")),

@@ -176,7 +176,7 @@ def density_figure(scatter: Scatter) -> Figure:
             interpolation="nearest",
         )
         axes.set(xlim=scatter.limits[0], ylim=scatter.limits[1])
-        figure.colorbar(image, label=f"pairs in each {BIN:g} × {BIN:g} nats")
+        figure.colorbar(image, label=f"pairs per {BIN:g} × {BIN:g} nats")
     return figure
 
 
@@ -215,7 +215,7 @@ def training_figure(history: Sequence[tuple[float, float]], unigram: float | Non
     axes = figure.add_subplot()
     axes.plot(*zip(*history, strict=True), "o-", color=COLOURS[1], markersize=3)
     if unigram is not None:
-        axes.axhline(unigram, color="#777777", linestyle="--", linewidth=1, label="words by their frequency alone")
+        axes.axhline(unigram, color="#777777", linestyle="--", linewidth=1, label="a unigram model")
         axes.legend(fontsize="small")
     axes.set_xlim(left=0)
     axes.set_xlabel("minutes of training")

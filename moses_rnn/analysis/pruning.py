@@ -142,7 +142,7 @@ def warnings(pruned: Pruned) -> Iterator[str]:
     lines, stay = pruned.lines
     if stay > pruned.wanted:
         yield (
-            f"the {stay:,} best targets alone exceed the {pruned.wanted:,} lines to keep, so nothing else stays "
+            f"the {stay:,} best targets alone exceed the {pruned.wanted:,} lines to keep, so no other line stays "
             "(--keep-best-words 1 protects only sources of one word)"
         )
     if lost := pruned.sources[0] - pruned.sources[1]:

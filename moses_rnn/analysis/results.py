@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no use for
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
-UNTUNED_RUN = "no round of tuning beat its starting weights on dev, so they were kept: try another tuner"
+UNTUNED_RUN = "no round of tuning beat the starting weights on dev, so they were kept: try another tuner"
 DEV = "dev"
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
 FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
 ON_LISTS = (
-    "* The CSLM (and WP) chose from n-best lists of the system without it, and so did networks of sentences; "
-    "all else was in the decoder."
+    "* The CSLM (and WP) and sentence networks rescored n-best lists of the system without them; everything else was "
+    "in the decoder."
 )
 EXTENDED = (
-    "the table of the system without it, with phrase pairs that the network proposed for each text, and that system's "
-    "weights."
+    "the table and the weights of the system before extension, plus phrase pairs that the network proposed for each "
+    "text."
 )
 BY_THEMSELVES = (
-    "without Moses; a seed is that of a network, which is trained and not tuned "
-    "(an ensemble's networks are the same for all seeds)."
+    "without Moses; seeds are those of training, because nothing is tuned "
+    "(an ensemble has the same networks for all seeds)."
 )
 
 
@@ -222,9 +222,10 @@ def format_table(results: Json) -> Iterator[str]:
         yield f"| {' | '.join(cell for _, cell in cells)} |"
     yield ""
     sentences = [f"{count:,}" for count in results["sentences"].values()]
+    tunings = "tuning" if len(results["seeds"]) == 1 else "tunings"
     yield (
-        f"Mean ± standard deviation of {len(results['seeds'])} tunings; p: paired bootstrap of "
-        f"{results['bootstrap_samples']:,} samples against {baseline} of the same seed; "
+        f"Mean ± standard deviation of {len(results['seeds'])} {tunings}; p: paired bootstrap of "
+        f"{results['bootstrap_samples']:,} samples against {baseline} with the same seed; "
         f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
     )
     if any(system["on_lists"] for system in systems.values()):

@@ -33,7 +33,7 @@ UNSEEN = "Not seen here"
 TRAINING = {  # a verdict on the curve: how good that is, the answer
     "converged": (GOOD, "Yes"),
     "overfitting": (GOOD, "Yes, but longer than needed"),
-    "still falling": (DOUBTFUL, "Not to the end"),
+    "still falling": (DOUBTFUL, "Not fully"),
     "learned nothing": (BAD, "No"),
 }
 
@@ -43,7 +43,7 @@ Answer = tuple[str, str, str]  # GOOD, DOUBTFUL or BAD; the answer; the figures 
 def cards(findings: Findings) -> dict[str, Answer]:
     """Return the answers at the top of a report, by question."""
     return {
-        "Is the network trained well?": judge_training(findings),
+        "Is the network well trained?": judge_training(findings),
         "Does it fit this table?": judge_fit(findings),
         "What did tuning gain?": judge_tuning(findings.tuning),
     }
@@ -60,8 +60,8 @@ def judge_training(findings: Findings) -> Answer:
     kind, answer = TRAINING.get(judged.name, (DOUBTFUL, "Not known"))
     text = f"{str(judged)[:1].upper()}{str(judged)[1:]}."
     if best is not None:
-        beside = "" if unigram is None else f"; words by their frequency alone cost {unigram:.3f}"
-        text += f" The network costs {best:.3f} nats a held-out target token{beside}."
+        beside = "" if unigram is None else f"; a unigram model costs {unigram:.3f}"
+        text += f" The network costs {best:.3f} nats per held-out target token{beside}."
     return kind, answer, text
 
 
@@ -86,7 +86,7 @@ def judge_fit(findings: Findings) -> Answer:
         told = f"The signature beside the table describes {lines:,} lines, but the table has {pairs.pairs:,}."
         return DOUBTFUL, "In part", f"{told} {text}"
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
-        return DOUBTFUL, "In part", f"{text} It may have learned from another table, or learned too few words."
+        return DOUBTFUL, "In part", f"{text} The network may have learned from another table, or too few words."
     return GOOD, "Yes", text
 
 
@@ -150,17 +150,18 @@ def judge_tuning(tuning: Tuning | None) -> Answer:
     """Judge a tuning by BLEU on the test sets; a gain counts if most tunings gained more than chance would."""
     if tuning is None:
         how = "--results results.json (from make results) shows it here."
-        return DOUBTFUL, "Not measured", f"Only tuning tells what a score is worth in BLEU. {how}"
+        return DOUBTFUL, "Not measured", f"Only tuning shows what a score is worth in BLEU. {how}"
     sets = "; ".join(
         f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets
     )
     overall = f"; p over all sets {_joined(tuning.overall_p)}" if tuning.overall_p else ""
-    text = f"BLEU of {tuning.system} beside the baseline, means of {len(tuning.weights)} tunings: {sets}{overall}."
+    tunings = f"{len(tuning.weights)} tuning{'s' * (len(tuning.weights) != 1)}"
+    text = f"Mean BLEU of {tunings}, baseline → {tuning.system}: {sets}{overall}."
     gains = [one.gain for one in tuning.sets]
     p = tuning.overall_p or tuple(p for one in tuning.sets for p in one.p)
     if min(gains, default=0.0) > 0 and sum(one < DECISIVE for one in p) * 2 > len(p):
         return GOOD, "It gained", text
-    return (BAD, "Nothing", text) if max(gains, default=0.0) <= 0 else (DOUBTFUL, "No gain that is beyond chance", text)
+    return (BAD, "Nothing", text) if max(gains, default=0.0) <= 0 else (DOUBTFUL, "No gain beyond chance", text)
 
 
 def _joined(p: tuple[float, ...]) -> str:

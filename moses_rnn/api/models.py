@@ -246,7 +246,9 @@ class Model:
         """
         model, *others = self._writer.models
         if others:
-            raise CheckpointError(f"{model.folder}: expected a single network to sum phrases up, found {self.network}")
+            raise CheckpointError(
+                f"{model.folder}: expected a single network to summarise phrases, found {self.network}"
+            )
         read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading)
         ids = [model.source_vocabulary.ids(words(phrase)) for phrase in read]
         return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
@@ -276,8 +278,8 @@ def make_proposer(
     """What draws targets of sources, or searches for them, and scores them; `known` are the targets of a table."""
     if writer.rare and writer.rare.needs_links:
         raise InputError(
-            f"{writer.models[0].folder}: expected a model that scores pairs alone, found one whose rare words are "
-            f"annotated ({writer.rare.kind}): its proposals have no word alignments"
+            f"{writer.models[0].folder}: expected a model that scores pairs without alignments, found one whose "
+            f"rare words are annotated ({writer.rare.kind}): its proposals have no word alignments"
         )
     stepper = writer.make_stepper(Compute(device, DRAWING))
     search = BeamSearch(stepper, config) if isinstance(config, BeamConfig) else Sampler(stepper, config)

@@ -58,7 +58,7 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
 def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
     """Any number of phrases or sentences, as bytes; refuses a single text, what is no text, and line ends."""
     if isinstance(values, str | bytes):  # would be split into texts of one letter
-        advice = f"A single one goes into a list: [{shown_value(values)}]."
+        advice = f"Put a single one into a list: [{shown_value(values)}]."
         raise ArgumentError(argument, "an iterable of texts", f"a single one: {shown_value(values)}", advice)
     return (_bytes_of(value, f"{argument}[{i}]") for i, value in enumerate(values))
 

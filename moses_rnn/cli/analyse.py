@@ -42,8 +42,8 @@ Examples: frequent and rare long sources; shorter ones too, as CSV; a given sour
   moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
-The draw depends only on the words of a source, so other tables of the same text give the same sources. Among equally
-good targets, the table's first one comes first. {SORTED}
+Whether a source is drawn depends only on its words, so other tables of the same text give the same sources. Among
+equally good targets, the table's first one comes first. {SORTED}
 """
 
 
@@ -91,7 +91,7 @@ def targets(
 
 
 SUMMARY_EPILOG = f"""\b
-Example: also show how far table and RNN agree over all pairs, as a figure and in numbers:
+Example: also show how far the table and the RNN agree over all pairs, as a figure and in numbers:
   moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
 
 Logarithms are natural. Pairs whose RNN score is at the floor, and those with a score of 0, are counted but left out of
@@ -144,10 +144,10 @@ Example: keep 70% of the table:
   moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1
 
 Then change path= in the tuned moses.ini; the weights stay. One threshold applies to the whole table. Kept lines do not
-change; of pairs tied at the threshold, an evenly spread share stays. Most sources of a raw table have a single target.
-If these alone exceed --keep, more lines stay, unless --keep-best-words 1 protects only single words, from which longer
-sources are built. --by direct uses p(target|source), which is 1 for most sources seen once; --by both uses the mean of
-the two rank quantiles. {SORTED}
+change. An evenly spread share of the pairs tied at the threshold stays. Most sources of a raw table have a single
+target. If these targets alone exceed --keep, more lines stay. To avoid this, --keep-best-words 1 protects only single
+words, from which longer sources are built. --by direct uses p(target|source), which is 1 for most sources seen once;
+--by both uses the mean of the two rank quantiles. {SORTED}
 """
 
 
@@ -263,7 +263,7 @@ def lengths(
     *,
     model: Annotated[
         Path | None,
-        Option("Also compare on sentences of words this network knows", "--model", metavar="FOLDER"),
+        Option("Also compare on sentences without words that are unknown to this network", "--model", metavar="FOLDER"),
     ] = None,
     output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
     layout: Layout = "text",

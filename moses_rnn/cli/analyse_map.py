@@ -87,7 +87,7 @@ class MapRequest:
     ] = None
     side: Annotated[
         Literal["source", "target"] | None,
-        Option("Side of the words or gates [default: source; for a language model target]"),
+        Option("Side of the words or gates [default: source; for a language model: target]"),
     ] = None
     min_words: Annotated[int, Option("Minimum words per phrase", min=1)] = 4
     export: Annotated[

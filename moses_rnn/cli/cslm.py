@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from moses_rnn.scorers.shares import ClosedVocabulary
 
 EPILOG = """\b
-Example: train on the corpus's target side, compare with the system's n-gram model, export for the decoder:
+Example: train on the corpus's target side, compare with the system's n-gram model, and export for the decoder:
   moses-rnn cslm train train.fr --model cslm --preset small --self-normalise 0.1
   moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
   moses-rnn cslm export-nplm cslm.nplm --model cslm --dev dev.fr
@@ -80,8 +80,9 @@ Example: the first text sets the interpolation weights:
 
 \b
 All models share one vocabulary: the words of the n-gram model and of the shortlists. Words outside a shortlist share
-the network's <unk> as the n-gram model divides it, or evenly with --rare uniform. Without either, only words in all
-shortlists count. --lm must be an ARPA file, plain or .gz, because a binary one does not list its words.
+the probability of the network's <unk> as the n-gram model divides it, or evenly with --rare uniform. Without either,
+only words in all shortlists count. --lm must be an ARPA file, plain or .gz, because a binary one does not list its
+words.
 """
 
 
@@ -101,8 +102,7 @@ class Judging:
     vocabulary: Annotated[
         str | None,
         Option(
-            "With --rare: text that contains the words, besides those of all shortlists [default: TEXTS; with --lm, "
-            "its words]"
+            "With --rare: text whose words are added to those of all shortlists [default: TEXTS; with --lm, its words]"
         ),
     ] = None
     dynamic: Annotated[
@@ -156,7 +156,7 @@ def perplexity(given: Judging) -> None:
     if closed is not None and closed.strange:
         print_out(
             f"\nShortlist words that the n-gram model does not know: {len(closed.strange):,}. Each of them, and each "
-            f"word that no model knows, gets an even share of its <unk>.",
+            f"word that no model knows, gets an equal share of the n-gram model's <unk>.",
         )
 
 
@@ -181,8 +181,8 @@ def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     print_out("\n".join(as_cslm_table(scored, weight)))
     if isinstance(backoff, Backoff):
         print_out(
-            f"\nThe weight is the best for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of the "
-            f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
+            f"\nThis weight is the best one for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of "
+            f"the n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
         )
 
 

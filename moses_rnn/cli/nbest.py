@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from moses_rnn.moses.nbest import NBestLine
 
 EPILOG = """\b
-Example: add two features to both lists, tune on the first, rerank the second:
+Example: add two features to both lists, tune on the first, and rerank the second:
   moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
   moses-rnn nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
   moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
   moses-rnn nbest rerank test.more.gz weights.ini > test.out
 
 \b
-Lists are Moses's (-n-best-list FILE 100 distinct, best with -include-segmentation-in-n-best), plain or compressed; - is
-stdin. `moses-rnn nbest NBEST …` is short for `moses-rnn nbest add NBEST …`.
+Lists are Moses's (-n-best-list FILE 100 distinct, preferably with -include-segmentation-in-n-best), plain or
+compressed; - is stdin. `moses-rnn nbest NBEST …` is short for `moses-rnn nbest add NBEST …`.
 """
 
 
@@ -120,9 +120,11 @@ def _check(given: ListRequest) -> None:
     if not _paths(given):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
     if given.backoff and not given.models:
-        raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
+        raise click.UsageError(
+            "--backoff is the n-gram model that a language model backs off to: give a language model with --add"
+        )
     if given.whole and not given.models:
-        raise click.UsageError("--whole says how networks of pairs score: give one with --add")
+        raise click.UsageError("--whole says how a network scores: give a network with --add")
     for option, value in (("--shares", given.shares), ("--combine", given.combine)):
         if value and not given.ensembles:
             raise click.UsageError(f"{option} is for --ensemble")
@@ -216,7 +218,10 @@ def rerank(
         str | None, Option("Instead of weights: rank by the decoder's total plus this feature, such as LSTM0")
     ] = None,
     references: Annotated[
-        tuple[str, ...], Option("Reference for BLEU before, after and at best; repeat it for several", "--reference")
+        tuple[str, ...],
+        Option(
+            "Reference, for BLEU before and after reranking, and of the oracle; repeat it for several", "--reference"
+        ),
     ] = (),
     segments: Annotated[bool, Option("Print phrases with their source words, as -report-segmentation does")] = False,
     output: Annotated[str, Option("The best hypotheses, one line per sentence", "-o --output")] = "-",
@@ -248,7 +253,7 @@ def rerank(
         if texts:
             chosen = list_translations(best, sentences)
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen)
-            print_err(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
+            print_err(f"BLEU {first:.2f} before, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
         translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
         file.append(b"".join(line + b"\n" for line in translated))
         file.commit()

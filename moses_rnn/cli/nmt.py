@@ -41,7 +41,7 @@ Example: train a network, translate a text with it, and score given translations
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Train a network on whole sentences, and translate with it alone."""
+    """Train a network on whole sentences, and translate with it, without Moses."""
 
 
 TRAIN_EPILOG = f"""\b
@@ -93,7 +93,7 @@ def dictionary(
     alignment: Annotated[
         str | None, Option("Word alignment, one line per sentence pair: 0-0 1-2 …", metavar="FILE")
     ] = None,
-    dictionary_count: Annotated[int, Option("Leave out links seen fewer times", min=1)] = 2,
+    dictionary_count: Annotated[int, Option("Leave out links seen fewer times than this", min=1)] = 2,
     output: Output = "-",
     force: Force = False,
 ) -> None:

@@ -37,7 +37,7 @@ rejected, {STOPPED} stopped and resumable.
 
 @command(EPILOG)
 def translate(request: TranslationRequest) -> None:
-    """Translate the lines of INPUT, or of stdin, with one network alone or with several together."""
+    """Translate the lines of INPUT, or of stdin, with one network or several together."""
     _check_options(request)
     lexicon = _read_dictionary(request.dictionary)
     check_inputs(*request.models, request.input)

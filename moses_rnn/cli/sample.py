@@ -24,7 +24,7 @@ MAX_WORDS = 50  # of a target
 TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
 
 EPILOG = """\b
-Examples: the best of 50 samples, marking those not in the table; the likeliest targets of all; many sources:
+Examples: the best of 50 samples, marking those not in the table; the likeliest targets, by beam search; many sources:
   moses-rnn sample --model phrase-table.rnn-model --source "far from the" --table phrase-table.gz
   moses-rnn sample --model phrase-table.rnn-model --source "far from the" --beam 50
   zcat phrase-table.gz | sed 's/ *|||.*//' | uniq \\

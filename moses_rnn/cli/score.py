@@ -114,7 +114,7 @@ def _check_options(given: Scoring) -> None:
     to_stdout = given.output == STANDARD_STREAM
     if given.as_json and (to_stdout or given.estimate):
         raise click.UsageError(
-            "--json prints a summary on stdout: it cannot go with a table on stdout, nor with --estimate"
+            "--json prints a summary on stdout: it cannot be combined with a table on stdout or with --estimate"
         )
     if given.shard and given.moses_ini:
         raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
@@ -125,7 +125,7 @@ def _check_options(given: Scoring) -> None:
         raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
     if given.moses_ini and (given.logarithms or to_stdout):
         what = "--log" if given.logarithms else "a table on stdout"
-        raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
+        raise click.UsageError(f"--moses-ini cannot be combined with {what}: Moses would not load such a table")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
     if STANDARD_STREAM in (given.moses_ini, given.output_ini):
@@ -182,7 +182,7 @@ def _refuse_options_of_tables(context: click.Context) -> None:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name in context.params and name not in OF_PAIRS:
-            raise click.UsageError(f"{parameter.opts[0]} is for phrase tables: it cannot go with --format tsv")
+            raise click.UsageError(f"{parameter.opts[0]} is for phrase tables: it cannot be combined with --format tsv")
 
 
 def _score_pairs(given: Scoring) -> None:

@@ -70,7 +70,7 @@ def main(
 ) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain or .gz)."""
     if estimate and as_json:
-        raise click.UsageError("--json prints the summary of a training run: it cannot go with --estimate")
+        raise click.UsageError("--json prints the summary of a training run: it cannot be combined with --estimate")
     options = check_options(table, learning, run)
     check_inputs(table.phrase_table, table.source_embeddings, table.target_embeddings)
     if estimate:
@@ -98,7 +98,7 @@ def _warning(outcome: Outcome) -> str:
     best, rival, measure = outcome.progress.best, outcome.baseline_cost or math.inf, outcome.measure
     if best >= rival:
         return (
-            f"{outcome.verdict}: moses-rnn-score will refuse this model: train longer, or with another --learning-rate"
+            f"{outcome.verdict}; moses-rnn-score will refuse this model. Train longer, or with another --learning-rate"
         )
     if best > FAR_BELOW * rival:
         return f"{best:.2f} {measure.unit} is not far below {measure.rival}'s {rival:.2f}: train longer before scoring"

@@ -33,7 +33,7 @@ def main(
     *,
     quick: Annotated[bool, Option("Only compare the file with its signature")] = False,
     must_be_sorted: Annotated[bool, Option("Refuse a table that LC_ALL=C sort would change", "--sorted")] = False,
-    strict: Annotated[bool, Option("Also refuse oddities: scores not above 0, invalid UTF-8, CRLF, …")] = False,
+    strict: Annotated[bool, Option("Also refuse oddities: scores of 0 or below, invalid UTF-8, CRLF, …")] = False,
     as_json: Json = False,
 ) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
@@ -43,7 +43,7 @@ def main(
     table = find_input(phrase_table)
     check_inputs(table)
     if quick and (must_be_sorted or strict):
-        raise click.UsageError("--quick reads no lines: it cannot go with --sorted or --strict")
+        raise click.UsageError("--quick reads no lines: it cannot be combined with --sorted or --strict")
     if quick:
         sound = check_signature(table)
         record: Mapping[str, Any] = {"table": table, "sound": True, "signature": sound}

@@ -207,7 +207,10 @@ class Comparison:
         verdict = "ok" if self.good else "WRONG"
         looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
         yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest_difference:.2g}{below}"
-        for name, pairs in (("not found by the decoder", self.missing), ("seen otherwise", [w[0] for w in self.wrong])):
+        for name, pairs in (
+            ("not found by the decoder", self.missing),
+            ("with other values", [w[0] for w in self.wrong]),
+        ):
             if pairs:
                 first = b" ||| ".join(pairs[0]).decode("utf-8", "replace")
                 yield f"         {len(pairs):,} pairs {name}, first: {first}"

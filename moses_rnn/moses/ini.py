@@ -140,7 +140,7 @@ class MosesIni:
                     raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
-                advice = "These weights override [weight] and would be too few: remove them, or move them there."
+                advice = "These weights override [weight] and would be too few: remove them, or move them to [weight]."
                 raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
 
     def check_not_overridden(self, feature: Feature) -> None:
@@ -170,7 +170,7 @@ class MosesIni:
             for section in ("weight", "alternate-weight-setting")
         )  # Moses drops the last character of the name, whatever it is
         if len(own) != 1:
-            advice = "Moses needs a blank after the '=' and uses the last if there are several."
+            advice = "Moses needs a blank after the '=', and uses the last line if there are several."
             raise self.error(None, f"one line '{feature.name}= w w …' in [weight]", f"{len(own)}", advice)
         lines = [(index, [weight_of(value) for value in values]) for index, (_, *values) in own + alternate]
         for index, weights in lines:
@@ -481,8 +481,8 @@ def _check_name(ini: MosesIni, feature: Feature) -> None:
     for other in ini.phrase_dictionaries:
         if other.type == feature.type and "name" not in feature.options | other.options and other.line > feature.line:
             advice = (
-                "Moses would number it differently if the type of the one above changed. Give both a name=, and use it "
-                "for their weights."
+                "Moses would number it differently if the type of the one above changed. Give both a name=, and use "
+                "these names for their weights."
             )
             raise ini.error(other.line, f"no further {feature.type} without a name=", other.name, advice)
 

@@ -68,7 +68,7 @@ def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, me
     curve = [(s, cost) for s, cost in steps if isinstance(s, int | float) and isinstance(cost, int | float)]
     best = min((cost for _, cost in curve), default=float("nan"))
     if rival is not None and best >= rival:
-        return Verdict("learned nothing", f"{best:.2f} {measure.unit}, {measure.rival} costs {rival:.2f}")
+        return Verdict("learned nothing", f"{best:.2f} {measure.unit}; {measure.rival} costs {rival:.2f}")
     if len(curve) < FEWEST:
         return Verdict("too short to tell", f"{len(curve)} of the {FEWEST} evaluations that a verdict needs")
     end, last = curve[-1]

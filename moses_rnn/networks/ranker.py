@@ -39,7 +39,7 @@ class RankerConfig(Config):
     def description(self) -> str:
         """Description for logs."""
         sizes = 2 * self.slots * self.embedding_size, self.hidden_size, 1
-        return f"ranker, {self.slots} slots a side, {' → '.join(map(str, sizes))}, {self.corrupt} word replaced"
+        return f"ranker, {self.slots} slots per side, {' → '.join(map(str, sizes))}, {self.corrupt} word replaced"
 
 
 class Ranker(Network):

@@ -139,7 +139,9 @@ def _make_ensemble_feature(
     if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).architecture.reads_sources:
         return Mixture.name, _make_mixture_feature(paths, request)
     if request.shares:
-        raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
+        raise InputError(
+            "--shares: expected an ensemble of language models, found one of networks that read the source"
+        )
     ensemble = make_ensemble([open_model(path) for path in paths], request.combine or GEOMETRIC)
     return ensemble.name, _make_pair_feature(ensemble, first, name, request)
 

@@ -92,7 +92,7 @@ class ScoringOptions:
         str | None,
         Section("Run"),
         Option(
-            "Precision of matrix products; bf16 is faster if the processor supports it; auto uses it there for large "
+            "Precision of matrix products; bf16 is faster on processors that support it; auto uses it there for large "
             "networks [default: fp32]",
             choices=("auto", "fp32", "bf16"),
         ),
@@ -155,13 +155,13 @@ class ListRequest:
     nbest: str
     source: Annotated[
         str | None,
-        Option("Source sentences, as the decoder read them; networks of pairs need them"),
+        Option("Source sentences, as the decoder read them; language models need none"),
     ] = None
     add: Annotated[
         tuple[Path, ...],
         Option(
             "Add log p of this model: the folder of any network, or an n-gram model (ARPA or KenLM's binary); repeat "
-            "it for several. A network of phrase pairs sums over the phrases of each hypothesis; a language model "
+            "it for several. A phrase network sums over the phrases of each hypothesis; a language model "
             "scores it whole"
         ),
     ] = ()
@@ -178,7 +178,7 @@ class ListRequest:
         str | None,
         Option(
             "How an --ensemble combines: normalised mean of log p, plain mean of log p, or log of the mean "
-            "of p [default: geometric; for language models arithmetic, as they cannot be geometric]",
+            "of p [default: geometric, which language models do not have; their default is arithmetic]",
             choices=("geometric", "mean-log", "arithmetic"),
         ),
     ] = None
@@ -189,7 +189,7 @@ class ListRequest:
             parse=_parse_shares,
         ),
     ] = None
-    whole: Annotated[bool, Option("Score whole sentences with networks of pairs, whatever their phrases")] = False
+    whole: Annotated[bool, Option("Score whole sentences, even with a network that learned from phrases")] = False
     long_phrases: LongPhrases = "refuse"
     backoff: Annotated[
         str | None,

@@ -49,9 +49,7 @@ class Rejects:
         elif self._waiting_bytes > MOST_WAITING_BYTES:
             found = f"consecutive bad lines of {self._waiting_bytes:,} bytes"
         if found:
-            raise FormatError(
-                error.name, error.line, "a phrase pair from time to time", found, "Is this a phrase table?"
-            )
+            raise FormatError(error.name, error.line, "at least some phrase pairs", found, "Is this a phrase table?")
 
     def until(self, number: int) -> list[bytes]:
         """Release the waiting lines up to line `number`."""

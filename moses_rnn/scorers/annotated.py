@@ -65,7 +65,7 @@ class AnnotatedScorer:
         if pairs.alignments is None:
             raise InputError(
                 f"{self.name}: expected pairs with word alignments, which this model needs to annotate rare words "
-                f"({self._rare.kind}), found pairs alone"
+                f"({self._rare.kind}), found pairs without"
             )
         return pairs.alignments
 

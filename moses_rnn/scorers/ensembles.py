@@ -279,7 +279,9 @@ def check_mixture(models: Sequence[Model], combination: str) -> None:
     for model in models:
         if model.architecture.reads_sources:
             first = models[0].folder
-            raise CheckpointError(f"{model.folder}: expected a language model beside {first}, found one of pairs")
+            raise CheckpointError(
+                f"{model.folder}: expected a language model beside {first}, found a network that reads the source"
+            )
     _check_written(models)
     if combination not in MIXTURES:
         expected = f"expected language models to be combined by {' or '.join(MIXTURES)}"

@@ -323,7 +323,7 @@ def open_language_model(folder: Path | str) -> Model:
 def _unfit(model: Model, expected: str) -> CheckpointError:
     takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
     if model.architecture.reads_sources:
-        commands = "moses-rnn-score takes networks of phrases, moses-rnn nmt networks of sentences"
+        commands = "moses-rnn-score takes phrase networks, moses-rnn nmt sentence networks"
         takes = f"{commands}, moses-rnn nbest add and moses_rnn.load both."
     return CheckpointError(f"{model.folder}: expected {expected}, found: {model.architecture.title}", advice=takes)
 

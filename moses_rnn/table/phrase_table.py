@@ -494,7 +494,7 @@ MOST_FIELDS = 7
 
 EMPTY_SOURCE = "empty source"
 EMPTY_TARGET = "empty target"
-NOT_POSITIVE = "score not above 0"
+NOT_POSITIVE = "score of 0 or below"
 NOT_UTF8 = "not UTF-8"
 NUL = "NUL byte"
 CRLF = "CRLF line end"
@@ -508,7 +508,9 @@ MANY_FIELDS = "more than 7 fields"
 MEANINGS = {
     EMPTY_SOURCE: "Moses skips such lines",
     EMPTY_TARGET: "scored as the end symbol alone; Moses reads it as a deletion, but its on-disk tables refuse it",
-    NOT_POSITIVE: "Moses takes its logarithm: 0 becomes its floor of -100, a negative number loses the phrase pair",
+    NOT_POSITIVE: (
+        "Moses takes the logarithm: 0 becomes Moses's floor of -100, and a pair with a negative score is lost"
+    ),
     NOT_UTF8: "kept byte for byte; such words are <unk>",
     NUL: "kept; tools written in C cut a text there",
     CRLF: "kept; Moses's text loader strips the CR, but several of its tools do not",

@@ -54,7 +54,7 @@ class TrainingConfig:
     epsilon: float = 1e-6  # Adadelta; inside both roots
     schedule: Annotated[str, Setting(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
     decay_on_plateau: float = 1.0  # factor of the schedule "plateau" after an evaluation without gain
-    batch_size: Annotated[int, Option("Examples per minibatch: pairs, n-grams, or sentences of rnnlm", min=1)] = 64
+    batch_size: Annotated[int, Option("Examples per minibatch: pairs, n-grams or, for rnnlm, sentences", min=1)] = 64
     sort_batches: int = 10
     warm_up: Annotated[int, Setting(min=0)] = 0  # minibatches over which the learning rate rises to its value
     cool_down: Annotated[float, Setting(min=0, max=1)] = 0.0  # the last share of the budget: the rate falls to zero

@@ -158,7 +158,7 @@ class Ranks:
             yield
         except RuntimeError as error:  # torch.distributed's own errors are among these
             raise PeerFailed(
-                f"process {self.rank} of {self.size} has lost the others: {_reason(error)}",
+                f"process {self.rank} of {self.size} has lost the other processes: {_reason(error)}",
                 advice="Was one of them killed? Run the same command again to continue.",
             ) from error
 
@@ -178,7 +178,7 @@ def join() -> Ranks:
         dist.init_process_group(backend, store=group, rank=rank, world_size=size, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise MosesRnnError(
-            f"process {environment['RANK']} of {environment['WORLD_SIZE']}: cannot meet the others at "
+            f"process {environment['RANK']} of {environment['WORLD_SIZE']}: cannot reach the other processes at "
             f"{environment.get('MASTER_ADDR')}:{environment.get('MASTER_PORT')}: {_reason(error)}",
             advice="RANK and WORLD_SIZE are set, as torchrun does; unset them to train in one process.",
         ) from error

@@ -49,7 +49,7 @@ from moses_rnn.training.trainer import NOBODY, Observer, Trainer
 
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
-NO_GPU = "no GPU: using --preset small; --preset paper --estimate tells how long the paper's sizes would take here"
+NO_GPU = "no GPU: using --preset small; --preset paper --estimate shows how long the paper's sizes would take here"
 LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # defaults of cells
 ROWS = 64  # minimum examples per thread and minibatch: smaller products are inefficient
 NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead

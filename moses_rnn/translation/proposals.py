@@ -76,7 +76,7 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
             raise FormatError(name, number, "a source phrase", "a blank line")
         if SEPARATOR in phrase or b"\n" in phrase:
             advice = "A table's source phrases: zcat phrase-table.gz | sed 's/ *|||.*//' | uniq"
-            raise FormatError(name, number, "a source phrase alone", shown(phrase), advice)
+            raise FormatError(name, number, "only a source phrase", shown(phrase), advice)
         try:
             source = reading.source(phrase)
         except IndexError as error:

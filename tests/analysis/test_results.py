@@ -55,7 +55,7 @@ def test_systems_are_compared(work):
 def test_a_tuning_that_kept_the_weights_it_began_with(work):
     ini = work / "tune" / "baseline.2" / "moses.ini"
     ini.write_text("# BLEU 0.1998 on dev dev.en\n# We were before running iteration 1\n" + ini.read_text())
-    kept = "no round of tuning beat its starting weights on dev, so they were kept: try another tuner"
+    kept = "no round of tuning beat the starting weights on dev, so they were kept: try another tuner"
     assert list(list_warnings(compare(work, ["baseline"]))) == [f"baseline, seed 2: {kept}"]
 
 
@@ -121,4 +121,4 @@ def test_systems_on_lists_are_marked(work):
         ini.write_text("[weight]\nTranslationModel0= 0.1\n")
     lines = list(format_table(compare(work, seeds="1")))
     assert lines[3].startswith("| +RNN* |")
-    assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
+    assert lines[-1].startswith("* The CSLM (and WP) and sentence networks rescored n-best lists")

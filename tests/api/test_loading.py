@@ -39,7 +39,7 @@ WRONG = {
     "gaps alone": (lambda m: moses_rnn.load(m / "rules").score([("[X][X] s2 [X]", "[X][X] t2 [X]")]), InputError, "pairs[0]: expected (source, target, alignment), which pairs the gaps of a rule, found no alignment"),
     "rare words alone": (lambda m: moses_rnn.load(m / "rare").score(PAIRS), InputError, "pairs[0]: expected (source, target, alignment), as this model needs alignments to annotate rare words, found no alignment"),
     "links of others": (lambda m: moses_rnn.load(m / "rare").score([("s2", "t2", "0-3")]), InputError, "pairs[0]: expected links between 1 source and 1 target words, counted from 0, found 0-3"),
-    "one text to sample": (lambda m: rnn(m).sample("s2 s3"), ArgumentError, "sources: expected an iterable of texts, found a single one: 's2 s3'\n  A single one goes into a list: ['s2 s3']."),
+    "one text to sample": (lambda m: rnn(m).sample("s2 s3"), ArgumentError, "sources: expected an iterable of texts, found a single one: 's2 s3'\n  Put a single one into a list: ['s2 s3']."),
     "a blank source": (lambda m: rnn(m).sample(["s2", " "]), InputError, "sources:2: expected a source phrase, found a blank line"),
     "no temperature": (lambda m: rnn(m).sample(["s2"], temperature=0), ArgumentError, "temperature: expected a number above 0, found 0"),
     "a seed below 0": (lambda m: rnn(m).sample(["s2"], seed=-1), ArgumentError, "seed: expected a whole number from 0 on, found -1"),

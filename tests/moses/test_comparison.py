@@ -34,9 +34,9 @@ def test_all_as_it_should_be():
 
 WRONG = {
     "another value": (((b"a", b"b"), (math.log(0.5), math.log(0.26))), ["expected -0.693147 -1.38629, seen -0.693147 -1.34707"]),
-    "a value less": (((b"a", b"b"), (math.log(0.5),)), ["seen otherwise, first: a ||| b"]),
-    "no floor": (((b"a", b"c"), (0.0, -90.0)), ["seen otherwise, first: a ||| c"]),
-    "not a number": (((b"a", b"b"), (math.log(0.5), math.nan)), ["seen otherwise"]),
+    "a value less": (((b"a", b"b"), (math.log(0.5),)), ["with other values, first: a ||| b"]),
+    "no floor": (((b"a", b"c"), (0.0, -90.0)), ["with other values, first: a ||| c"]),
+    "not a number": (((b"a", b"b"), (math.log(0.5), math.nan)), ["with other values"]),
 }  # fmt: skip
 
 

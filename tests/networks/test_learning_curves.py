@@ -19,7 +19,7 @@ def history(*costs):
         ([4, 2, 1.5, 1.2, 1.1, 1.0, 1.03], 5.0, "still falling", "from 1.200 to 1.000"),
         ([4, 2, 1.0, 1.01, 1.01, 1.015], None, "converged", "from 1.000 to 1.000"),
         ([4, 2, 0.09, 0.08, 0.07, 0.065], 5.0, "converged", "from 0.080 to 0.065"),
-        ([9, 8, 7, 6], 5.5, "learned nothing", "6.00 nats per target token, a unigram model costs 5.50"),
+        ([9, 8, 7, 6], 5.5, "learned nothing", "6.00 nats per target token; a unigram model costs 5.50"),
         ([4, 2, 1], 5.0, "too short to tell", "3 of the 4 evaluations"),
         ([], 5.0, "too short to tell", "0 of the 4 evaluations"),
     ],
@@ -33,7 +33,7 @@ def test_verdicts(costs, unigram, name, figures):
 def test_a_ranker_is_judged_by_what_it_ranks_wrong():
     wrong = [{"seconds": 60.0 * i, "ranked_wrong": cost} for i, cost in enumerate((0.5, 0.1, 0.05, 0.02, 0.015, 0.01))]
     assert verdict(wrong, 0.5, RANKED_WRONG).name == "still falling"
-    guessing = "learned nothing: 0.50 errors per corrupted pair, guessing costs 0.50"
+    guessing = "learned nothing: 0.50 errors per corrupted pair; guessing costs 0.50"
     assert str(verdict(wrong[:1], 0.5, RANKED_WRONG)) == guessing
 
 

@@ -82,7 +82,7 @@ def test_pairs_with_unknown_words_are_counted():
 
 def test_pairs_without_links_are_refused_where_these_are_needed():
     with pytest.raises(
-        InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs alone"
+        InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs without"
     ):
         rare_model().make_scorer().log_probs(Pairs(SOURCES, TARGETS))
     assert rare_model("noalign").make_scorer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED),)

@@ -11,8 +11,8 @@ CASES = {
     "characters of every kind": (["à la\u00a0\u2028 ||| 猫 ||| 1\n".encode()], []),
     "zero": (
         [b"a ||| b ||| 1 1\n", b"a ||| b ||| 1 0\n", b"a ||| b ||| 0.00 1\n"],
-        ["t:2: score not above 0 (2 lines): Moses takes its logarithm: 0 becomes its floor of -100, "
-         "a negative number loses the phrase pair"],
+        ["t:2: score of 0 or below (2 lines): Moses takes the logarithm: 0 becomes Moses's floor of -100, "
+         "and a pair with a negative score is lost"],
     ),
     "empty": (
         [b"a ||| ||| 1\n", b" ||| b ||| 1\n"],

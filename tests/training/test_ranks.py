@@ -95,7 +95,7 @@ def test_one_that_failed_says_why_and_the_others_end(seen):
     assert seen[1]["failure"] == ["no room", 1]
     assert seen[1]["report"]
     message, code = seen[0]["failure"]
-    assert message.startswith("process 0 of 2 has lost the others: ")
+    assert message.startswith("process 0 of 2 has lost the other processes: ")
     assert (code, seen[0]["report"]) == (1, False)
 
 
@@ -111,7 +111,7 @@ def test_variables_that_lack_an_address_are_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(
-        MosesRnnError, match="process 1 of 2: cannot meet the others at .*MASTER_ADDR.*\n.*as torchrun does"
+        MosesRnnError, match="process 1 of 2: cannot reach the other processes at .*MASTER_ADDR.*\n.*as torchrun does"
     ):
         join()
 
@@ -155,7 +155,7 @@ def test_a_death_that_nobody_has_explained_is_said_once():
     first, second, third = several(3, Store())
     errors = lost(first), lost(second)
     assert str(errors[0]).startswith(
-        "process 0 of 3 has lost the others: [pair.cc:553] Connection closed by peer\n  Was one of them killed?"
+        "process 0 of 3 has lost the other processes: [pair.cc:553] Connection closed by peer\n  Was one of them killed?"
     )
     assert second.report(errors[1])
     assert not first.report(errors[0])

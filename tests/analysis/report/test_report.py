@@ -108,7 +108,7 @@ def test_of_another_network_gates_and_disputes_are_not_known(findings, search_fi
     page = Reader(text)
     assert page.open == []
     assert page.ids == [*NAMES[:-2], "alignments"]
-    for told in ("by what the decoder begins with", "RNNsearch", "gates and pairs in dispute are left out"):
+    for told in ("by the state from which the decoder starts", "RNNsearch", "Gates and pairs in dispute are left out"):
         assert told in text
     assert "<dt>alignment size</dt><dd>4</dd>" in text
 

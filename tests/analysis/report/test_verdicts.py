@@ -29,7 +29,7 @@ from tests.analysis.report.small import RESULTS
     [
         ([3, 2, 1, 1, 1, 1], "good", "Yes"),
         ([3, 2, 1, 1.5, 2, 2], "good", "Yes, but longer than needed"),
-        ([5, 4, 3, 2, 1, 0.5], "doubtful", "Not to the end"),
+        ([5, 4, 3, 2, 1, 0.5], "doubtful", "Not fully"),
         ([5, 4], "doubtful", "Not known"),
         ([7, 6.5, 6.4, 6.3], "bad", "No"),
         ([], "doubtful", "Not recorded"),
@@ -81,8 +81,8 @@ def test_a_column_of_another_model_is_noticed(findings, apart, answer):
     ("gains", "p", "kind", "answer"),
     [
         ((0.5, 0.2), (0.01, 0.02, 0.3), "good", "It gained"),
-        ((0.5, 0.2), (0.01, 0.2, 0.3), "doubtful", "No gain that is beyond chance"),
-        ((0.5, -0.2), (0.01, 0.01, 0.01), "doubtful", "No gain that is beyond chance"),
+        ((0.5, 0.2), (0.01, 0.2, 0.3), "doubtful", "No gain beyond chance"),
+        ((0.5, -0.2), (0.01, 0.01, 0.01), "doubtful", "No gain beyond chance"),
         ((-0.5, -0.2), (0.9,), "bad", "Nothing"),
     ],
 )
@@ -160,7 +160,7 @@ def test_literal():
         (0.2, 0.0, "Holds in part", "a weak rank correlation"),
         (-0.05, 0.4, "Not seen here", "need not come from counts"),
         (0.6, None, "Not seen here", "Short pairs are both frequent and likely"),
-        (None, None, "Cannot be decided here", "Of 100 pairs of sources with several targets, all have one count"),
+        (None, None, "Cannot be decided here", "All 100 pairs of sources with several targets have the same count"),
     ],
 )
 def test_whether_counts_are_ignored(findings, over_pairs, within, verdict, told):
