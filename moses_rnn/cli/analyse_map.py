@@ -130,7 +130,7 @@ def _check_options(request: MapRequest) -> None:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             option = "--line" if name == "lines" else f"--{name.replace('_', '-')}"
             kinds = " and ".join(what for what, own in OPTIONS.items() if name in own)
-            raise click.UsageError(f"{option} is for {kinds}, not for {request.what}")
+            raise click.UsageError(f"{option} applies to {kinds}, not to {request.what}")
 
 
 def _check_files(request: MapRequest) -> None:
@@ -143,7 +143,7 @@ def _check_files(request: MapRequest) -> None:
     if (request.file is None) != (what == "words"):
         raise click.UsageError("map words takes no FILE" if request.file else "Missing argument 'FILE'.")
     if request.target is not None and what != "alignments":
-        raise click.UsageError(f"TARGET is for alignments, not for {what}")
+        raise click.UsageError(f"TARGET applies to alignments, not to {what}")
     if request.file is not None and request.file == request.target == "-":
         raise click.UsageError("only one of FILE and TARGET can be -")
 

@@ -163,13 +163,13 @@ def perplexity(given: Judging) -> None:
 def _check_judging(given: Judging) -> None:
     """Refuse options that conflict."""
     if given.vocabulary and not given.rare:
-        raise click.UsageError("--vocabulary is for --rare uniform")
+        raise click.UsageError("--vocabulary needs --rare uniform")
     if given.vocabulary and given.lm:
         raise click.UsageError("--vocabulary: with --lm the words are those of the n-gram model")
     if given.rare and not given.vocabulary and not given.lm and "-" in given.texts:
         raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
     if given.dynamic_rate is not None and not given.dynamic:
-        raise click.UsageError("--dynamic-rate is for --dynamic")
+        raise click.UsageError("--dynamic-rate needs --dynamic")
 
 
 def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:

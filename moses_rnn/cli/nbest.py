@@ -127,7 +127,7 @@ def _check(given: ListRequest) -> None:
         raise click.UsageError("--whole says how a network scores: give a network with --add")
     for option, value in (("--shares", given.shares), ("--combine", given.combine)):
         if value and not given.ensembles:
-            raise click.UsageError(f"{option} is for --ensemble")
+            raise click.UsageError(f"{option} needs --ensemble")
 
 
 def _read_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:

@@ -49,7 +49,7 @@ def translate(request: TranslationRequest) -> None:
     request = replace(request, device=choose_device(request.device, request.threads))
     model = open_writer(request.models)
     if lexicon and not request.candidates and rule_of(model, request.unknown, lexicon) not in WITH_LEXICON:
-        raise click.UsageError("--dictionary is for --unknown dictionary or lowercase, or for --candidates")
+        raise click.UsageError("--dictionary needs --unknown dictionary or lowercase, or --candidates")
     warn_of_unit(model)
     if lexicon:
         _warn_of_columns(str(request.dictionary), lexicon, model.source_vocabulary.words)

@@ -103,7 +103,7 @@ def _check_options(given: Sampling) -> None:
     options = {"samples": given.samples, "seed": given.seed}
     idle = [name for name, value in options.items() if value is not None]
     if given.beam and idle:
-        raise click.UsageError(f"--{idle[0]} is for samples, but --beam searches instead")
+        raise click.UsageError(f"--{idle[0]} applies to samples, but --beam searches instead")
     if given.file == given.table == "-":
         raise click.UsageError("SOURCES and --table cannot both be stdin")
 

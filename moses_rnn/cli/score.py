@@ -117,7 +117,7 @@ def _check_options(given: Scoring) -> None:
             "--json prints a summary on stdout: it cannot be combined with a table on stdout or with --estimate"
         )
     if given.shard and given.moses_ini:
-        raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
+        raise click.UsageError("--moses-ini needs the whole table: merge the shards, then run moses-rnn ini")
     if to_stdout and (given.shard or given.on_bad_line == "skip"):
         what, beside = ("--shard", "its signature goes") if given.shard else ("--on-bad-line skip", "the bad lines go")
         raise click.UsageError(f"{what} needs a file as --output: {beside} beside it")
@@ -182,7 +182,7 @@ def _refuse_options_of_tables(context: click.Context) -> None:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name in context.params and name not in OF_PAIRS:
-            raise click.UsageError(f"{parameter.opts[0]} is for phrase tables: it cannot be combined with --format tsv")
+            raise click.UsageError(f"{parameter.opts[0]} applies to phrase tables: it cannot be combined with --format tsv")
 
 
 def _score_pairs(given: Scoring) -> None:

@@ -636,7 +636,7 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     _check_cell(config, given)
     _check_sizes(config, every)
     if given.get("reshuffle") and not given.get("partition_words"):
-        raise UnfitOption("reshuffle", "is for partition_words: without it, each epoch has its own order")
+        raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
     _check_rare(given)
     learning = {key: given.get(key, value) for key, value in preset.learning.items()}
     training = _training(preset.training, config, every)
@@ -689,7 +689,7 @@ def _check_embeddings(name: str, every: Options) -> None:
         raise UnfitOption(written, "--architecture cstm has no embeddings for the side that it writes")
     if every.get("freeze_embeddings"):
         if not (every["source_embeddings"] or every["target_embeddings"]):
-            raise UnfitOption("freeze_embeddings", "is for --source-embeddings and --target-embeddings")
+            raise UnfitOption("freeze_embeddings", "needs --source-embeddings or --target-embeddings")
         if every.get("weight_decay"):
             raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change them")
 
@@ -698,11 +698,11 @@ def _check_rare(given: Options) -> None:
     rare = given.get("rare")
     if rare is None:
         for name in given.keys() & {*OF_RARE_WORDS}:
-            raise UnfitOption(name, "is for --rare")
+            raise UnfitOption(name, "needs --rare")
     elif "rare_window" in given and rare in (NOALIGN, COPYABLE):
         raise UnfitOption("rare_window", f"--rare {rare} writes no distances")
     elif "dev_alignment" in given and "dev" not in given:
-        raise UnfitOption("dev_alignment", "is for --dev")
+        raise UnfitOption("dev_alignment", "needs --dev")
     elif rare != NOALIGN:
         for option, needed in (("alignment", True), ("dev_alignment", "dev" in given)):
             if needed and option not in given:
