@@ -401,6 +401,7 @@ Example:
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
     """Inspect a phrase table that moses-rnn-score has scored, and the results that it gave."""
+    os.environ.pop("MPLBACKEND", None)  # no picture needs it, and matplotlib fails at a name that it does not know
 
 
 RESULTS_EPILOG = """\b

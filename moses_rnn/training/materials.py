@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -210,9 +210,11 @@ class ParallelTexts:
     def pairs(self, watch: Watch) -> Iterator[Pair]:
         """Yield the pairs, line by line, without line ends."""
         meter = Meter()
-        both = zip(read_lines(self.source, meter=meter), read_lines(self.target), strict=True)
+        both = zip_longest(read_lines(self.source, meter=meter), read_lines(self.target))
         while together := list(islice(both, LINES_AT_ONCE)):
             for source, target in together:
+                if source is None or target is None:
+                    raise InputError(f"{self.source}, {self.target}: were changed while they were read")
                 yield source.rstrip(b"\r\n"), target.rstrip(b"\r\n")
             watch.look(meter, self.source)
 

@@ -218,7 +218,8 @@ def key_of(line: TableLine) -> bytes:
 class Survey:
     """Statistics of a table's lines and words.
 
-    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source.
+    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source; `apart` has, by
+    source, targets on lines that are not next to the source's other lines.
     """
 
     def __init__(self, first: TableLine, phrases: Iterable[bytes]) -> None:
@@ -227,6 +228,7 @@ class Survey:
         self.lacking = set(phrases)
         self.lines = 0
         self.weights = LexicalWeights()
+        self.apart: dict[bytes, set[bytes]] = {}
         self._lowest = [math.inf] * self.shape.columns  # lowest positive values
         self._highest = [-math.inf] * self.shape.columns
 
@@ -238,6 +240,8 @@ class Survey:
                 self._lowest[column] = score
             self._highest[column] = max(self._highest[column], score)
         self.weights.add(line)
+        if not is_regular(line):
+            self.apart.setdefault(normalised(line.source), set()).add(normalised(line.target))
         if self.lacking:
             self.lacking.discard(normalised(line.source))
 
@@ -324,16 +328,16 @@ def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], 
         extended.unknown_sources += not is_known
         return is_known and len(of_source) <= request.longest
 
-    few = find_few(_lines(request.table), request.fewer_than) if request.fewer_than else iter(())
+    few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
     lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
     return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
 
 
-def find_few(lines: Iterable[TableLine], fewer_than: int) -> Iterator[Wanted]:
-    """Yield the sources with fewer than `fewer_than` targets, in table order; lines with odd blanks do not count."""
+def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]) -> Iterator[Wanted]:
+    """Yield the sources with fewer than `fewer_than` targets, in table order; `apart` is from `Survey`."""
     for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
         first = next(of_source)
-        targets = {normalised(first.target)}
+        targets = {normalised(first.target), *apart.get(source, ())}
         while len(targets) < fewer_than and (line := next(of_source, None)):
             targets.add(normalised(line.target))
         if source and len(targets) < fewer_than:

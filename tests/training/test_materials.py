@@ -114,6 +114,13 @@ def test_lines_are_paired_compressed_or_not(tmp_path):
     assert list(both.pairs(WATCH)) == [(b"a b", b"x"), (b"", b"y z"), (b"c", b"")]
 
 
+def test_a_text_that_loses_lines_while_it_is_read_is_refused(tmp_path):
+    both = texts(tmp_path, b"a\nb\n", b"x\ny\n")
+    (tmp_path / "t.en").write_bytes(b"a\n")
+    with pytest.raises(InputError, match=r"t\.en, .*t\.fr\.gz: were changed while they were read"):
+        list(both.pairs(WATCH))
+
+
 def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(materials, "LINES_AT_ONCE", 2)
     both, seen = texts(tmp_path, b"a\n" * 5, b"x\n" * 5), []
