@@ -51,13 +51,6 @@ def test_a_benchmark_prints_the_figures_that_it_writes(name, table, model, tmp_p
     assert re.search(r"(\d.* ){2}", printed)
 
 
-@pytest.mark.slow
-def test_a_cluster_is_measured_too(table):
-    pytest.importorskip("ray")
-    printed = bench("scaling", table, "--rounds", "1", "--speed", "1e5", "--workers", "1", "--ray", "local").stdout
-    assert "ray: the driver alone" in printed
-
-
 PLAN = """
 seeds = [1, 2]
 before = ["tee {folder}/log"]
@@ -99,22 +92,6 @@ def test_trials_are_a_table_with_spread_and_are_continued(tmp_path):
 def test_stopped_trials_begin_no_other_and_are_continued(tmp_path):
     assert "the same command continues" in trials(tmp_path, "code=75", code=75).stderr
     assert not (tmp_path / "runs" / "small.2" / "log").exists()
-
-
-@pytest.mark.parametrize(
-    ("plan", "named"),
-    [
-        (PLAN + "cots = 1\n[trials]\n", "found trials"),
-        (PLAN.replace("{cost}", "{cots}"), "{cots}"),
-        (PLAN.replace("(.*)", ".*"), "one group"),
-        ("seeds = [1", "plan in TOML"),
-        ("seeds = [1]\n", "expected commands"),
-    ],
-)
-def test_what_is_no_plan_is_refused(plan, named, tmp_path):
-    done = trials(tmp_path, plan=plan, code=3)
-    assert done.stdout == ""
-    assert named in done.stderr
 
 
 PREFIXES = ["train", "dev", "test", "train_target", "dev_target", "test_source", "test_target"]
@@ -180,17 +157,3 @@ def test_the_table_of_the_phrase_models_paper_is_printed(tmp_path, moses_root):
         "+CSLM+RNN",
         "+CSLM+RNN+WP",
     ]
-
-
-def test_a_walk_counts_what_a_command_enters(table):
-    printed = bench("walk", "--list", "validate", table).stdout
-    figures = re.search(
-        r"\n +files +functions +their lines +changes of file +of them back\n +(\d+) +(\d+) +([\d,]+) +(\d+) +(\d+)\n",
-        printed,
-    )
-    files, functions, lines, changes, back = (int(figure.replace(",", "")) for figure in figures.groups())
-    assert re.search(r"\n\ncli/validate\.py: [\d,]+ lines\n(  +\d+ .*\n)*  +\d+ main\n", printed)
-    assert len(re.findall(r"\n\n\w+(?:/\w+)?\.py: ", printed)) == files > 4
-    assert len(re.findall(r"\n +\d+ [\w.<>]+", printed.partition(": ")[2])) == functions > files
-    assert lines > functions
-    assert back == changes - (files - 1) >= 0

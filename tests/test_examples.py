@@ -10,7 +10,7 @@ import pytest
 from moses_rnn.analysis.dependencies import find_actions, read_conllu
 from moses_rnn.analysis.trees import read_trees
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.table.phrase_table import parse_line, parse_table
+from moses_rnn.table.phrase_table import parse_line
 from tests.commands import ROOT
 from tests.conftest import EXAMPLES
 
@@ -52,15 +52,6 @@ def test_the_harder_corpus_is_the_same_again_and_has_slips_in_its_training_trans
     assert {name for name in careful if careful[name] != careless[name]} == {"train.fr"}
     digest = hashlib.sha256("".join([*careful.values(), *careless.values()]).encode())
     assert digest.hexdigest()[:16] == "ef84fa4ec930d9d5"
-
-
-def test_the_table_and_its_ini_fit():
-    with gzip.open(EXAMPLES / "phrase-table.gz") as lines:
-        table = list(parse_table(lines, "phrase-table.gz"))
-    assert len(table) > 50_000
-    feature = MosesIni((EXAMPLES / "moses.ini").read_bytes(), "moses.ini").choose()
-    assert feature.options["num-features"] == "4"
-    assert (EXAMPLES / feature.options["path"]).exists()
 
 
 def test_the_readmes_line_is_one_of_the_table():

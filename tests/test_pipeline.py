@@ -190,35 +190,25 @@ def test_a_step_of_experiment_perl(tmp_path):
 
 TABLE = ["PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "TRAIN="]
 MISSING = {
-    "no Moses": (["MOSES_ROOT="], "missing: MOSES_ROOT, the folder of a built Moses"),
     "an empty folder": ([], "missing: /nowhere/bin/moses: build Moses there with ./bjam"),
-    "no corpus": (["DEV=/no/dev"], "missing: /no/dev.en or /no/dev.en.gz: a corpus (DEV=)"),
     "no corpus named": (["TRAIN="], "missing: TRAIN, the prefix of a corpus: TRAIN=data/x for data/x.en and data/x.fr"),
     "sets of one name": (
         ["TEST=a/all b/x"],
         "missing: TEST sets whose names differ, none of them dev, train, all, clean or domain",
     ),
-    "no commands": (["BIN=/nowhere"], "missing: /nowhere/moses-rnn: pip install 'moses-rnn'"),
     "no share": (["SELECT=1.5"], "missing: SELECT above 0 and at most 1, found 1.5"),
     "no domain": (
         ["SELECT=0.5", "IN_DOMAIN=/no/news"],
         "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)",
     ),
-    "no sacrebleu": (["BIN=/nowhere"], "missing: /nowhere/sacrebleu: pip install 'sacrebleu'"),
     "no thot": (
         ["ALIGNER=thot", "BIN_PYTHON=false"],
         "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'",
     ),
-    "half a start": (TABLE[:1], "missing: one of PHRASE_TABLE and BASELINE_INI: give both"),
     "no such aligner": (["ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
-    "no integer": (["NBEST=many"], "missing: NBEST of integers, found many"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),
-    "half a Moses": ([], "missing: /nowhere/bin/lexical-reordering-score: build Moses there with ./bjam"),
     "nothing for a CSLM": ([*TABLE, "SYSTEMS=cslm"], "missing: one of CSLM and CSLM_TEXT, for systems with a CSLM"),
-    "no CSLM": (["CSLM=/no/model"], "missing: /no/model/config.json: given as CSLM"),
-    "nothing for an RNNLM": ([*TABLE, "SYSTEMS=nbest-rnnlm"], "missing: CSLM_TEXT, for systems with a language model"),
-    "nothing for a network": ([*TABLE, "SYSTEMS=baseline nbest-search"], "missing: TRAIN, the prefix of a corpus"),
     **{
         f"lists of {base}": ([f"LIST_BASE={base}"], f"LIST_BASE={base}: expected one ")
         for base in ("magic", "nbest-search", "rnnsearch", "rnn baseline", "")

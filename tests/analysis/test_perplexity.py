@@ -10,7 +10,6 @@ from moses_rnn.analysis.perplexity import (
     Contender,
     Scored,
     best_weights,
-    interpolations,
     perplexity,
     score_text,
 )
@@ -97,30 +96,6 @@ def test_a_text_is_scored_by_all():
     assert text.unknown.tolist() == [True, False, False, False, True, False]  # to the n-gram model
     with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
         score_text([b"\n"], "dev.fr", models)
-
-
-ROWS = {
-    "three and an n-gram model": (
-        ("rnnlm",) * 3, 1,
-        ["rnnlm.0", "rnnlm.1", "rnnlm.2", "lm0", "the 3 networks evenly", "0.75 rnnlm.0, 0.25 lm0",
-         "0.75 rnnlm.1, 0.25 lm0", "0.75 rnnlm.2, 0.25 lm0", "0.75 the 3 networks evenly, 0.25 lm0", "best for dev.fr: "],
-    ),
-    "different ones": (
-        ("cslm", "bengio"), 2,
-        ["cslm.0", "bengio.1", "lm0", "lm1", "the 2 networks evenly", "0.5 bengio.1, 0.5 lm0", "best for dev.fr: "],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("networks", "n_grams", "expected"), ROWS.values(), ids=ROWS)
-def test_rows_of_the_table(networks, n_grams, expected):
-    models = contenders(*networks, n_grams=n_grams)
-    text = score_text([b"le chat"], "dev.fr", models)
-    rows = list(interpolations(models, text))
-    assert [name[: len(start)] for (name, _), start in zip(rows, expected, strict=True)] == expected
-    for _, weights in rows:
-        assert len(weights) == len(models)
-        assert sum(weights) == pytest.approx(1)
 
 
 CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")

@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.analysis.alignment_maps import AlignmentMap
 from moses_rnn.analysis.lengths import compare_lengths
-from moses_rnn.analysis.maps import Map, choose_zooms
+from moses_rnn.analysis.maps import Map
 from moses_rnn.errors import InputError
 from tests.analysis.texts import sentence
 
@@ -52,27 +52,6 @@ def test_unknown_words_are_grey():
     nodes = ElementTree.fromstring(plots.picture(plots.alignment_figure, ALIGNMENT)).iter()
     grey = ["".join(node.itertext()).strip() for node in nodes if node.tag.endswith("text") and "#888888" in ElementTree.tostring(node).decode()]  # fmt: skip
     assert grey == ["<b>"]
-
-
-def boxes(axes):
-    """Of its labels alone, without the lines to their points."""
-    from matplotlib.text import Text
-
-    for text in axes.texts:
-        text.get_window_extent()  # puts it in its place
-        yield Text.get_window_extent(text)
-
-
-def test_labels_do_not_cover_each_other():
-    points = np.random.default_rng(1).normal(size=(80, 2))
-    crowded = Map("t", [f"long word {i}" for i in range(80)], points, choose_zooms(points, points, zooms=2))
-    figure = plots.map_figure(crowded)
-    written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
-    assert sum(map(len, written)) > 10
-    for labels_of_axes in written:
-        for i, box in enumerate(labels_of_axes):
-            shrunk = box.shrunk(0.98, 0.98)
-            assert not shrunk.count_overlaps(labels_of_axes[:i])
 
 
 def test_an_endless_sentence_is_not_drawn():

@@ -33,8 +33,6 @@ ONE_SOURCE = [line("a", *pair) for pair in PAIRS]
     ("by", "keep", "expected"),
     [
         ("direct", 0.4, "pq"),
-        ("direct", 0.2, "p"),
-        ("rnn", 0.4, "qs"),
         ("rnn", 0.6, "qrs"),
         ("both", 0.2, "q"),  # quantiles .7 and .9
         ("both", 0.4, "pq"),  # p: .9 and .3; r: .5 and .5; s: .3 and .7
@@ -59,9 +57,7 @@ TWO_SOURCES = [line("a", t, p, p) for t, p in (("p", 0.9), ("q", 0.8), ("r", 0.7
     [
         (0.5, 0, "pqr", 1),
         (0.5, math.inf, "pqy", 0),
-        (0.5, 1, "pqy", 0),
         (0.7, math.inf, "pqry", 0),
-        (0.7, 0, "pqry", 0),
         (0.2, math.inf, "py", 0),  # more than was asked for
         (1, math.inf, "pqrxyz", 0),
     ],

@@ -40,7 +40,6 @@ def chosen(table):
     ("min_words", "min_targets", "expected"),
     [
         (3, 2, [b"d e f", b"a b c", b"j k l", b"g h i"]),
-        (3, 3, [b"j k l"]),
         (2, 1, [b"a b", b"d e f", b"a b c", b"j k l", b"g h i"]),
         (4, 1, []),
     ],

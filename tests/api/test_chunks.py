@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from moses_rnn.api.chunks import score_chunks
-from moses_rnn.errors import ScoreError
 
 
 def minus(items):
@@ -33,13 +32,3 @@ def test_a_stream_is_read_a_few_chunks_ahead():
     assert len(taken) < 100
     stream.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("scoring")]
-
-
-def test_what_has_no_score_is_named_by_its_number():
-    def none_of_5(items):
-        if 5 in items:
-            raise ScoreError("expected a log-probability, found nan", items.index(5))
-        return minus(items)
-
-    with pytest.raises(ScoreError, match=r"^pairs\[5\]: expected a log-probability, found nan\n"):
-        list(scored(range(8), none_of_5, 1, 3))

@@ -19,10 +19,3 @@ def test_scores_are_those_of_the_network(models, name):
     assert list(model.score_iter(iter(SENTENCES), chunk=3)) == pytest.approx(scores)
     assert scores.dtype == np.float64
     assert model.word_scores("t2 t3").sum() == pytest.approx(scores[0])
-
-
-def test_it_says_what_it_is(models):
-    model = moses_rnn.load_language_model(models / "cslm", device="cpu", precision="fp64")
-    assert repr(model).startswith(f"<moses_rnn.LanguageModel '{models / 'cslm'}': log p(target) of the CSLM")
-    assert repr(model).endswith(" words; cpu, fp64>")
-    assert (model.folder, model.name, model.network) == (models / "cslm", "CSLM", "CSLM")

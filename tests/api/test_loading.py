@@ -24,7 +24,6 @@ def search(models):
 WRONG = {
     "no folder": (lambda m: moses_rnn.load("nowhere"), CheckpointError, "nowhere: expected a model folder, found nothing"),
     "a file": (lambda m: moses_rnn.load(m / "file"), CheckpointError, "{}/file: expected a model folder, found a file"),
-    "no folders": (lambda m: moses_rnn.load([]), ArgumentError, "folder: expected a folder, or a list of at least one, found an empty list"),
     "a language model": (lambda m: moses_rnn.load(m / "cslm"), CheckpointError, "{}/cslm: expected a network of sources and targets, found: CSLM\n  moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model"),
     "no language model": (lambda m: moses_rnn.load_language_model(m / "rnn"), CheckpointError, "{}/rnn: expected a language model, found: RNN Encoder-Decoder\n  moses-rnn-score takes"),
     "an unknown device": (lambda m: rnn(m, device="gpu"), ArgumentError, "device gpu: expected cpu, cuda or cuda:N that torch can use here, found no such device"),
@@ -42,14 +41,10 @@ WRONG = {
     "one text to sample": (lambda m: rnn(m).sample("s2 s3"), ArgumentError, "sources: expected an iterable of texts, found a single one: 's2 s3'\n  Put a single one into a list: ['s2 s3']."),
     "a blank source": (lambda m: rnn(m).sample(["s2", " "]), InputError, "sources:2: expected a source phrase, found a blank line"),
     "no temperature": (lambda m: rnn(m).sample(["s2"], temperature=0), ArgumentError, "temperature: expected a number above 0, found 0"),
-    "a seed below 0": (lambda m: rnn(m).sample(["s2"], seed=-1), ArgumentError, "seed: expected a whole number from 0 on, found -1"),
-    "another rule": (lambda m: search(m).translate(["s2"], unknown="drop"), ArgumentError, "unknown: expected one of no, copy, never, found 'drop'"),
     "a long sentence": (lambda m: search(m).translate(["s2", "s2 " * 1001]), InputError, "sentences:2: expected at most 1,000 words in a line to translate, found 1,001"),
     "rules to translate by": (lambda m: moses_rnn.load(m / "rules").translate(["s2"]), InputError, "{}/rules: expected a model of plain words, found one of phrases (hierarchical)"),
     "a table of another": (lambda m: search(m).explain("s2", "t2", table=m / "table"), CheckpointError, "table: expected an RNN Encoder-Decoder to compare with a table, found RNNsearch of sentences"),
     "annotated words": (lambda m: moses_rnn.load(m / "rare").explain("s2", "t2"), CheckpointError, "{}/rare: expected a model without annotated words to explain, found one with posunk"),
-    "no table": (lambda m: moses_rnn.read_table(m / "nowhere"), InputError, "{}/nowhere"),
-    "a model as table": (lambda m: moses_rnn.read_table(m / "rnn"), InputError, "{}/rnn"),
     "a text as table": (lambda m: moses_rnn.read_table(m / "text"), InputError, "{}/text:1: expected at least 3 fields separated by '|||'"),
     "standard input": (lambda m: moses_rnn.read_table("-"), ArgumentError, "path: expected a file, which can be read more than once, found standard input"),
 }  # fmt: skip

@@ -9,10 +9,7 @@ import sys
 
 import pytest
 import torch
-from click.testing import CliRunner
 
-from moses_rnn.cli import progress
-from moses_rnn.cli.cslm import perplexity as command_of_perplexity
 from moses_rnn.networks.bengio import Bengio, BengioConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import save_model
@@ -58,18 +55,6 @@ def figures(out):
     """Perplexities by row, of each text."""
     rows = [line.strip("| ").split(" | ") for line in out.splitlines() if line.startswith("| ")]
     return {row[0]: [float(cell) for cell in row[1:]] for row in rows[1:]}
-
-
-def test_how_far_it_is_among_the_sentences_of_all_texts(prepared, monkeypatch):
-    monkeypatch.chdir(prepared)
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1)  # each time
-    for models in (["--model", "cslm"], ["--model", "r1", "--model", "bengio"]):
-        done = CliRunner().invoke(command_of_perplexity, ["test.fr", "dev.fr", *models])
-        assert done.exit_code == 0, done.output
-        total = 2 + sum(line != b"" for line in CORPUS)
-        assert re.sub(r", [\d:]+ left\), [\d,]+/s", ")", done.stderr) == (
-            f"2 sentences ({2 / total:.0%})\n{total} sentences (100%)\n"
-        )
 
 
 def test_several_n_gram_models_know_the_same_words(perplexity):
@@ -156,28 +141,12 @@ def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perple
     assert "does not know" not in perplexity("dev.fr", "--model", "r1")
 
 
-def test_texts_of_one_name_are_told_apart_and_broken_ones_named(perplexity, prepared):
-    for folder in ("a", "b"):
-        (prepared / folder).mkdir(exist_ok=True)
-        (prepared / folder / "x.fr").write_bytes(b"le chat\n")
-    out = perplexity("a/x.fr", "b/x.fr", "--model", "r1", "--threads", "1")
-    assert "| a/x.fr | b/x.fr |" in out
-    (prepared / "a" / "blank.fr").write_bytes(b" \n")
-    assert "a/blank.fr: expected sentences, found none" in perplexity("a/blank.fr", "--model", "r1", code=3)
-
-
 def test_a_rate_that_is_too_high_is_named(perplexity):
     error = perplexity("dev.fr", "--model", "r1", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
     assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in error
     assert "Use a lower --dynamic-rate than 1e+06." in error
     assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)
     assert error.endswith("\n  The model is r1 (RNNLM, dynamic by sentence), the text dev.fr.\n")
-
-
-def test_standard_input_may_be_compressed(perplexity, prepared):
-    data = gzip.compress((prepared / "test.fr").read_bytes())
-    done = zygote("cslm", "perplexity", "-", "--model", "cslm", cwd=prepared, given=data)
-    assert done.stdout.decode() == perplexity("test.fr", "--model", "cslm").replace("| test.fr |", "| - |")
 
 
 HEEDS_CTRL_C = """

@@ -1,7 +1,6 @@
 """All commands under one name; what the shell completes."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -9,22 +8,10 @@ import sys
 import pytest
 from click.shell_completion import ShellComplete
 
-from moses_rnn.cli.main import COMMANDS, main
+from moses_rnn.cli.main import main
 from tests.commands import PROGRAMS, program, run
 
 MODULE = [sys.executable, "-m", "moses_rnn"]
-
-
-@pytest.mark.parametrize("words", [[], ["--version"], ["score", "--help"], ["nbest", "tune", "-h"]])
-def test_a_command_imports_itself_alone(words):
-    program = (
-        "import sys\nfrom moses_rnn.cli.main import main\n"
-        f"try: main({words}, prog_name='moses-rnn')\nexcept SystemExit: pass\n"
-        "print(sorted(name for name in sys.modules if name.startswith('moses_rnn.cli.')), file=sys.stderr)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    imported = set(re.findall(r"moses_rnn\.cli\.(\w+)'", done.stderr)) & {*COMMANDS}
-    assert imported == {*words} & {*COMMANDS}
 
 
 INTERRUPTED = """

@@ -12,7 +12,6 @@ from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.scorers.open import save_model
 from tests.commands import zygote
 from tests.networks.checkpoints import (
-    bengio_checkpoint,
     cslm_checkpoint,
     encdec_checkpoint,
     rnnlm_checkpoint,
@@ -20,7 +19,6 @@ from tests.networks.checkpoints import (
 )
 from tests.networks.networks import (
     CSLM_VOCABULARY,
-    bengio_network,
     cslm_network,
     encdec_network,
     rnnlm_network,
@@ -71,7 +69,6 @@ MODELS = {
     "search": search,
     "looks": lambda: search("align.W_a", "align.U_a", "align.v"),
     "cslm": lambda: cslm_checkpoint(grown(cslm_network(), "W_1", "W_2", "G"), CSLM_VOCABULARY),
-    "bengio": lambda: bengio_checkpoint(grown(bengio_network(dtype=torch.float32), "W", "G"), CSLM_VOCABULARY),
     "rnnlm": lambda: rnnlm_checkpoint(grown(rnnlm_network(dtype=torch.float32), "G"), CSLM_VOCABULARY),
     "unlikely": lambda: cslm_checkpoint(grown(cslm_network(), "b_G", to=1e30), CSLM_VOCABULARY),
     "small": checkpoint,
@@ -105,23 +102,19 @@ NEXT = "expected a log-probability of every word that may follow, found nan"
 LISTED = "expected a log-probability, found .* for"
 INSIDE = "expected finite numbers inside the network, found nan or infinity"
 COMMANDS = [
-    ("score t --model words -o out/t.gz -q", SCORED.format(1, r"s2 s3 \|\|\| t4 t5")),
     ("score t --model word -o out/t.gz -q", SCORED.format(3, r"s2 \|\|\| t3")),
     ("score pairs.tsv --model word --format tsv -o out/t", r"pairs\.tsv:3: RNN: .* for 's2 \|\|\| t3'"),
     ("nmt translate src --model words -q --n-best 3 out/n", f"src:\\d: 's.*': {NEXT}"),
-    ("nmt translate src --model word -o out/t -q --length-score mean", f"src:\\d: 's.*': {NEXT}"),
     ("nmt translate src --model looks -o out/t --alignments out/a -q", f"src:\\d: 's.*': {NEXT}"),
     ("extend t --model words --text src --allow-misfit -o out/t.gz -q", f"'s.*': {NEXT}"),
     ("nbest add list --source src --add words --whole --allow-misfit -o out/n -q", f"RNN0, line 2 of the list: RNN: {LISTED} 's2.* ... .*'"),
     ("nbest add list --source src --add cslm -o out/n -q", f"CSLM0, line 2 of the list: CSLM: {LISTED} '.*' in '.*'"),
     ("cslm perplexity text --model cslm", f"text, sentence 1: CSLM: {LISTED} 'le' in 'le chat'"),
-    ("cslm perplexity text --model bengio", f"text, sentence 1: NPLM: {LISTED} 'le' in 'le chat'"),
     ("cslm perplexity text --model small --model rnnlm", r"text, sentence 1: RNNLM: .*\n.*\n.*The model is rnnlm \(RNNLM\)"),
     ("cslm perplexity text --model unlikely", "text: expected a perplexity that a float can hold, found exp"),
     ("cslm export-nplm out/n --model cslm --dev text", "expected finite weights and a finite mean of log Z, found nan"),
     ("analyse explain t.gz s2|||t3 --model word", r"RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),
     ("analyse map gates t.gz --model read -o out/g.csv", INSIDE),
-    ("analyse map phrases t.gz --model read --min-words 1 --method pca -o out/p.csv", INSIDE),
     ("analyse map alignments src tgt --model looks --line 2", INSIDE),
 ]  # fmt: skip
 

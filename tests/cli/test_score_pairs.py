@@ -1,7 +1,6 @@
 """moses-rnn-score --format tsv: what it appends, what it refuses."""
 
 import gzip
-import json
 
 import pytest
 
@@ -33,25 +32,6 @@ def test_the_table_and_the_pairs_have_the_same_scores(model, table, tmp_path):
     here = [float(line.split("\t")[2]) for line in done.stdout.splitlines()]
     assert here == pytest.approx([float(row[2].split()[-1]) for row in rows], abs=1e-5)
     assert done.stderr == ""
-
-
-def test_the_summary_as_json(model, pairs):
-    done = score(model, pairs, "--json", "-q")
-    record = json.loads(done.stdout)
-    assert record["lines"] == 3
-    assert record["output"] == f"{pairs}.rnn.gz"
-    with gzip.open(record["output"], "rt") as lines:
-        values = [float(line.split("\t")[-1]) for line in lines]
-    assert [record["lowest"], record["highest"]] == pytest.approx([min(values), max(values)])
-    assert "already exists" in score(model, pairs, check=False).stderr
-    assert score(model, pairs, "--force").stderr.endswith(f"3 pairs in and out: {pairs}.rnn.gz\n")
-
-
-def test_two_models_are_one_column(model, table, tmp_path, pairs):
-    single = score(model, pairs, "-o", "-", "-q").stdout
-    double = score(model, pairs, "--model", model, "-o", "-", "-q").stdout
-    values = [[float(line.split("\t")[2]) for line in text.splitlines()] for text in (single, double)]
-    assert values[0] == pytest.approx(values[1], abs=1e-5)
 
 
 def test_a_network_of_rare_words_reads_alignments_from_the_third_column(tmp_path):

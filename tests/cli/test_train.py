@@ -32,11 +32,6 @@ def test_the_next_command_is_said_and_can_be_run(here):
     assert "RNNInverse" in run(*next_words(again), "--force", cwd=here).stderr
 
 
-def test_without_a_preset_and_a_gpu_it_names_the_one_that_it_takes(here):
-    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--device", "cpu", cwd=here)
-    assert "no GPU: using --preset small; --preset paper --estimate shows " in done.stderr
-
-
 def test_a_signal_saves_the_state_and_exits_resumable(here):
     options = [*TINY, *settings(here, evaluate_every=500)]
     process = start("train", "phrase-table.gz", *options, cwd=here, stderr=subprocess.PIPE, text=True)

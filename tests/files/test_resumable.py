@@ -16,7 +16,6 @@ from moses_rnn.errors import (
     CheckpointError,
     FormatError,
     InputError,
-    MisfitError,
     MosesRnnError,
     OutputError,
     Stopped,
@@ -314,12 +313,6 @@ def test_a_second_run_is_refused_until_the_very_end(here, whole, monkeypatch):
     assert contents() == whole
 
 
-def test_of_a_run_without_blocks_nothing_stays():
-    with pytest.raises(MosesRnnError):
-        make(after=0, do=lambda: fail(MosesRnnError("a device")))
-    assert contents() == {}
-
-
 def test_a_leftover_is_never_silently_used_or_lost(whole):
     killed_after(2)
     left = contents()
@@ -382,9 +375,7 @@ def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole, mo
 
 KEPT = {
     "a bad line": FormatError("t", 4, "a pair", "none"),
-    "a misfit": MisfitError("other words"),
     "a full disk": OutputError("no room"),
-    "any other failure": MosesRnnError("a device"),
     "a stop": Stopped("as requested"),
     "memory": MemoryError("none is left"),
     "the system": OSError(5, "Input/output error"),
@@ -410,12 +401,6 @@ def test_what_was_done_stays_unless_the_input_is_at_fault(monkeypatch, whole, er
         assert error.advice == ("3 blocks" if isinstance(error, MosesRnnError) else "")
         assert make(resume=True) == 3
         assert contents() == whole
-
-
-def test_what_comes_through_a_pipe_is_never_kept():
-    with pytest.raises(Stopped):
-        make(after=3, do=lambda: fail(Stopped("")), manifest={"resumable": False})
-    assert contents() == {}
 
 
 def test_a_death_costs_what_was_not_saved_for_a_second(monkeypatch, whole):

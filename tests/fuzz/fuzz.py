@@ -7,6 +7,7 @@ this package's errors; nothing else may come out. `make fuzz` runs all of them.
 import contextlib
 import gzip
 import io
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -14,18 +15,21 @@ from pathlib import Path
 import atheris
 import numpy as np
 
-from tests.fuzz.models import config, config_seeds
-
 with atheris.instrument_imports(include=["moses_rnn"]):
-    from moses_rnn.errors import FormatError, InputError
+    from moses_rnn.errors import CheckpointError, FormatError, InputError
     from moses_rnn.files.streams import read_lines
     from moses_rnn.moses.arpa import parse_arpa
     from moses_rnn.moses.ini import IniEdit, MosesIni, extend_ini
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
+    from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
+    from moses_rnn.networks.vocabulary import Vocabulary
+    from moses_rnn.scorers.open import finish_saving, open_model, save_model
     from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
+    from tests.networks.checkpoints import encdec_checkpoint
     from tests.table.test_table_blocks import assert_as_c_writes, assert_equal_ids, assert_read_alike
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
+CONFIGURED = ("config.json", ".config.json.new", "model.safetensors", "source.vocab")
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
 ODD = b" a\t ||| b]  ||| 1  0.5 1 1 \r\n\xff ||| c ||| 1 1 1 1\n\n"
 RULES = b"le [X][X] a|b [X] ||| the [X][X] [X] ||| 0.5 1 ||| 0-0 1-1 3-2 ||| 1 1 1 ||| |||\n"
@@ -120,6 +124,35 @@ def stream(data: bytes) -> None:
         for line in read_lines(str(path), max_line_bytes=1000):
             assert line
             assert b"\n" not in line[:-1]
+
+
+def config(data: bytes) -> None:
+    """Any content of any file of a model folder is loaded or refused; the first byte chooses the file."""
+    folder = PLACE / "model"
+    name = CONFIGURED[data[0] % len(CONFIGURED)] if data else CONFIGURED[0]
+    kept = {path: path.read_bytes() for path in folder.iterdir()}
+    (folder / name).write_bytes(data[1:])
+    if name not in CONFIGURED[:2]:  # without hashes the content itself is looked at
+        unhashed = {**json.loads(kept[folder / "config.json"]), "files": {}}
+        (folder / "config.json").write_text(json.dumps(unhashed))
+    try:
+        finish_saving(folder, ENCDEC)
+        with contextlib.suppress(CheckpointError):
+            open_model(folder)
+    finally:
+        for path in folder.iterdir():
+            path.unlink()
+        for path, content in kept.items():
+            path.write_bytes(content)
+
+
+def config_seeds() -> list[bytes]:
+    """Each file of a sound folder, which is left in its place."""
+    folder = PLACE / "model"
+    vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
+    save_model(folder, encdec_checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
+    names = (name.removeprefix(".").removesuffix(".new") for name in CONFIGURED)
+    return [bytes([i]) + (folder / name).read_bytes() for i, name in enumerate(names)]
 
 
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}

@@ -41,11 +41,9 @@ def with_unigram(line):
 SAME = {
     "CRLF": MODEL.replace(b"\n", b"\r\n"),
     "blank lines before": b"\n \t\n\r\n" + MODEL,
-    "comments before": b"# by hand\n\n#\n" + MODEL,
     "never": MODEL.replace(b"-99", b"-inf"),
     "<UNK>": MODEL.replace(b"<unk>", b"<UNK>"),
     "no blank lines": MODEL.replace(b"\n\n", b"\n"),
-    "blanks for tabs": MODEL.replace(b"\t", b" "),
     "something after the end": MODEL + b"anything\n\\1-grams:\n\xff",
     "counts that are wrong": MODEL.replace(b"ngram 1=4", b"ngram 1=400"),
 }
@@ -78,10 +76,7 @@ BINARY = b"mmap lm http://kheafield.com/code format version 5\n\0\0\0"
 HERE = f":{line_of(b'-6e-1')}"
 REFUSED = {  # and where
     "no log-probability": (with_unigram(b"le\t-0.3"), HERE),
-    "carriage return in a word": (with_unigram(b"-1\ta\rb"), HERE),
-    "comment among n-grams": (with_unigram(b"# le"), HERE),
     "nan": (with_unigram(b"nan\tle"), HERE),
-    "three words": (with_unigram(b"-1\tle la les"), HERE),
     "long": (with_unigram(b"x" * 1000), HERE),
     "order of any length": (MODEL.replace(b"\\3-grams", b"\\" + b"3" * 5000 + b"-grams"), ":16"),  # too long for int()
     "cut short": (MODEL[: MODEL.index(b"\\3-grams:")], ""),

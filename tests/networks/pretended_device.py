@@ -1,4 +1,4 @@
-"""A device that is only pretended: tensors have places, and waiting for the device is noticed, on any machine.
+"""A device that is only pretended: tensors have places, on any machine.
 
 Tensors on it bear the name of torch's device ``meta``, for which torch asks no driver, and hold an ordinary tensor that
 is computed with, so that results are those of the processor, bit for bit. It is stricter than CUDA, which also takes
@@ -15,8 +15,6 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 DEVICE = torch.device("meta")
 CPU = torch.device("cpu")
 aten = torch.ops.aten
-INDEXING = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default}
-DECIDED_BY_VALUES = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}  # a number, or a size
 
 
 class MisplacedError(Exception):
@@ -41,19 +39,7 @@ class Placed(torch.Tensor):
 
 
 class PretendedDevice(TorchDispatchMode):
-    """Makes, copies and computes what is on the device.
-
-    `waits` has whether the processor waits, for each operation that involves the device.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.waits = []
-        self._pinned = []  # storages
-
-    def waits_only_at_the_end(self):
-        """Whether the processor waits once, and the device has nothing more to do after it."""
-        return self.waits == [False] * (len(self.waits) - 1) + [True]
+    """Makes, copies and computes what is on the device."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -64,28 +50,9 @@ class PretendedDevice(TorchDispatchMode):
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         into = _destination(func, args, kwargs, tensors)
         if DEVICE not in {into, *(tensor.device for tensor in tensors)}:
-            return self._on_processor(func, args, kwargs)
+            return func(*args, **{**kwargs, "pin_memory": False} if "pin_memory" in kwargs else kwargs)
         _check_places(func, tensors)
-        self.waits.append(self._waits(func, args, kwargs, tensors, into))
         return _compute(func, args, kwargs, tensors, into)
-
-    def _on_processor(self, func, args, kwargs):
-        if not kwargs.get("pin_memory"):
-            return func(*args, **kwargs)
-        result = func(*args, **{**kwargs, "pin_memory": False})  # pinning takes a driver
-        self._pinned.append(result.untyped_storage())
-        return result
-
-    def _waits(self, func, args, kwargs, tensors, into):
-        if _is_copy(func) and tensors[-1].device != into:
-            asynchronous = kwargs.get("non_blocking") or args[2:] == (True,)
-            return not (into == DEVICE and asynchronous and self._is_pinned(tensors[-1]))
-        if func in INDEXING:
-            return any(index is not None and index.dtype in {torch.bool, torch.uint8} for index in args[1])
-        return not DECIDED_BY_VALUES.isdisjoint(func.tags)
-
-    def _is_pinned(self, tensor):
-        return tensor.untyped_storage().data_ptr() in {storage.data_ptr() for storage in self._pinned}
 
 
 class _Lists(TorchFunctionMode):
@@ -104,8 +71,8 @@ class _Lists(TorchFunctionMode):
 @contextmanager
 def pretended_device():
     """Pretend that there is a `DEVICE`."""
-    with _Lists(), PretendedDevice() as device:
-        yield device
+    with _Lists(), PretendedDevice():
+        yield
 
 
 def _is_copy(func):

@@ -73,19 +73,6 @@ def test_what_is_no_number_stays_none(name):
     assert not np.isfinite(native_scores(model, [([2], [3, 4])], CORE.instructions)).any()
 
 
-def test_ids_that_the_network_does_not_know_are_refused():
-    network = NativeEncDec(encdec_network(SWITCHES["paper"], dtype=torch.float32), CORE)
-    good = flat([[2, 3]])
-    for bad, message in [
-        (flat([[2, 9]]), "expected ids from 0 to 8, found 2 to 9"),
-        (flat([[-1]]), "expected ids from 0 to 8, found -1 to -1"),
-        ((good[0], np.array([1])), "expected lengths that come to 2 words, found 1"),
-        (flat([[2], [3]]), "expected as many targets as sources, found 1 and 2"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            network.log_probs(bad, good)
-
-
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_tiles_written_out_in_software(software_tiles, switches):
     """The kernels for AMX, the tile instructions replaced by what they do."""

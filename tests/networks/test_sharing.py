@@ -9,7 +9,7 @@ from moses_rnn.networks.layers import SteppedLayer
 from moses_rnn.networks.n_grams import ROWS, NGramScores
 from moses_rnn.networks.rnnlm import SentenceScores
 from moses_rnn.networks.seq2seq import Seq2SeqStepper, SteppedStack
-from tests.networks.id_pairs import flat, score
+from tests.networks.id_pairs import flat
 from tests.networks.networks import (
     PAPERS,
     cell_network,
@@ -18,7 +18,6 @@ from tests.networks.networks import (
     seq2seq_network,
     some_n_grams,
 )
-from tests.scorers.bigrams import random_stepper
 
 
 def counting(monkeypatch, owner, name, which=0):
@@ -32,14 +31,6 @@ def counting(monkeypatch, owner, name, which=0):
 
     monkeypatch.setattr(owner, name, counted)
     return counts
-
-
-def test_each_distinct_prefix_of_a_source_s_targets_is_stepped_once(monkeypatch):
-    """Those of [2, 3], [2, 4, 5], [2] and [] are [2], [2, 3], [2, 4] and [2, 4, 5]; the other source has [2]."""
-    stepper = random_stepper(9, 8)
-    stepped = counting(monkeypatch, stepper, "step", 2)
-    score(stepper, [([3], [2, 3]), ([3], [2, 4, 5]), ([3], [2]), ([4, 4], [2]), ([3], []), ([3], [2, 3])])
-    assert stepped == [2, 2, 1, 0]
 
 
 def test_a_beginning_that_sources_share_is_read_once_by_other_cells(monkeypatch):

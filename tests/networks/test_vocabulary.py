@@ -12,10 +12,8 @@ NO_WORDS = [
     b"\xff",
     b"caf\xe9",
     b"a|||b",
-    b"|||",
     b"\0",
     b"a\x0bb",
-    b"a\rb",
     b"\x1b[31m",
     b"\x7f",
 ]

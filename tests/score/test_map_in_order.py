@@ -51,20 +51,6 @@ def test_an_error_of_the_work_ends_it_and_what_waits_is_not_begun():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("worker")]
 
 
-def test_only_a_few_items_are_taken_ahead():
-    taken = []
-
-    def items():
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    results = worked(items(), lambda number: number, 2)
-    assert next(results) == 0
-    assert len(taken) <= 6
-    results.close()
-
-
 def test_each_function_is_called_by_one_thread_at_a_time():
     both_began = threading.Barrier(2, timeout=60)
 

@@ -62,11 +62,8 @@ def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch
 @pytest.mark.parametrize(
     ("devices", "threads", "native", "of_each", "of_torch"),
     [
-        (["cpu"], 1, True, 1, 3),
         (["cpu"], 20, True, 20, 3),
         (["cpu", "cpu"], 5, True, 2, 3),
-        (["cpu", "cpu"], 1, True, 1, 3),
-        (["cpu"], 2, False, 2, 1),
         (["cpu"], 2 * MOST_CPU_WORKERS, False, MOST_CPU_WORKERS, 2),
         (["cpu", "cpu"], 4, False, 1, 2),
         (["cuda:0", "cuda:1"], 4, False, WORKERS_OF_A_GPU, 3),

@@ -69,14 +69,6 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
     np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
 
 
-def test_it_says_how_far_it_is(here, models):
-    heights = []
-    score(options_for(here, models), lambda done, share: heights.append((done, share)), never)
-    assert len(heights) > 5
-    assert heights == sorted(heights)
-    assert heights[-1] == (30, 1)
-
-
 @pytest.mark.parametrize("after", [1, 3])
 def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
     (here / "table").write_bytes(b"".join([LINES[0].replace(b"\n", b"\r\n"), *LINES[1:]]))
@@ -117,13 +109,6 @@ def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models, monkeypatch)
     monkeypatch.setattr(score_module, "FIRST_CHECK", 10)
     with pytest.raises(MisfitError, match="in 10 lines"):
         score(options_for(here, models, force=True), show_nothing, never)
-
-
-def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
-    (here / "table").write_bytes(b"".join([*LINES[:3], b"bad\n", *LINES[3:], *[b"worse\n"] * 4]))
-    result = score(options_for(here, models, on_bad_line="skip"), show_nothing, never)
-    (warning,) = result.warnings
-    assert (result.counts.rejected, warning.startswith("5 lines "), warning.count(f"{here}/table:")) == (5, True, 3)
 
 
 class Death(BaseException):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import MosesRnnError
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.scorers.dynamic import MODES, DynamicRnnlm
@@ -61,10 +60,3 @@ def test_what_was_read_counts(mode):
     assert whole[0] == static[0]
     assert not np.array_equal(whole, static)
     assert not np.array_equal(DynamicRnnlm(checkpoint(), mode).word_log_probs(SENTENCES[::-1])[-4:], whole[:4])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_divergence_is_an_error(mode):
-    model = DynamicRnnlm(checkpoint(), mode, rate=3e38)
-    with pytest.raises(MosesRnnError, match="dynamic evaluation diverged"):
-        model.word_log_probs([b"le chat mal", b"rare le chat", b"mal mal dort"] * 10)

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from moses_rnn.errors import FormatError
 from moses_rnn.table.phrase_table import LineWarnings, parse_table
 from moses_rnn.table.table_blocks import parse_blocks
 
@@ -32,13 +31,13 @@ CASES = {
 }  # fmt: skip
 
 
-def warnings_of(lines, **options):
+def warnings_of(lines):
     """What is found line by line, and in two runs, and only in odd lines."""
-    odd, resumed, of_blocks = (LineWarnings("t", **options) for _ in range(3))
+    odd, resumed, of_blocks = (LineWarnings("t") for _ in range(3))
     assert [line.line for line in odd.passing(parse_table(lines, "t"))] == lines
     parsed = list(parse_table(lines, "t"))
     resumed.look(parsed[:1])
-    resumed = LineWarnings("t", **options, counts=json.loads(json.dumps(resumed.counts)))
+    resumed = LineWarnings("t", counts=json.loads(json.dumps(resumed.counts)))
     resumed.look(parsed[1:])
     for block in parse_blocks([b"".join(lines)], "t"):
         of_blocks.look(block.odd_lines)
@@ -50,17 +49,6 @@ def warnings_of(lines, **options):
 def test_counts_what_is_odd(case):
     lines, expected = case
     assert warnings_of(lines) == expected
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_strict_refuses_the_first(case):
-    lines, expected = case
-    if not expected:
-        assert warnings_of(lines, strict=True) == []
-        return
-    kind = expected[0].split(": ")[1].rpartition(" (")[0]
-    with pytest.raises(FormatError, match=rf"expected no {kind} \(--strict\), found .*\n  Without --strict: "):
-        warnings_of(lines, strict=True)
 
 
 NOT_POSITIVE = ["0", "-0", "+0", "0.", ".0", "0.000", "0e5", "-1", "-1.6", "-.5", "1e-400", "7e-46", "0.0e-3"]

@@ -3,10 +3,6 @@
 import contextlib
 import io
 import math
-import os
-import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,22 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.native import SWITCH, native_core
+from moses_rnn.native import SWITCH
 from moses_rnn.table.phrase_table import PLAIN, LineWarnings, parse_table
 from moses_rnn.table.table_blocks import (
     COLUMNS,
-    Pairs,
     PhraseIds,
     TableLines,
     TextPhrases,
     append_scores,
-    find_regular,
     parse_blocks,
 )
-from tests.commands import ROOT
 from tests.table.line_cases import ACCEPTED, REFUSED
-
-needs_core = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
 
 REAL = (
     b"! &quot; ||| ! &quot; ||| 0.71 0.61 1 0.75 ||| 0-0 1-1 ||| 7 5 5 ||| |||\n"
@@ -127,17 +118,6 @@ def assert_number_read_alike(number):
     assert_read_alike(b"a ||| b ||| 1\na ||| b ||| %b ||| 0-0\na ||| b ||| %b 1\n" % (number, number))
 
 
-def test_many_changes_of_lines_that_look_real():
-    rng = np.random.default_rng(1)
-    alphabet = np.frombuffer(b"|| \t\n\r0159.e-+]a\0\x80\xc3\xa9\xff", np.uint8)
-    for _ in range(500):
-        octets = np.frombuffer(REAL * 3, np.uint8).copy()
-        changed = rng.integers(0, len(octets), rng.integers(1, 8))
-        octets[changed] = rng.choice(alphabet, len(changed))
-        for text in (octets.tobytes(), np.delete(octets, changed).tobytes(), octets.tobytes()[: changed[0] + 1]):
-            assert_read_alike(text, (5,))
-
-
 @pytest.mark.parametrize("columns", [1, 2, 4, 20])
 def test_lines_of_every_kind_among_regular_ones(columns):
     regular = b"a b ||| c d ||| 0.5" + b" 1" * (columns - 1) + b" ||| 0-0\n"
@@ -157,20 +137,6 @@ def test_what_is_no_utf8(bad):
 def test_regular_lines_are_no_python_objects():
     for (block,) in (list(parse_blocks([REAL * 100], "t")), in_python(list, parse_blocks([REAL * 100], "t"))):
         assert block.odd_lines == ()
-
-
-def test_lines_after_a_number():
-    block = TableLines.joined(list(parse_blocks([REGULAR * 3, b"\n" + REGULAR * 2], "t", lambda *_: None)))
-    assert [len(block.after(number)) for number in range(7)] == [5, 4, 3, 2, 2, 1, 0]
-
-
-@needs_core
-def test_ends_that_are_none_are_refused():
-    for ends in ([3, 2], [0, 5], [14, 15], [-1, 14]):
-        spans = np.zeros((2, COLUMNS), np.int64)
-        spans[:, -1] = ends
-        with pytest.raises(ValueError, match="expected the ends of a text's lines"):
-            find_regular(b"a ||| b ||| 1\n", spans, 1)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------------
@@ -218,43 +184,6 @@ def test_there_are_as_many_scores_as_lines():
     assert append_scores(REAL, block.spans, values) == in_python(append_scores, REAL, block.spans, values)
     with pytest.raises(ValueError, match=r"expected 8 spans of 2 lines, found \(4, 8\)"):
         append_scores(REAL, block.spans, values[:2])
-
-
-@needs_core
-def test_spans_of_another_text_are_refused():
-    with pytest.raises(ValueError, match="expected the spans of a text's lines"):
-        append_scores(b"a", np.full((1, COLUMNS), 2), np.zeros((1, 1)))
-
-
-COMMA = """comment_char %
-escape_char /
-LC_NUMERIC
-decimal_point "<U002C>"
-thousands_sep "<U002E>"
-grouping 3;3
-END LC_NUMERIC
-"""
-IN_THE_LOCALE = """
-import locale, sys
-import numpy as np
-from moses_rnn.table.table_blocks import COLUMNS, append_scores
-locale.setlocale(locale.LC_NUMERIC, "comma")
-assert locale.localeconv()["decimal_point"] == ","
-values = np.array([[0.5], [1.5e-300], [12345678912345.678], [1.5e300], [-2.5e-310], [0.1234567885], [1e-200], [np.inf]])
-spans = np.zeros((len(values), COLUMNS), np.int64)
-sys.stdout.buffer.write(append_scores(b"", spans, values))
-"""
-
-
-@pytest.mark.skipif(shutil.which("localedef") is None, reason="there is no localedef")
-def test_a_point_stays_a_point_whatever_the_locale(tmp_path):
-    (tmp_path / "source").write_text(COMMA)
-    subprocess.run(["localedef", "-c", "-i", tmp_path / "source", tmp_path / "comma"], capture_output=True, check=False)
-    if not (tmp_path / "comma").is_dir():
-        pytest.skip("localedef makes no locale here")
-    environment = {**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", IN_THE_LOCALE], env=environment, stdout=subprocess.PIPE, check=True)
-    assert done.stdout == b" 0.5 1.5e-300 1.23456789e+13 1.5e+300 -2.5e-310 0.123456788 1e-200 inf"
 
 
 # --- words ----------------------------------------------------------------------------------------------------------------
@@ -306,23 +235,9 @@ def test_ids_of_phrases_of_a_text():
     assert [phrases[i] for i in range(-45, 45)] == listed * 2
 
 
-def test_pairs_have_as_many_of_each():
-    for targets, alignments in (([b"x"], None), ([b"x", b"y"], [b"0-0"])):
-        with pytest.raises(ValueError, match=r"expected as many \w+ as sources, found 1 and 2"):
-            Pairs([b"a", b"b"], targets, alignments)
-
-
 @pytest.mark.parametrize("phrases", [[b"a \n b"], [b"a", b"\n"], [b"\n", b"", b"a"]])
 def test_a_word_that_is_a_line_end_is_refused(phrases):
     for look_up in (PhraseIds(ID_OF), in_python(PhraseIds, ID_OF)):
         with pytest.raises(ValueError, match="expected phrases without line ends"):
             look_up(phrases)
         assert look_up([b"a\nb a", b"\n\n"])[0].tolist() == [0, 7, 0]  # where it is a part of one, it is not
-
-
-@needs_core
-def test_phrases_outside_their_text_are_refused():
-    look_up = PhraseIds(ID_OF)
-    for begin, end in ((-1, 1), (0, 4), (2, 1)):
-        with pytest.raises(ValueError, match="expected phrases within their text"):
-            look_up(TextPhrases(b"a b", np.array([0, begin]), np.array([3, end])))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.training.corpus import CorpusConfig, Phrases, build_corpus
+from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
 PAIRS = [
     (b"le chat", b"the cat"),
@@ -110,17 +110,3 @@ def test_the_unigram_baseline_is_its_derivation(tmp_path):
     held_out = [w for _, target in spelled(corpus, corpus.held_out) for w in [*target.split(), b"</s>"]]
     expected = -sum(math.log((counts[w] + 1) / (total + size)) for w in held_out) / len(held_out)
     assert corpus.unigram_nats_per_token == pytest.approx(expected)
-
-
-def test_hashes_tell_phrases_apart():
-    phrases = [[1, 2], [2, 1], [1], [], [1, 2], [12], [0], [0, 0]]
-    lengths = [len(p) for p in phrases]
-    flat = np.array([i for p in phrases for i in p], dtype=np.int32)
-    hashes = Phrases(flat, np.concatenate([[0], np.cumsum(lengths)])).hashes()
-    assert hashes[0] == hashes[4]
-    assert len(set(hashes.tolist())) == 7
-
-
-def test_chosen_phrases_come_in_the_order_asked_for():
-    flat, lengths = Phrases(np.arange(6, dtype=np.int32), np.array([0, 2, 2, 5, 6])).take(np.array([3, 1, 0]))
-    assert (flat.tolist(), lengths.tolist()) == ([5, 0, 1], [1, 0, 2])

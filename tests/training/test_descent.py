@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import threading
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.descent import OPTIMISERS, Gradients, NativeSteps, even_parts
+from moses_rnn.training.descent import OPTIMISERS, Gradients, NativeSteps
 from moses_rnn.training.networks import CUSTOMARY_RATES, PHRASES, for_optimiser
 from moses_rnn.training.ranks import ALONE, Threads
 from moses_rnn.training.tasks import PhrasePairs, epoch_batches, seed_of
@@ -74,12 +73,6 @@ def test_dropout_depends_on_the_number_of_parts_and_not_on_who_computes_them(cor
     assert abs(other[0].nats - ways[0][0].nats) > 1e-3
 
 
-def test_each_of_several_threads_has_its_share():
-    together = threading.Barrier(3, timeout=60)  # which none gets past alone
-    names = Threads(3).each(lambda _: (together.wait(), threading.current_thread().name)[1], range(6))
-    assert len(set(names)) == 3
-
-
 def test_an_error_is_raised_once_all_have_ended():
     ended = []
 
@@ -99,14 +92,6 @@ def test_every_part_of_every_minibatch_has_a_seed_of_its_own():
     assert len(set(seeds)) == len(places)
     assert seeds == [seed_of(*place) for place in places]
     assert 0 <= min(seeds) < max(seeds) < 2**63
-
-
-def test_weights_are_parted_evenly_and_none_is_left_out():
-    weights = [torch.nn.Parameter(torch.zeros(size)) for size in (10, 1, 7, 3, 3, 2)]
-    parts = even_parts(weights, 2)
-    assert sorted(itertools.chain(*parts)) == list(range(6))
-    assert [sum(weights[place].numel() for place in part) for part in parts] == [13, 13]
-    assert even_parts(weights[:2], 5) == [[0], [1]]
 
 
 def test_adam_is_torchs(corpus):

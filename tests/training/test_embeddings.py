@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError, FormatError
+from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
 from moses_rnn.training.embeddings import begin_as, embedding_lines, read_embeddings
@@ -43,29 +43,6 @@ def test_a_word_may_look_like_a_number_and_bytes_need_be_no_text():
     assert read(b"7 1 2\n\xff 3 4\n", 2, [b"7", b"\xff"]) == {b"7": [1.0, 2.0], b"\xff": [3.0, 4.0]}
     assert read(b"7 2\n", 1, [b"7"]) == {b"7": [2.0]}
     assert read(b"1 1\n7 2\n", 1, [b"7"]) == {b"7": [2.0]}
-
-
-OFF = "expected finite numbers as float32 holds them, found"
-REFUSED = [
-    (TEXT + b"cow 1 2 3 4\n", 4, "expected a word and 3 numbers, the network's embedding size, found 4 after 'cow'"),
-    (TEXT + b"\n", 4, "expected a word and 3 numbers, found an empty line"),
-    (b"cow 1 2 3\nx 1 2 3\nx 1 2 3\n", 3, "expected each word once, found 'x' again"),
-    *((b"the 1 %b 3\n" % text, 1, f"{OFF} '{text.decode()}' for 'the'") for text in
-      (b"nan", b"-inf", b"1e39", b"0x1", b"1_0", b"one", b"1,5")),
-    (TEXT + b"x 1 nan 3\n", 4, f"{OFF} 'nan' for 'x'"),
-    (b"4 3\n" + TEXT, None, "expected 4 rows, as its first line says, found 3"),
-    (b"2 3\n" + TEXT, None, "expected 2 rows, as its first line says, found 3"),
-    (b"", None, "expected rows of a word and 3 numbers, found 0"),
-    (b"%b 3\n" % (b"9" * 5000), 1, "expected a word and 3 numbers"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "line", "message"), REFUSED)
-def test_what_is_refused_names_file_line_expectation_and_finding(text, line, message):
-    with pytest.raises(FormatError) as refused:
-        read(text)
-    assert str(refused.value).startswith(f"w.vec:{line}: " if line else "w.vec: ")
-    assert message in str(refused.value)
 
 
 def test_what_is_written_is_read_again_to_the_bit():

@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError, InputError, Stopped
-from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.training import materials
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
 from moses_rnn.training.materials import ParallelTexts, SentencePairs, TablePairs, Watch, build_on_first_rank
-from moses_rnn.training.model_folder import MAPPED, ModelFolder
 from moses_rnn.training.networks import choose
-from moses_rnn.training.ranks import ALONE
 from tests.training.pretended_ranks import in_ranks
 from tests.training.small import never, phrase_options, sentence_options
 
@@ -51,10 +48,6 @@ def leaves(value):
     return list(itertools.chain(*map(leaves, vars(value).values())))
 
 
-def names(folder):
-    return {path.name for path in folder.iterdir()}
-
-
 @pytest.mark.parametrize("make", [pairs, text])
 def test_every_rank_has_the_corpus_of_the_first(tmp_path, make):
     material = Material(make)
@@ -68,24 +61,6 @@ def test_every_rank_has_the_corpus_of_the_first(tmp_path, make):
                 assert (mapped.dtype, mapped.flags.writeable) == (whole.dtype, False)
     if make is pairs:
         assert corpora[1].unigram_nats_per_token == made.unigram_nats_per_token
-
-
-def test_alone_only_the_words_ids_are_written(tmp_path):
-    material = Material()
-    assert build_on_first_rank(ALONE, tmp_path, material, never) is material.built[0]
-    assert not set(MAPPED) & names(tmp_path)
-
-
-def test_the_files_stay_until_the_end(tmp_path):
-    material = Material()
-
-    def run(ranks):
-        return build_on_first_rank(ranks, kept.arrays, material, never)
-
-    with ModelFolder(tmp_path / "model", ENCDEC) as kept:
-        in_ranks(2, run)
-        assert set(MAPPED) <= names(kept.arrays)
-    assert not set(MAPPED) & names(kept.arrays)
 
 
 def test_a_folder_that_is_not_shared_is_an_error(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
-from moses_rnn.training import tasks
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.ranks import Threads
 from moses_rnn.training.tasks import PhrasePairs, describe_partitions, epoch_batches, partitions_of, target_words
@@ -21,17 +20,6 @@ def test_sorting_makes_batches_of_like_lengths(corpus):
         return np.mean([np.ptp(lengths[batch]) for batch in epoch_batches(corpus, config, 0)])
 
     assert spread(10) < spread(1) / 2
-
-
-def test_pairs_are_evaluated_in_blocks_of_a_bounded_number_of_words(corpus, monkeypatch):
-    monkeypatch.setattr(tasks, "EVALUATION_WORDS", 12)
-    rows = tasks.by_length(corpus, corpus.held_out)
-    lengths = np.diff(corpus.target.ends) + 1
-    assert all(np.diff(lengths[rows]) <= 0)
-    blocks = list(tasks.blocks_of_words(rows, corpus.target.lengths(rows), tasks.EVALUATION_WORDS))
-    assert np.concatenate(blocks).tolist() == rows.tolist()
-    assert len(blocks) > 10
-    assert all(len(block) * lengths[block[0]] <= 12 for block in blocks)
 
 
 MOST = 30

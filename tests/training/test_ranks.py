@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from moses_rnn.errors import MosesRnnError, Stopped
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.ranks import ALONE, PeerFailed, Ranks, join
 
 PROGRAM = """
@@ -136,14 +136,6 @@ def several(count, store):
     return [Ranks(store, rank, count, rank) for rank in range(count)]
 
 
-def test_an_error_of_several_is_said_once():
-    first, second = several(2, Store())
-    assert second.report(MosesRnnError("nothing there"))
-    assert not first.report(MosesRnnError("nothing there"))
-    assert first.report(MosesRnnError("something else"))
-    assert not second.report(Stopped("stopped"))
-
-
 def lost(ranks):
     """The error of a rank that finds another one gone."""
     with pytest.raises(PeerFailed) as raised, ranks._exchange():
@@ -161,15 +153,3 @@ def test_a_death_that_nobody_has_explained_is_said_once():
     assert not first.report(errors[0])
     assert not third.report(lost(third))
     assert not first.report(lost(first))
-
-
-def test_when_the_store_is_gone_too_each_says_so():
-    class Gone(Store):
-        def check(self, names):
-            raise RuntimeError("gone")
-
-        def compare_set(self, *_):
-            raise RuntimeError("gone")
-
-    for ranks in several(3, Gone()):
-        assert ranks.report(lost(ranks))

@@ -16,7 +16,7 @@ from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS
 from moses_rnn.training.tasks import PhrasePairs
-from moses_rnn.training.train import estimate, share_cores
+from moses_rnn.training.train import estimate
 from tests.training.small import (
     FAST,
     network,
@@ -28,8 +28,6 @@ from tests.training.small import (
     write_texts,
 )
 
-WATCH = Watch(lambda *_: None, never)
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -37,23 +35,6 @@ def table(tmp_path):
     lines = [b"s%d s%d ||| t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 7) for i in range(60)]
     (tmp_path / "table").write_bytes(b"".join(lines))
     return tmp_path / "table"
-
-
-@pytest.mark.parametrize(
-    ("native", "cores", "batch_size", "count", "of_each"),
-    [
-        *((False, *row) for row in ((1, 1000, 1, 1), (2, 128, 2, 1), (2, 127, 1, 2), (8, 256, 4, 2), (7, 128, 2, 3))),
-        *((True, *row) for row in ((1, 1000, 1, 1), (2, 64, 2, 1), (8, 64, 4, 1), (16, 128, 8, 1), (4, 1, 1, 1))),
-    ],
-)
-def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(
-    monkeypatch, native, cores, batch_size, count, of_each
-):
-    """The native core has smaller parts, and leaves torch one thread; a GPU shares no minibatch."""
-    chosen = []
-    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
-    assert (share_cores("cpu", cores, batch_size, native=native), chosen) == (count, [of_each])
-    assert (share_cores("cuda", cores, batch_size, native=native), chosen) == (1, [of_each])
 
 
 @pytest.mark.parametrize(
@@ -96,14 +77,9 @@ def test_python_trains_on_each_material_as_the_commands_do(table, tmp_path):
 
 WRONG = {
     "architecture": "cnn",
-    "batch_size": 0,
     "cell": "lstn",
-    "colour": "red",
     "dropout": 1.0,
-    "hidden_size": 2.5,
     "learning_rate": math.nan,
-    "max_minutes": "long",
-    "preset": "large",
     "seed": True,
 }
 

@@ -25,7 +25,6 @@ from moses_rnn.translation.extend import (
     choose_fills,
     find_few,
     find_phrases,
-    key_of,
     look_over,
     merge,
 )
@@ -51,16 +50,6 @@ def test_a_table_is_measured():
     assert (survey.lines, survey.fields, survey.shape) == (4, 7, Shape(4))
     assert survey.columns == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
     assert survey.weights.p_target(b"x", b"a") == 5 / 5
-
-
-def test_lines_are_sorted_by_what_is_before_the_scores():
-    assert key_of(parsed()[0]) == b"a b ||| x y ||| "
-    look_over("t", parsed([b"a ||| x ||| 2\n", b"a ||| x ||| 1\n"]), [])
-
-
-def test_nothing_is_no_table():
-    with pytest.raises(FormatError, match="t: expected at least one line, found none"):
-        look_over("t", [], [])
 
 
 def test_phrases_of_a_text_are_of_known_words_and_not_too_long():

@@ -180,8 +180,6 @@ GIVEN = {**ALL, "unknown": "dictionary", "candidates": (3, 1)}
 CHANGES = {
     "beam {": ({"n_best": (2, "list.gz")}, WORDS),
     "alignments True, now False": ({"alignments": None}, WORDS),
-    "n_best True, now False": ({"n_best": None}, WORDS),
-    "unknown 'dictionary', now 'copy'": ({"unknown": "copy"}, WORDS),
     "candidates [3, 1], now [4, 1]": ({"candidates": (4, 1)}, WORDS),
     "lexicon ": ({}, OTHER_WORDS),
 }

@@ -30,12 +30,9 @@ MEAN = "mean of 2 models' log p(target | source) of the RNN Encoder-Decoder, nat
 # the table, what its signature names, --column; the best target by the network, and whether p(target|source) is known
 COLUMNS = {
     "two of its own": (TWO, {2: "RNN"}, None, b"y", False),
-    "two of its own and --column": (TWO, {2: "RNN"}, 2, b"y", False),
     "two of its own, no signature": (TWO, {}, 2, b"y", False),
-    "two of its own, no signature, the last": (TWO, {}, -1, b"y", False),
     "two of its own, scored twice": (SCORES % (b"1 .5 .1 .8", b"1 .3 .7 .1", b"1 .2 .2 .1"), {2: "RNN", 3: "RNNInverse"}, None, b"y", False),
     "a count after the four": (SIX, {5: "RNN"}, None, b"y", True),
-    "an inverse and a word penalty": (SEVEN, {4: "RNN", 5: "RNNInverse", 6: "WordPenalty"}, None, b"y", True),
     "an inverse first": (SEVEN, {4: "RNNInverse", 5: "RNN", 6: "Proposed"}, None, b"x", True),
     "another network": (SEVEN, {4: {"name": "ENS", "meaning": MEAN}, 6: "WordPenalty"}, None, b"y", True),
     "two networks and --column": (SEVEN, {4: "RNN", 5: "RNN"}, 5, b"x", True),
@@ -69,9 +66,7 @@ def test_columns_are_those_of_the_signature(tmp_path, table, names, column, best
 UNKNOWN = {
     "no signature": (FIVE, None, b"", "t: expected a scored table and its signature, "),
     "no network": (SEVEN, {4: "RNNInverse", 5: "WordPenalty"}, b"", "found RNNInverse as score 5, WordPenalty as score 6"),
-    "none at all": (FIVE, {}, b"", "expected one score named RNN in its signature, found none"),
     "two models": (SEVEN, {4: "RNN", 5: "RNN"}, b"", "found RNN as score 5, RNN as score 6"),
-    "not so many scores": (FIVE, {7: "RNN"}, b"", "expected one score named RNN in its signature, found none"),
     "a number that is none": (FIVE, {"4": "RNN"}, b"", "expected one score named RNN in its signature, found none"),
     "changed": (FIVE, {4: "RNN"}, b"b ||| x ||| .1 .1 .5 .1 .1\n", "as in its signature, found"),
 }  # fmt: skip

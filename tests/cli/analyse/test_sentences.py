@@ -21,21 +21,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_alignments_are_drawn(here):
-    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    invoke("map", "alignments", "src", "trg", *SEARCH, "--line", 1, "-o", "maps")
-    drawn = (here / "maps" / "line-1.svg").read_bytes()
-    invoke("map", "alignments", "src", "trg", *SEARCH, "--line", 1, "-o", "one.svg")
-    assert (here / "one.svg").read_bytes() == drawn
-    invoke("map", "alignments", "src", *SEARCH, "--line", 1, "-o", "one.PNG")
-    assert (here / "one.PNG").read_bytes().startswith(b"\x89PNG")
-    again = ["map", "alignments", "src", "trg", *SEARCH, "--line", 1, "--line", 2, "-o", "maps"]
-    assert "line-1.svg: already exists" in invoke(*again, code=1).stderr
-    assert [path.name for path in (here / "maps").iterdir()] == ["line-1.svg"]
-    invoke(*again, "--force")
-    assert len(list((here / "maps").iterdir())) == 2
-
-
 def test_who_learned_from_phrases_is_named(here):
     model = search()
     model.network.config = dataclasses.replace(model.network.config, unit="phrases")
