@@ -182,9 +182,7 @@ def _refuse_options_of_tables(context: click.Context) -> None:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name in context.params and name not in OF_PAIRS:
-            raise click.UsageError(
-                f"{parameter.opts[0]} applies to phrase tables: it cannot be combined with --format tsv"
-            )
+            raise click.UsageError(f"{parameter.opts[0]} applies to phrase tables, not to --format tsv")
 
 
 def _score_pairs(given: Scoring) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from moses_rnn.table.signatures import read_signature
 from moses_rnn.table.validation import check_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, with_another_score
+from tests.commands import run
 
 
 def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
