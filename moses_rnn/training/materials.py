@@ -72,11 +72,10 @@ class TablePairs:
         self._path, self._blocks, self._inverse = path, itertools.chain([first], blocks), options["inverse"]
         longest = options["max_length"] or preset.network.get("slots", 0)
         size, seed = preset.shortlist, preset.training.seed
-        counted = options["frequencies"] == "count"
-        self.config = CorpusConfig(size, size, options["held_out"], longest, seed, counted=counted)
+        by_count = options["frequencies"] == "count"
+        self.config = CorpusConfig(size, size, options["held_out"], longest, seed, counted=by_count)
         self.origin = {
             "table": Path(path).name,
-            **({"frequencies": "count"} if counted else {}),
             "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
             "phrases": asdict(first.form),
         }
