@@ -10,6 +10,7 @@ from moses_rnn.analysis.perplexity import (
     Contender,
     Scored,
     best_weights,
+    interpolations,
     perplexity,
     score_text,
 )
@@ -96,6 +97,14 @@ def test_a_text_is_scored_by_all():
     assert text.unknown.tolist() == [True, False, False, False, True, False]  # to the n-gram model
     with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
         score_text([b"\n"], "dev.fr", models)
+
+
+def test_networks_of_one_kind_are_interpolated_together_too():
+    models = contenders("rnnlm", "rnnlm", n_grams=1)
+    rows = dict(interpolations(models, score_text([b"le chat"], "dev.fr", models)))
+    assert rows["the 2 networks evenly"].tolist() == [0.5, 0.5, 0]
+    assert rows["0.75 rnnlm.1, 0.25 lm0"].tolist() == [0, 0.75, 0.25]
+    assert rows["0.75 the 2 networks evenly, 0.25 lm0"].tolist() == [0.375, 0.375, 0.25]
 
 
 CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.training.ranks import ALONE, PeerFailed, Ranks, join
 
 PROGRAM = """
@@ -153,3 +153,5 @@ def test_a_death_that_nobody_has_explained_is_said_once():
     assert not first.report(errors[0])
     assert not third.report(lost(third))
     assert not first.report(lost(first))
+    assert first.report(MosesRnnError("something else"))
+    assert not second.report(Stopped("as requested"))
