@@ -5,6 +5,8 @@ import hashlib
 import json
 import math
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +39,20 @@ def test_a_page_stands_alone(findings):
     assert found.metas["Content-Security-Policy"] == (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no Chromium here")
+def test_a_browser_shows_hostile_phrases_as_text(findings, tmp_path):
+    pictured = replace(findings, missing=missing_libraries())
+    (tmp_path / "page.html").write_bytes(write_report(pictured))
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+               "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile", "--dump-dom",
+               f"file://{tmp_path}/page.html"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    before, after = Reader(write_report(pictured).decode()), Reader(done.stdout)
+    assert after.tags - {"tbody"} == before.tags - {"tbody"}  # nothing became an element
+    assert {*HOSTILE} <= {part.strip() for part in after.texts}
+    assert after.ids == NAMES
 
 
 def test_every_word_is_shown_as_text(findings):

@@ -56,5 +56,5 @@ def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     assert done.stderr == f"warning: {missing}\n"
     text = page.read_text(encoding="utf-8")
     assert "data:image" not in text
-    assert text.count("Pictures need matplotlib: pip install") > 3
+    assert text.count("Pictures need matplotlib. Install it") > 3
     assert "words of part 1" in text  # of a map by PCA

@@ -37,6 +37,6 @@ def test_a_table_that_an_rnnsearch_scored_has_its_report(here):
     assert done.stdout == "The report is in r.html.\n"
     text = (here / "r.html").read_text(encoding="utf-8")
     assert "Line 1: s2 s3 s4 → " in text
-    assert "Gates" not in text
+    assert 'id="gates"' not in text
     again = ["report", "scored.gz", *SEARCH, "-o", "src", "--source-text", "src", "--force"]
     assert "src: is the input" in invoke(*again, code=1).stderr
