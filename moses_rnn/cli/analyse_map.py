@@ -58,8 +58,8 @@ sums to 1; white is 0, black is 1. Words that are <unk> to the network are grey.
 reads, TARGET its translation, line by line. Without TARGET, the network translates with a beam of width 12.
 
 gates: a unit with z near 1 keeps its state (long-term); one with r near 0 forgets it (short-term); see section 2.3 of
-the paper. A gate is active beyond 0.5. Words that occur at least five times in the sample are shown. --side target
-shows the decoder's gates.
+the paper. An update gate is active if z is above 0.5, a reset gate if r is below. Words that occur at least five times
+in the sample are shown. --side target shows the decoder's gates.
 """
 
 

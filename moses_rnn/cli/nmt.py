@@ -79,7 +79,7 @@ Examples: from a corpus and its word alignment; from a phrase table's pairs with
   moses-rnn nmt dictionary phrase-table.gz > words.en-fr
 
 Each line is "source target p", likeliest first, as translate --dictionary reads it; p is the link's share of all links
-of the source word. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
+of the source word. Luong et al. keep links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
 failure, 2 wrong command line, 3 texts or table rejected.
 """
 

@@ -1,7 +1,7 @@
 """Sequence to sequence learning with deep LSTMs (Sutskever, Vinyals and Le 2014, arXiv 1409.3215, section 2).
 
 An encoder of L layers reads the source words in reverse. A decoder of L layers, each starting from the final state of
-the encoder's same layer, writes the target. x_t and y_t are the t-th source and target word, e and e' the embeddings,
+the same encoder layer, writes the target. x_t and y_t are the t-th source and target word, e and e' the embeddings,
 h^l and m^l hidden states and memories of layer l; a prime marks the decoder's. H hidden units, E embedding dimensions,
 K words.
 """
