@@ -144,7 +144,8 @@ Ray = Annotated[
     ),
 ]
 Resume = Annotated[
-    bool, Option("Continue an interrupted run, or start one; the output equals that of a single run, byte for byte")
+    bool,
+    Option("Continue an interrupted run, or start a new one; the output equals that of a single run, byte for byte"),
 ]
 SourceFactor = Annotated[int | None, Option("Source factor to use, counted from 0, if the table is factored", min=0)]
 TargetFactor = Annotated[int | None, Option("Target factor to use, counted from 0, if the table is factored", min=0)]

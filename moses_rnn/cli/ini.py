@@ -21,7 +21,7 @@ Example: the ini for a scored table, then the one for its compact form:
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
 
 This changes num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative
-paths, but no other byte. If Moses builds the type from the text table, it also prints the command for that, with this
+paths, but no other byte. If Moses builds the type from the text table, this also prints the build command, with the
 table's number of scores. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
 """
 

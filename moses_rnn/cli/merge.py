@@ -12,8 +12,8 @@ Example: four runs on four machines, then one table and the ini that mert-moses.
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --absolute-paths
 
 Each shard's signature records what scored it and the hash of its file. The merge refuses and names a shard that is
-missing, duplicated, damaged or from another model. It joins the shards without compressing them again. An interrupted
-merge, even by kill -9, leaves nothing under the output's name. Exit codes are those of moses-rnn-score.
+missing, duplicated, damaged or from another model. It joins the shards without compressing them again. A merge that is
+interrupted, even by kill -9, leaves nothing under the output's name. Exit codes are those of moses-rnn-score.
 """
 
 

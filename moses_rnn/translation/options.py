@@ -23,7 +23,7 @@ class TranslationRequest:
     beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = 12
     length_score: Annotated[
         Literal["sum", "mean"],
-        Option("Rank by log p, or by log p per word, searched as in RNNsearch's released code"),
+        Option("Rank by log p, or by log p per word with the search of RNNsearch's released code"),
     ] = "sum"
     unknown: Annotated[
         str | None,
