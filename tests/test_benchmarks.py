@@ -17,7 +17,7 @@ pytestmark = pytest.mark.release
 CORPUS = ROOT / "examples" / "corpus"
 RUNS = {
     "score": "TABLE --model MODEL --lines 600 --rounds 1",
-    "train": "TABLE --preset small --no-compile --pairs 300 --one-thread",
+    "train": "TABLE --preset small --pairs 300 --one-thread",
     "table": "TABLE --rounds 1",
     "growth": "--most 1000 --rounds 1",
     "sentences": f"{CORPUS}/dev --source en --target fr --hidden-size 16 --sentences 4 --list 5 --batches 1 --rounds 1",
