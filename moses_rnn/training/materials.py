@@ -223,7 +223,10 @@ class ParallelTexts:
             links: Iterator[Links] = iter(lambda: (), None)
         else:
             links = read_links(read_lines(self.links), self.links)
-        for number, ((source, target), of_pair) in enumerate(zip(self.pairs(watch), links, strict=False), 1):
+        for number, (source, target) in enumerate(self.pairs(watch), 1):
+            of_pair = next(links, None)
+            if of_pair is None:
+                raise InputError(f"{self.links}: was changed while it was read")
             both = words(source), words(target)
             for path, text in zip((self.source, self.target), both, strict=True):
                 if (token := reserved_word(text)) is not None:

@@ -96,6 +96,15 @@ def test_a_text_that_loses_lines_while_it_is_read_is_refused(tmp_path):
         list(both.pairs(WATCH))
 
 
+def test_an_alignment_that_loses_lines_while_it_is_read_is_refused(tmp_path):
+    texts(tmp_path, b"a\nb\n", b"x\ny\n")
+    (tmp_path / "links").write_bytes(b"0-0\n0-0\n")
+    aligned = ParallelTexts.of_prefix(str(tmp_path / "t"), "en", "fr", str(tmp_path / "links"))
+    (tmp_path / "links").write_bytes(b"0-0\n")
+    with pytest.raises(InputError, match="links: was changed while it was read"):
+        list(aligned.aligned_pairs(WATCH))
+
+
 def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(materials, "LINES_AT_ONCE", 2)
     both, seen = texts(tmp_path, b"a\n" * 5, b"x\n" * 5), []
