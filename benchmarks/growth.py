@@ -40,8 +40,7 @@ def run(table: Path, model: Path) -> tuple[float, float, int]:
     """Wall-clock seconds, seconds of processors, peak memory in bytes, which begins with this process's own."""
     command = [BIN / "moses-rnn-score", table, "--model", model, "-o", table.with_suffix(".out.gz")]
     started = time.perf_counter()
-    options = ["--force", "--allow-misfit", "-q"]
-    process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    process = subprocess.Popen([*command, "--force", "--allow-misfit", "-q"], stdout=subprocess.DEVNULL)  # noqa: S603
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"moses-rnn-score ended with status {status}")

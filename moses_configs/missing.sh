@@ -83,6 +83,8 @@ if [ -n "$SELECT" ]; then
 	corpora IN_DOMAIN "$IN_DOMAIN"
 	awk -v share="$SELECT" 'BEGIN { exit !(share ~ /^[0-9.]+$/ && share > 0 && share <= 1) }' ||
 		missing "SELECT above 0 and at most 1, found $SELECT"
+	"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("kenlm"))' ||
+		missing "kenlm, for SELECT: pip install 'moses-rnn[lm]'"
 fi
 for text in $LM_TEXT; do
 	given LM_TEXT "$text"

@@ -112,6 +112,7 @@ $(foreach name,MAKECMDGOALS $(call given,$(VARIABLES),command environment) $(OTH
 		shell treats specially, found $(call signs_in,$(value $(name))))))
 $(foreach name,$(call given,$(TEXTS) $(INTEGERS),command environment),\
 	$(if $(word 2,$(value $(name))),$(error $(name)=$(value $(name)): expected one word)))
+$(if $(filter select,$(MAKECMDGOALS)),$(if $(SELECT),,$(error select: expected a share, such as SELECT=0.5)))
 W := $(abspath $(WORK))
 ifneq ($(words $(W))$(findstring :,$(W))$(call signs_in,$(W) $(CURDIR) $(PIPELINE)),1)
 $(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, colons, quotes, number signs and the like, which \
@@ -288,7 +289,7 @@ pipeline-tools: $(INSTALLED)
 
 .PHONY: corpus select align phrase-table lm baseline train-rnn train-inverse score train-cslm results
 corpus: $(DONE)/corpus ## tokenised and cleaned training text
-select: $(DONE)/corpus ## the same as corpus; SELECT=0.5 keeps the half that is most like IN_DOMAIN
+select: $(DONE)/corpus ## the corpus with SELECT=0.5: the half that is most like IN_DOMAIN
 align: $(DONE)/align ## word alignments of the corpus
 phrase-table: $(DONE)/phrase-table ## phrase and reordering table
 lm: $(DONE)/lm ## language model of the target side

@@ -196,7 +196,9 @@ MISSING = {
         ["TEST=a/all b/x"],
         "missing: TEST sets whose names differ, none of them dev, train, all, clean or domain",
     ),
+    "nothing to select": (["select"], "select: expected a share, such as SELECT=0.5"),
     "no share": (["SELECT=1.5"], "missing: SELECT above 0 and at most 1, found 1.5"),
+    "no kenlm": (["SELECT=0.5", "BIN_PYTHON=false"], "missing: kenlm, for SELECT: pip install 'moses-rnn[lm]'"),
     "no domain": (
         ["SELECT=0.5", "IN_DOMAIN=/no/news"],
         "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)",

@@ -28,7 +28,8 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
 from moses_rnn.options import expectation
-from moses_rnn.training.networks import NETWORKS, Options, RunOptions, UnfitOption, choose
+from moses_rnn.training.networks import NETWORKS
+from moses_rnn.training.options import Options, RunOptions, UnfitOption, choose
 
 if TYPE_CHECKING:
     from moses_rnn.training.ranks import Ranks

@@ -21,7 +21,8 @@ from moses_rnn.table.phrase_table import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus
-from moses_rnn.training.networks import Options, Preset
+from moses_rnn.training.networks import Preset
+from moses_rnn.training.options import Options
 from moses_rnn.training.ranks import Ranks
 
 ANNOUNCEMENT = "corpus"  # made by the first of several processes

@@ -1,33 +1,20 @@
-"""The networks that can be trained, with their materials, presets and training options.
+"""The networks that can be trained, with their materials, presets and training configs.
 
-An option belongs to the run, the material, the training or a network's config, and is an error where it has no effect.
 Nothing here needs torch: the command line shows the presets in its --help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
-from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any
 
-from moses_rnn.errors import MosesRnnError, shown_value
 from moses_rnn.options import (
     FIRST_SECTION,
-    Device,
-    ModelFolder,
     Option,
-    OptionsOf,
-    Quiet,
     Section,
     Setting,
-    SourceFactor,
-    TargetFactor,
-    Threads,
-    expectation,
 )
-from moses_rnn.scorers.rare_words import COPYABLE, KINDS, NOALIGN
-from moses_rnn.table.tab_separated import TableFormat
 from moses_rnn.training.schedules import SCHEDULES
 
 EACH_EPOCH = 1 << 40  # examples between two evaluations; there is at least one per epoch
@@ -174,7 +161,7 @@ class Network:
     `switches` are the defaults of its config's entries besides the preset's sizes; `also` are further options.
     """
 
-    material: str  # of OPTIONS
+    material: str  # table, sentences or text
     presets: Mapping[str, Preset]
     switches: Mapping[str, Any] = field(default_factory=dict)
     also: tuple[str, ...] = ()
@@ -407,304 +394,11 @@ NETWORKS = {
     ),
 }
 
-
-def networks_of(material: str) -> list[str]:
-    """Return the names of the networks that train on a material."""
-    return [name for name, network in NETWORKS.items() if network.material == material]
-
-
-# --- options ----------------------------------------------------------------------------------------------------------
-
-Options = Mapping[str, Any]  # by name; None or a missing option means the preset's value
-
-HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; 0 only with bengio", min=0)]
-EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
-Embeddings = Annotated[str | None, Option("Initial embeddings of this side, in word2vec's text format", metavar="FILE")]
-Shortlist = Annotated[int | None, Option("Shortlist size per side; other words are <unk>", min=1)]
-Size = Annotated[int | None, Setting(min=1)]
-Rank = Annotated[int | None, Setting(min=0)]
-Switch = Annotated[bool | None, Setting()]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options of every training run."""
-
-    preset: Annotated[
-        str | None,
-        Section(FIRST_SECTION),
-        Option("Sizes and training, shown below [default: paper on a GPU, else small]", choices=("paper", "small")),
-    ] = None
-    device: Device = "auto"
-    threads: Threads = None
-    precision: Annotated[str, Setting(choices=("auto", "fp32", "bf16"))] = "auto"
-    restart: Annotated[bool, Section("Run"), Option("Delete the contents of the model folder and start over")] = False
-    quiet: Quiet = False
-
-
-Learning = Annotated[Options, OptionsOf(TrainingConfig)]
-CELLS = "gru", "tanh", "relu", "leaky", "lstm", "lstm-peephole"
-CELL_SWITCHES = {  # those of a cell; the others have none
-    "gru": ("encoder_reset", "decoder_reset"),
-    "leaky": ("leaky_share",),
-    "lstm": ("forget_bias",),
-    "lstm-peephole": ("forget_bias",),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """Options of a training on a phrase table."""
-
-    phrase_table: str
-    model: Annotated[
-        Path | None, Option("Model folder [default: PHRASE_TABLE's name + .rnn-model]", metavar="FOLDER")
-    ] = None
-    architecture: Annotated[
-        str,
-        Option(
-            "The RNN Encoder-Decoder, or for comparison a network for phrases of up to 7 words: a CSTM, or a ranker, "
-            "whose score is not a log-probability",
-            choices=tuple(networks_of("table")),
-        ),
-    ] = "encdec"
-    inverse: Annotated[bool, Option("Learn p(source | target) instead, for moses-rnn-score --inverse-model")] = False
-
-    hidden_size: HiddenSize = None
-    embedding_size: EmbeddingSize = None
-    shortlist: Shortlist = None
-    source_embeddings: Embeddings = None
-    target_embeddings: Embeddings = None
-
-    layout: Annotated[TableFormat, Section("Phrase table")] = "moses"
-    source_factor: SourceFactor = None
-    target_factor: TargetFactor = None
-    frequencies: Annotated[
-        str,
-        Option("Learn each pair once, as the paper does, or as often as it was extracted", choices=("ignore", "count")),
-    ] = "ignore"
-
-    maxout_size: Size = None
-    output_rank: Rank = None
-    variant: Annotated[str | None, Setting(choices=("paper", "groundhog"))] = None
-    summary: Annotated[str | None, Setting(choices=("tanh", "last"))] = None
-    first_step: Annotated[str | None, Setting(choices=("zero-embedding", "initial-state"))] = None
-    decoder_reset: Annotated[str | None, Setting(choices=("after", "before"))] = None
-    cell: Annotated[str | None, Setting(choices=CELLS)] = None
-    encoder_reset: Annotated[str | None, Setting(choices=("before", "after"))] = None
-    leaky_share: Annotated[float | None, Setting(min=0, max=1)] = None
-    forget_bias: Annotated[float | None, Setting(min=-1000, max=1000)] = None
-    slots: Annotated[int | None, Setting(min=1, max=64)] = None
-    first_size: Size = None
-    second_size: Size = None
-    corrupt: Annotated[str | None, Setting(choices=CORRUPT)] = None
-    sampled_words: Annotated[int | None, Setting(min=0)] = None
-    freeze_embeddings: Switch = None
-    max_length: Annotated[int, Setting(min=0)] = 0  # words of a side; longer pairs are left out; 0: no limit
-    held_out: Annotated[int, Setting(min=1)] = 5000
-
-
-@dataclass(frozen=True, kw_only=True)
-class SentenceOptions:
-    """Options of a training on two parallel texts."""
-
-    prefix: str
-    source: Annotated[str, Option("The source text is PREFIX.SOURCE, plain or compressed")]
-    target: Annotated[str, Option("The target text is PREFIX.TARGET, its translation line by line")]
-    dev: Annotated[str | None, Option("Held-out texts DEV.SOURCE and DEV.TARGET [default: some of the pairs]")] = None
-    model: ModelFolder
-    architecture: Annotated[
-        str,
-        Option(
-            "rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
-            "network, on sentences",
-            choices=tuple(networks_of("sentences")),
-        ),
-    ] = "rnnsearch"
-    inverse: Annotated[bool, Option("Learn p(source | target) instead")] = False
-
-    hidden_size: HiddenSize = None
-    embedding_size: EmbeddingSize = None
-    source_words: Annotated[int | None, Option("Source shortlist size; other words are <unk>", min=1)] = None
-    target_words: Annotated[int | None, Option("Target shortlist size; other words are <unk>", min=1)] = None
-
-    rare: Annotated[
-        str | None,
-        Section("Rare words"),
-        Option(
-            "Annotate words outside the shortlists, to restore them in translations (Luong et al.)",
-            choices=KINDS,
-        ),
-    ] = None
-    alignment: Annotated[
-        str | None, Option("Word alignment of the texts, one line per pair: 0-0 1-2 …", metavar="FILE")
-    ] = None
-    dev_alignment: Annotated[str | None, Option("Word alignment of the --dev texts", metavar="FILE")] = None
-
-    alignment_size: Size = None
-    maxout_size: Size = None
-    output_rank: Rank = None
-    layers: Annotated[int | None, Setting(min=1, max=64)] = None
-    phases: Annotated[str | None, Setting(choices=("paper", "groundhog"))] = None
-    source_order: Annotated[str | None, Setting(choices=("reversed", "forward"))] = None
-    peepholes: Switch = None
-    min_count: Size = None
-    partition_words: Annotated[int | None, Setting(min=3)] = None
-    reshuffle: Switch = None
-    rare_window: Annotated[int | None, Setting(min=1, max=1000)] = None
-    max_length: Annotated[int, Setting(min=0)] = 50
-    held_out: Annotated[int, Setting(min=1)] = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextOptions:
-    """Options of the training of a language model on a text."""
-
-    texts: tuple[str, ...]
-    model: ModelFolder
-    architecture: Annotated[
-        str,
-        Option(
-            "cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, optional direct connections "
-            "(Bengio et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
-            "--network --architecture",
-            choices=tuple(networks_of("text")),
-        ),
-    ] = "cslm"
-    dev: Annotated[
-        str | None, Option("Held-out text [default: some lines of the first text, left out of training]")
-    ] = None
-
-    hidden_size: HiddenSize = None
-    order: Annotated[int | None, Option("Order n of the n-grams, for cslm [7] and bengio [5]", min=2, max=64)] = None
-    embedding_size: EmbeddingSize = None
-    shortlist: Shortlist = None
-    self_normalise: Annotated[
-        float | None,
-        Section("Learning"),
-        Option("Weight α of a penalty α (log Z)², for decoders that do not normalise; for cslm and bengio", min=0),
-    ] = None
-
-    first_size: Size = None
-    second_size: Size = None
-    direct: Switch = None
-    min_count: Size = None
-    bptt: Annotated[int | None, Setting(min=0)] = None
-    held_out: Size = None  # lines
-
-
-OPTIONS: dict[str, Any] = {"table": TableOptions, "sentences": SentenceOptions, "text": TextOptions}
-OF_SOME = {name for network in NETWORKS.values() for name in network.own}
-# by the optimiser, the machine and files
-DECIDED_LATER = {"optimiser", "precision", "native", "threads", "source_embeddings", "target_embeddings"}
 # Held-out cost of --preset small on Multi30k, relative to unigrams, by passes over the table within its 30 minutes
 # (docs/results.md)
 SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 0.11))
 
 
-class UnfitOption(MosesRnnError, ValueError):
-    """An option that is invalid or conflicts with the others."""
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name}: {why}")
-        self.name, self.why = name, why
-
-
-def choose(options: Options) -> tuple[dict[str, Any], Preset]:
-    """Return the options of the run and material, and the preset with its overrides.
-
-    Raise UnfitOption if options conflict.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    name = given.get("architecture", TableOptions.architecture)
-    if name not in NETWORKS:
-        raise UnfitOption("architecture", f"expected one of {', '.join(NETWORKS)}, found {shown_value(name)}")
-    network = NETWORKS[name]
-    types = _types(network.material)
-    _refuse(given, (types.keys() - OF_SOME) | network.own, f"--architecture {name}")
-    for key in sorted(given):
-        if expected := expectation(types[key], given[key]):
-            raise UnfitOption(key, f"expected {expected}, found {shown_value(given[key])}")
-    records = RunOptions, OPTIONS[network.material]
-    defaults = {one.name: one.default for record in records for one in fields(record)}
-    every = {key: None if value is MISSING else value for key, value in defaults.items()} | given
-    on_gpu = str(every["device"]).startswith("cuda")
-    preset = network.presets[every["preset"] or ("paper" if on_gpu else "small")]
-    config = {**network.switches, **preset.network}
-    config |= {key: given[key] for key in config.keys() & given.keys()}
-    _check_embeddings(name, every)
-    _check_cell(config, given)
-    _check_sizes(config, every)
-    if given.get("reshuffle") and not given.get("partition_words"):
-        raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
-    _check_rare(given)
-    learning = {key: given.get(key, value) for key, value in preset.learning.items()}
-    training = _training(preset.training, config, every)
-    sizes = {key: given[key] for key in ("shortlist", "min_count") if key in given}
-    return every, replace(preset, network=config, training=training, learning=learning, **sizes)
-
-
-def _types(material: str) -> dict[str, Any]:
-    """Return the types of the options for a material's networks."""
-    elsewhere = {one.name for record in OPTIONS.values() for one in fields(record)}
-    learning = get_type_hints(TrainingConfig, include_extras=True)
-    own = [get_type_hints(record, include_extras=True) for record in (RunOptions, OPTIONS[material])]
-    return {name: hint for name, hint in learning.items() if name not in elsewhere} | own[0] | own[1]
-
-
-def _refuse(given: Iterable[str], own: Collection[str], whose: str) -> None:
-    for name in sorted(given):
-        if name not in own:
-            raise UnfitOption(name, f"{whose} has no such option")
-
-
-def _training(preset: TrainingConfig, config: Options, every: Options) -> TrainingConfig:
-    """Return the training options, except those that the machine decides."""
-    training = for_optimiser(preset, every.get("optimiser", preset.optimiser))
-    if every.get("weight_decay") and training.optimiser == "adadelta":
-        raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")
-    if config.get("variant") == "groundhog":  # what the released code does
-        training = replace(training, reduction="sum")
-    names = {each.name for each in fields(TrainingConfig)} - DECIDED_LATER
-    return replace(training, **{name: every[name] for name in names if every.get(name) is not None})
-
-
-def _check_cell(config: Options, given: Options) -> None:
-    if "cell" in config:
-        switches = {name for of_cell in CELL_SWITCHES.values() for name in of_cell} & given.keys()
-        _refuse(switches, CELL_SWITCHES.get(config["cell"], ()), f"cell {config['cell']}")
-
-
-def _check_sizes(config: Options, every: Options) -> None:
-    slots = config.get("slots", 0)
-    if slots and every["max_length"] > slots:
-        raise UnfitOption("max_length", f"expected at most the {slots} slots, found {every['max_length']}")
-    if not config.get("hidden_size", True) and not config.get("direct"):
-        raise UnfitOption("hidden_size", "only --network bengio with direct connections works with 0 hidden units")
-
-
-def _check_embeddings(name: str, every: Options) -> None:
-    written = "source_embeddings" if every.get("inverse") else "target_embeddings"
-    if name == "cstm" and every.get(written):
-        raise UnfitOption(written, "--architecture cstm has no embeddings for the side that it writes")
-    if every.get("freeze_embeddings"):
-        if not (every["source_embeddings"] or every["target_embeddings"]):
-            raise UnfitOption("freeze_embeddings", "needs --source-embeddings or --target-embeddings")
-        if every.get("weight_decay"):
-            raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change them")
-
-
-def _check_rare(given: Options) -> None:
-    rare = given.get("rare")
-    if rare is None:
-        for name in given.keys() & {*OF_RARE_WORDS}:
-            raise UnfitOption(name, "needs --rare")
-    elif "rare_window" in given and rare in (NOALIGN, COPYABLE):
-        raise UnfitOption("rare_window", f"--rare {rare} writes no distances")
-    elif "dev_alignment" in given and "dev" not in given:
-        raise UnfitOption("dev_alignment", "needs --dev")
-    elif rare != NOALIGN:
-        for option, needed in (("alignment", True), ("dev_alignment", "dev" in given)):
-            if needed and option not in given:
-                needs = f"{rare} needs --{option.replace('_', '-')}, which says how to annotate words"
-                raise UnfitOption("rare", needs)
+def networks_of(material: str) -> list[str]:
+    """Return the names of the networks that train on a material."""
+    return [name for name, network in NETWORKS.items() if network.material == material]

@@ -42,7 +42,8 @@ from moses_rnn.training.materials import (
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
-from moses_rnn.training.networks import NETWORKS, Options, Preset, TrainingConfig, choose, networks_of
+from moses_rnn.training.networks import NETWORKS, Preset, TrainingConfig, networks_of
+from moses_rnn.training.options import Options, choose
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
@@ -126,7 +127,7 @@ def train(
         observer: follows the run.
         should_stop: called while the material is read and after every step.
         ranks: the processes that train it together; all call this function with equal options.
-        options: by name, those of the command line and of its file of settings; see `networks.choose`.
+        options: by name, those of the command line and of its file of settings; see `options.choose`.
 
     Raises:
         UnfitOption: options do not go together.
