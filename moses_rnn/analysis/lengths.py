@@ -1,8 +1,14 @@
-"""BLEU by the length of the source sentence, and where nothing is unknown (Bahdanau et al. 2015, figure 2, table 1)."""
+"""BLEU by the length of the source sentence or the rarity of its words, and where nothing is unknown.
+
+Bahdanau et al. (2015), figure 2 and table 1; Luong et al. (2015), section 5.1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,39 +21,65 @@ from moses_rnn.table.phrase_table import words
 
 Lines = Sequence[bytes]
 
-LAST_OF_BINS = (8, 10, 12, 15, 20)  # source words; one more bin is of longer sentences
-BINS = ("≤ 8", "9–10", "11–12", "13–15", "16–20", "> 20")
+LAST_OF_BINS = 8, 10, 12, 15, 20  # source words; one more bin is of longer sentences
+RARITY_BINS = 6  # of equally many sentences, as far as sentences of equal rarity stay together
 ALL, NO_UNKNOWN = "All", "No UNK"
+LENGTH, RARITY = "source words", "mean frequency rank of the source words"
 
 
 @dataclass(frozen=True)
 class LengthScores:
     """BLEU of systems on the parts of a test set, 0 to 100; None where a part has no sentence."""
 
-    parts: dict[str, list[int]]  # sentences, from 0, of BINS, then ALL, then NO_UNKNOWN if a model's words are known
+    measure: str  # of the bins: LENGTH or RARITY
+    bins: list[str]  # titles, in ascending order
+    parts: dict[str, list[int]]  # sentences, from 0, of bins, then ALL, then NO_UNKNOWN if a model's words are known
     bleu: dict[str, list[float | None]]  # by system, of each part
 
 
 def compare_lengths(
-    sources: Lines, references: Lines, outputs: Mapping[str, Lines], known: tuple[Vocabulary, Vocabulary] | None = None
+    sources: Lines,
+    references: Lines,
+    outputs: Mapping[str, Lines],
+    known: tuple[Vocabulary, Vocabulary] | None = None,
+    text: Iterable[bytes] | None = None,
 ) -> LengthScores:
-    """Compare systems on sentences of different lengths, and on those with only `known` words.
+    """Compare systems on sentences of different lengths, or rarity in a `text`, and on those with only `known` words.
 
-    `known` are a network's words of the sources' language and of the references'. Raises InputError if texts differ in
-    their lines.
+    `known` are a network's words of the sources' language and of the references'. The rarity of a sentence is the mean
+    rank of its words by their frequency in the text, rounded up; words that the text lacks come last. Raises InputError
+    if texts differ in their lines.
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
             raise InputError(f"{name}: expected {len(sources):,} lines as the source has, found {len(lines):,}")
-    bin_of = np.searchsorted(LAST_OF_BINS, [len(words(line)) for line in sources])
-    parts = {title: np.flatnonzero(bin_of == i).tolist() for i, title in enumerate(BINS)}
+    if text is None:
+        values, last = [len(words(line)) for line in sources], [*LAST_OF_BINS]
+    else:
+        values = _rarities(sources, text)
+        last = sorted({sorted(values)[len(values) * i // RARITY_BINS] for i in range(1, RARITY_BINS)} if values else ())
+    bin_of, titles = np.searchsorted(last, values), _titles(last)
+    parts = {title: np.flatnonzero(bin_of == i).tolist() for i, title in enumerate(titles)}
     parts[ALL] = list(range(len(sources)))
     if known:
         pairs = [zip(known, both, strict=True) for both in zip(sources, references, strict=True)]
         has_unknown = [any(UNKNOWN_ID in vocabulary.ids(words(line)) for vocabulary, line in pair) for pair in pairs]
         parts[NO_UNKNOWN] = np.flatnonzero(~np.array(has_unknown, np.bool_)).tolist()
     bleu = {name: [_bleu(lines, references, part) for part in parts.values()] for name, lines in outputs.items()}
-    return LengthScores(parts, bleu)
+    return LengthScores(LENGTH if text is None else RARITY, titles, parts, bleu)
+
+
+def _rarities(sources: Lines, text: Iterable[bytes]) -> list[int]:
+    counts = Counter(word for line in text for word in words(line))
+    ranks = {word: rank for rank, word in enumerate(sorted(counts, key=lambda word: (-counts[word], word)), start=1)}
+    of_each = [[ranks.get(word, len(ranks) + 1) for word in words(line)] for line in sources]
+    return [math.ceil(sum(one) / max(len(one), 1)) for one in of_each]
+
+
+def _titles(last: Sequence[int]) -> list[str]:
+    """The titles of bins, given the highest value of each but the last one."""
+    between = [f"{low + 1}–{high}" if low + 1 < high else str(high) for low, high in itertools.pairwise(last)]
+    return [f"≤ {last[0]}", *between, f"> {last[-1]}"] if last else []
 
 
 def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | None:
@@ -61,4 +93,4 @@ def as_grid(scores: LengthScores) -> Grid:
     """Return one row per system, below the numbers of sentences."""
     counts: list[Cell] = ["sentences", *map(len, scores.parts.values())]
     rows = [[name, *(None if b is None else f"{b:.2f}" for b in bleu)] for name, bleu in scores.bleu.items()]
-    return Grid("BLEU by source words", ["system", *scores.parts], [counts, *rows])
+    return Grid(f"BLEU by {scores.measure}", ["system", *scores.parts], [counts, *rows])

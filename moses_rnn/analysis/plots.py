@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -20,8 +20,9 @@ from matplotlib.transforms import Bbox
 from moses_rnn.analysis.agreement import BIN, Scatter
 from moses_rnn.analysis.agreement import BINS as CELLS
 from moses_rnn.analysis.alignment_maps import MOST_CELLS, AlignmentMap
+from moses_rnn.analysis.gradients import Gradients
 from moses_rnn.analysis.grids import readable, unescaped
-from moses_rnn.analysis.lengths import BINS, LengthScores
+from moses_rnn.analysis.lengths import LengthScores
 from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import InputError
@@ -264,19 +265,33 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
 
 
 def lengths_figure(scores: LengthScores) -> Figure:
-    """Plot BLEU over source length, with a curve for each system."""
-    figure = Figure((INCHES * 1.4, INCHES), layout="constrained")
-    axes = figure.add_subplot()
-    bins = [f"{title}\n{len(scores.parts[title]):,} sentences" for title in BINS]
-    for number, (name, bleu) in enumerate(scores.bleu.items()):
-        heights = [np.nan if value is None else value for value in bleu[: len(BINS)]]
-        style, colour = LINES[number // len(COLOURS) % len(LINES)], COLOURS[number % len(COLOURS)]
-        label = f"{HIDDEN * name.startswith('_')}{name}"
-        axes.plot(range(len(bins)), heights, style, marker="o", color=colour, label=label)
+    """Plot BLEU over source length or rarity, with a curve for each system."""
+    bins = [f"{title}\n{len(scores.parts[title]):,} sentences" for title in scores.bins]
+    heights = {name: [np.nan if b is None else b for b in bleu[: len(bins)]] for name, bleu in scores.bleu.items()}
+    figure, axes = _curves(heights, "o")
     axes.set_xticks(range(len(bins)), bins, fontsize=7)
     axes.set_xlim(-0.3, len(bins) - 0.7)
-    axes.set_xlabel("words of the source")
+    axes.set_xlabel(scores.measure)
     axes.set_ylabel("BLEU")
+    return figure
+
+
+def gradients_figure(gradients: Gradients) -> Figure:
+    """Plot the norm of gradients over the distance, with a curve for each network; norms of 0 are left out."""
+    figure, axes = _curves({name: np.where(norms > 0, norms, np.nan) for name, norms in gradients.norms.items()}, "")
+    axes.set_yscale("log")
+    axes.set_xlabel("k")
+    axes.set_ylabel("mean norm of ∂L(t)/∂h'(t-k)")
+    return figure
+
+
+def _curves(heights: Mapping[str, Sequence[float] | Floats], marker: str) -> tuple[Figure, Axes]:
+    figure = Figure((INCHES * 1.4, INCHES), layout="constrained")
+    axes = figure.add_subplot()
+    for number, (name, values) in enumerate(heights.items()):
+        style, colour = LINES[number // len(COLOURS) % len(LINES)], COLOURS[number % len(COLOURS)]
+        label = f"{HIDDEN * name.startswith('_')}{name}"
+        axes.plot(range(len(values)), values, style, marker=marker, color=colour, label=label)
     for text in axes.legend(fontsize="small").get_texts():
         text.set_parse_math(False)
-    return figure
+    return figure, axes

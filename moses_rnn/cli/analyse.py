@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from moses_rnn.analysis.grids import LAYOUTS, PICTURES, as_csv, as_text
-from moses_rnn.cli.analyse_map import map_
+from moses_rnn.cli.analyse_map import MAX_SENTENCES, map_
 from moses_rnn.cli.analyse_options import (
     SORTED,
     Column,
@@ -28,7 +28,7 @@ from moses_rnn.cli.analyse_options import (
     progress,
 )
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, print_err, print_out
-from moses_rnn.cli.options import choose_model, sound_signature, text_of
+from moses_rnn.cli.options import choose_model, parallel_texts, sound_signature, text_of
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
 
@@ -248,15 +248,18 @@ def _weights(moses_ini: str, table: str) -> Weights:
 LENGTHS_EPILOG = """\b
 Example: two systems and their curves, also on sentences in which a network knows every word:
   moses-rnn analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
+On sentences of common and of rare words:
+  moses-rnn analyse lengths test.en test.fr search.out moses.out --by-rarity train.en
 
 The texts are tokenised and parallel, line by line. BLEU is sacreBLEU's, without tokenisation. "No UNK" marks the
-sentences whose source and reference have no word that is unknown to the model. Exit codes: 0 done, 1 failure, 2 wrong
-command line, 3 texts or model rejected.
+sentences whose source and reference have no word that is unknown to the model. The rarity of a sentence is the mean
+rank of its words, where 1 is the commonest word; words that the text lacks come last. Exit codes: 0 done, 1 failure, 2
+wrong command line, 3 texts or model rejected.
 """
 
 
 @command(LENGTHS_EPILOG)
-def lengths(
+def lengths(  # noqa: PLR0913, one for each option
     source: str,
     reference: str,
     outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")],
@@ -265,16 +268,20 @@ def lengths(
         Path | None,
         Option("Also compare on sentences without words that are unknown to this network", "--model", metavar="FOLDER"),
     ] = None,
+    by_rarity: Annotated[
+        str | None,
+        Option("Compare by how rare the words of SOURCE are in this text, not by length", metavar="FILE"),
+    ] = None,
     output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
-    check_inputs(source, reference, *outputs, model)
+    check_inputs(source, reference, *outputs, model, by_rarity)
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
 
     kind = kind_of(output, PICTURES, "the table does not need it") if output else ""
-    with optional_output(output, source, reference, *outputs, force=force) as file:
+    with optional_output(output, source, reference, *outputs, by_rarity or "", force=force) as file:
         texts, known = {name: text_of(path) for name, path in named_files(outputs).items()}, None
         if model:  # whose words are by the language of the texts, not by what it reads and writes
             from moses_rnn.scorers.open import open_model
@@ -282,12 +289,53 @@ def lengths(
             network = open_model(model)
             sides = network.source_vocabulary, network.target_vocabulary
             known = sides[::-1] if network.inverse else sides
-        scores = compare_lengths(text_of(source), text_of(reference), texts, known)
+        text = text_of(by_rarity) if by_rarity else None
+        scores = compare_lengths(text_of(source), text_of(reference), texts, known, text)
         if file:
             from moses_rnn.analysis.plots import lengths_figure, picture
 
             file.commit(picture(lengths_figure, scores, kind=kind))
     print_out(LAYOUTS[layout](as_grid(scores)))
+
+
+GRADIENTS_EPILOG = """\b
+Example: models with other cells (the setting cell), over the first 1000 sentences of two texts:
+  moses-rnn analyse gradients test.en test.fr tanh.model lstm.model gru.model -o gradients.svg
+
+L(t) is the loss of word t, -log p, and h'(t) the state that predicts it; the state of an LSTM includes its memory. Each
+row is the mean norm of the gradient of L(t) with respect to h'(t-k) over the words that have such a state.
+"""
+
+
+@command(GRADIENTS_EPILOG)
+def gradients(
+    source: str,
+    target: str,
+    models: Annotated[tuple[str, ...], Argument("MODEL...")],
+    *,
+    output: Annotated[str | None, Option("Draw the curves: .svg or .png (needs matplotlib)", "-o --output")] = None,
+    layout: Layout = "text",
+    force: Force = False,
+) -> None:
+    """Measure how far back a loss reaches in each MODEL, an RNN Encoder-Decoder that reads SOURCE and writes TARGET."""
+    check_inputs(source, target, *map(Path, models))
+    from moses_rnn.analysis.gradients import as_grid, measure_gradients
+
+    kind = kind_of(output, PICTURES, "the table does not need it") if output else ""
+    with optional_output(output, source, target, force=force) as file:
+        networks = {
+            name: open_phrase_network(Path(folder), of_any_cell=True) for name, folder in named_files(models).items()
+        }
+        sources, targets = parallel_texts(source, target)
+        if not sources:
+            raise InputError(f"{source}: expected sentences, found none")
+        with progress("sentences") as advanced:
+            found = measure_gradients(networks, sources[:MAX_SENTENCES], targets[:MAX_SENTENCES], advanced)
+        if file:
+            from moses_rnn.analysis.plots import gradients_figure, picture
+
+            file.commit(picture(gradients_figure, found, kind=kind))
+    print_out(LAYOUTS[layout](as_grid(found)))
 
 
 PARSES_EPILOG = """\b
@@ -433,5 +481,5 @@ def results(
     print_out("\n".join(format_table(comparison)))
 
 
-for subcommand in (targets, summary, prune, map_, explain, lengths, parses, report, results):
+for subcommand in (targets, summary, prune, map_, explain, lengths, gradients, parses, report, results):
     main.add_command(subcommand)

@@ -55,11 +55,11 @@ def suffix_of(output: str) -> str:
 
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:
-    """Return texts by their names in a table: the names of the files, or their paths if two names are equal."""
+    """Return files or folders by their names in a table, or by their paths if two names are equal."""
     names = [Path(path).name for path in paths]
     named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
     if len(named) != len(paths):
-        raise InputError(f"expected each OUTPUT once, found {', '.join(sorted(paths))}")
+        raise InputError(f"expected each name once, found {', '.join(sorted(paths))}")
     return named
 
 
@@ -70,13 +70,14 @@ def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
     return progress(unit, quiet=not sys.stderr.isatty())
 
 
-def open_phrase_network(folder: Path) -> Model:
-    """Open a model whose gates and summaries are known; reject others."""
-    from moses_rnn.networks.encdec import ENCDEC
+def open_phrase_network(folder: Path, *, of_any_cell: bool = False) -> Model:
+    """Open a model whose gates and summaries, or gradients, are known; reject others."""
+    from moses_rnn.networks.cells import CellEncDec
+    from moses_rnn.networks.encdec import EncDec
     from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)
-    if model.architecture is not ENCDEC:
-        expected = "an RNN Encoder-Decoder with the paper's gated units"
+    if not isinstance(model.network, EncDec) or (isinstance(model.network, CellEncDec) and not of_any_cell):
+        expected = "an RNN Encoder-Decoder" + ("" if of_any_cell else " with the paper's gated units")
         raise CheckpointError(f"{folder}: expected {expected}, found {model.network_title}")
     return model

@@ -1,4 +1,4 @@
-"""Look inside a trained network: gates, and the score of each word.
+"""Look inside a trained network: gates, gradients, and the score of each word.
 
 The functions run the network unchanged and return its inner values. H hidden units, E embedding dimensions, K words.
 Phrases are lists of ids without the end symbol, in any order; all arrays are on the CPU.
@@ -15,9 +15,12 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.networks.batches import Batch, Ints, flatten
-from moses_rnn.networks.encdec import EncDec
+from moses_rnn.networks.batches import Batch, Ints, flatten, join_rows, take_rows
+from moses_rnn.networks.cells import CellDecoder
+from moses_rnn.networks.encdec import Decoder, EncDec
+from moses_rnn.networks.layers import State
 from moses_rnn.networks.network import previous_embeddings, previous_words
+from moses_rnn.networks.softmax import learned_log_probs
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID, Phrase
@@ -57,6 +60,51 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     steps = slice(0 if model.config.first_step == "zero-embedding" else len(targets), None)
     rows, words = finite_array(batch.rows())[steps], finite_array(previous_words(batch, NOTHING))[steps]
     return Gates(finite_array(z), finite_array(r), order[rows], words)
+
+
+def state_gradients(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Phrase]) -> tuple[Floats, Ints]:
+    """Return norms of ∂L(t)/∂h'(t-k), and k of each, for all steps t of the decoder and all k from 0 to t - 1.
+
+    L(t) is -log p(y_t | y_<t, e), and h'(t) the state that predicts y_t. The state of an LSTM includes its memory. The
+    order is unspecified. See Hochreiter et al. (2001), "Gradient flow in recurrent nets", and Bengio et al. (1994).
+    """
+    read, source_batch = _batch(model, sources)
+    order, batch = _batch(model, targets)
+    decoder, active = model.decoder, batch.active
+    with torch.no_grad():
+        terms = take_rows(decoder.terms(model.encoder(source_batch)), torch.from_numpy(np.argsort(read)[order]))
+        e = previous_embeddings(decoder.embedding, batch)
+        x, c, h_0, read_at = decoder.operands(terms, e, batch)
+        inputs = [*torch.split(x, read_at)]
+        states: list[State] = [decoder.cell.begin(h_0) if isinstance(decoder, CellDecoder) else (h_0,)]
+        if model.config.first_step == "zero-embedding":
+            states = [_step(decoder, inputs.pop(0), c, states[0])]
+        for x_t in inputs:
+            states.append(_step(decoder, x_t, c, take_rows(states[-1], slice(len(x_t)))))
+    words, inside = (torch.split(part, active) for part in (batch.packed(), e))
+    norms, distances = [], []
+    rows, pending = torch.empty(0, dtype=torch.int64), take_rows(states[0], slice(0))  # of all L(t) at and after a step
+    for step in reversed(range(len(active))):
+        here = slice(active[step])
+        h = states[step][0].requires_grad_()
+        r = decoder.read_out(h, inside[step], terms.O_cc[here])
+        loss = -learned_log_probs(r, model.output, words[step], model.kernel, None).sum()
+        own = (torch.autograd.grad(loss, h)[0], *map(torch.zeros_like, states[step][1:]))
+        rows, pending = torch.cat([torch.arange(active[step]), rows]), join_rows([own, pending])
+        norms.append(torch.cat(pending, 1).norm(dim=1))
+        distances.append(np.repeat(np.arange(len(active) - step), active[step:]))
+        if step:
+            above = tuple(part.index_select(0, rows).requires_grad_() for part in states[step - 1])
+            state = _step(decoder, inputs[step - 1].index_select(0, rows), c.index_select(0, rows), above)
+            pending = torch.autograd.grad(state, above, pending)
+    return finite_array(torch.cat(norms)), np.concatenate(distances)
+
+
+def _step(decoder: Decoder, x: Tensor, c: Tensor, state: State) -> State:
+    """Take one step of each row."""
+    if isinstance(decoder, CellDecoder):
+        return decoder.run(x, c, state, [len(x)])[1]
+    return (decoder.states(x, c, state[0], [len(x)]),)
 
 
 @torch.inference_mode()

@@ -1,8 +1,8 @@
-"""BLEU by length: which sentence belongs where, and what each part's BLEU is."""
+"""BLEU by length and rarity: which sentence belongs where, and what each part's BLEU is."""
 
 import pytest
 
-from moses_rnn.analysis.lengths import BINS, compare_lengths
+from moses_rnn.analysis.lengths import compare_lengths
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from tests.analysis.texts import sentence
 
@@ -25,7 +25,7 @@ def test_every_sentence_is_in_its_bin():
         "≤ 8": [0, 8], "9–10": [9, 10], "11–12": [11, 12], "13–15": [13, 15], "16–20": [16, 20], "> 20": [21, 40],
         "All": LENGTHS,
     }  # fmt: skip
-    assert list(sizes(scores))[:6] == list(BINS)
+    assert list(sizes(scores))[:6] == scores.bins
     assert scores.bleu == {"a": [pytest.approx(100)] * 7}
 
 
@@ -34,3 +34,22 @@ def test_no_unknown_word_is_in_source_or_reference(source, target, longest):
     known = vocabulary(b"s", source), vocabulary(b"t", target)
     scores = compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES}, known)
     assert sizes(scores)["No UNK"] == [length for length in LENGTHS if length <= longest]
+
+
+def test_rarity_is_the_mean_rank_of_the_words_in_a_text():
+    text = [b"c a", b"a b", b"a b"]  # ranks: a 1, b 2, c 3, any other word 4
+    sources = [b"a", b"", b"a a b", b"x c", b"b", b"b x", b"c"]  # 1, 0, 4/3, 7/2, 2, 3, 3
+    scores = compare_lengths(sources, sources, {"same": sources}, None, text)
+    assert scores.parts == {
+        "≤ 1": [0, 1], "2": [2, 4], "3": [5, 6], "> 3": [3], "All": [0, 1, 2, 3, 4, 5, 6],
+    }  # fmt: skip
+    assert scores.measure == "mean frequency rank of the source words"
+
+
+def test_equally_rare_sentences_and_none_share_a_bin():
+    assert compare_lengths([b"a"] * 9, [b"a"] * 9, {}, None, [b"a"]).parts == {
+        "≤ 1": [*range(9)],
+        "> 1": [],
+        "All": [*range(9)],
+    }
+    assert compare_lengths([], [], {}, None, [b"a"]).parts == {"All": []}

@@ -40,7 +40,8 @@ analyse map phrases @table --model @model/ -o new.csv
 analyse explain @table pair --model @model/ --moses-ini @ini
 analyse map alignments @text @text2 --model @model/ --line 1
 analyse map sentences @text --model @model/ -o new.csv
-analyse lengths @text @text2 @text3 --model @model/
+analyse lengths @text @text2 @text3 --model @model/ --by-rarity @text4
+analyse gradients @text @text2 @model/ @model2/
 analyse parses @text text
 analyse report @table --model @model/ --source-text @text --results @results -o new
 """.strip().splitlines()

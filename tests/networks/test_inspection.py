@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks.inspection import Gates, decoder_gates, encoder_gates
+from moses_rnn.networks.inspection import Gates, decoder_gates, encoder_gates, state_gradients
 from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID
 from tests.networks import reference, reference_rnnsearch
 from tests.networks.id_pairs import flat
-from tests.networks.networks import CUSTOM, encdec_network, search_network, weights_of
+from tests.networks.networks import CUSTOM, PAPERS, cell_network, encdec_network, search_network, weights_of
 
 # source, target; neither list is sorted by length, one phrase is empty, one occurs twice
 PAIRS = [
@@ -76,3 +76,43 @@ def test_alignments_equal_the_scalar_equations(phases):
             assert not any(alpha[len(source) + 1 :])
             every = torch.arange(len(terms.s_0))
             prefixes = stepper.step(terms, prefixes, every, torch.full((len(every),), word))
+
+
+NUDGE = 1e-5
+
+
+def scalar_gradients(weights, source, target, switches):
+    """(k, norm of the numerical gradient) of all t and k, for one pair; a memory counts only if the cell has one."""
+    w, c = reference.side_of(weights, "decoder"), reference.summary(weights, [*source, END_ID], switches)
+    words, size = [*target, END_ID], len(c)
+    read = [[0.0] * len(w["embedding"][0]), *(w["embedding"][word] for word in target)]
+
+    def loss(state, first, last):
+        """-log p of word `last`, from the state that predicts word `first`."""
+        state = state[:size], state[size:]
+        for t in range(first + 1, last + 1):
+            state = reference.step(w, read[t], state, c, switches)
+        return -np.log(reference.softmax(reference.word_scores(w, state[0], read[last], c))[words[last]])
+
+    state = [np.tanh(x) for x in reference.add(reference.product(w["V"], c), w["b_V"])], [0.0] * size
+    for first in range(len(words)):
+        if first or switches["first_step"] == "zero-embedding":
+            state = reference.step(w, read[first], state, c, switches)
+        flat = np.concatenate(state)
+        moved = np.eye(len(flat))[: size * (1 + switches.get("cell", "gru").startswith("lstm"))] * NUDGE
+        for last in range(first, len(words)):
+            up, down = ([loss(list(flat + sign * one), first, last) for one in moved] for sign in (1, -1))
+            yield last - first, np.linalg.norm(np.subtract(up, down)) / (2 * NUDGE)
+
+
+@pytest.mark.parametrize(
+    "switches", [*CUSTOM, *PAPERS.values(), {**PAPERS["lstm"], "first_step": "initial-state"}], ids=str
+)
+def test_gradients_equal_numerical_ones(switches):
+    model = cell_network(switches) if "cell" in switches else encdec_network(switches)
+    norms, distances = state_gradients(model, SOURCES, TARGETS)
+    weights = weights_of(model)
+    expected = [found for source, target in PAIRS for found in scalar_gradients(weights, source, target, switches)]
+    assert sorted(distances) == sorted(k for k, _ in expected)
+    found = sorted(zip(distances.tolist(), norms.tolist(), strict=True))
+    np.testing.assert_allclose(found, sorted(expected), rtol=1e-6, atol=1e-8)

@@ -1,4 +1,4 @@
-"""moses-rnn analyse lengths: names of systems, and words that a network of the inverse direction knows."""
+"""moses-rnn analyse lengths: names of systems, rarity, and words that a network of the inverse direction knows."""
 
 import pytest
 
@@ -32,3 +32,11 @@ def test_an_inverse_model_knows_the_words_of_the_texts_the_other_way_round(texts
     model = saved_model(tmp_path / "model", direction="target-to-source")
     header, counts, only = rows("trg", "src", "src", "--model", model)
     assert (header[-1], counts[-1], only[-1]) == ("No UNK", "2", "100.00")
+
+
+def test_rarity_is_by_another_text(texts, tmp_path):
+    (tmp_path / "train").write_text("s2 s3 s4 s5\ns2 s2 s2\n")
+    header, counts, only = rows(*texts[:3], "--by-rarity", "train")
+    assert header == ["system", "≤ 2", "3", "> 3", "All"]
+    assert counts == ["sentences", "1", "2", "0", "3"]
+    assert only == ["out", "100.00", "100.00", "", "100.00"]

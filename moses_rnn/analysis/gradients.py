@@ -1,0 +1,63 @@
+"""How far back a loss reaches: the norm of its gradient in earlier states of the decoder, by distance.
+
+Gradients vanish if each step shrinks them (Hochreiter 1991; Bengio et al. 1994). Gates and memories keep them larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_rnn.analysis.grids import Cell, Grid
+from moses_rnn.analysis.scored_table import Floats, Ints
+from moses_rnn.files.streams import Advanced, show_nothing
+from moses_rnn.networks.batches import row_slices
+from moses_rnn.networks.inspection import state_gradients
+from moses_rnn.scorers.open import Model
+from moses_rnn.table.phrase_table import words
+
+AT_ONCE = 64  # pairs
+FEWEST = 30  # words that a mean is of
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Mean norms of ∂L(t)/∂h'(t-k), for k from 0: L(t) is the loss of word t, h'(t) the state that predicts it."""
+
+    words: Ints  # how many words have a state k steps before their own
+    norms: dict[str, Floats]  # by model
+
+
+def measure_gradients(
+    models: Mapping[str, Model], sources: Sequence[bytes], targets: Sequence[bytes], advanced: Advanced = show_nothing
+) -> Gradients:
+    """Run RNN Encoder-Decoders from the sentences that they read through those that they write."""
+    norms: dict[str, Floats] = {}
+    for name, model in models.items():
+        pairs = [
+            (model.source_vocabulary.ids(words(source)), model.target_vocabulary.ids(words(target)))
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        pairs.sort(key=lambda pair: len(pair[1]))
+        found = []
+        for some in row_slices(len(pairs), AT_ONCE):
+            found.append(state_gradients(model.network, *map(list, zip(*pairs[some], strict=True))))
+            done = len(norms) * len(pairs) + some.stop
+            advanced(done, done / (len(models) * len(pairs)))
+        every, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        counts = np.bincount(distances)
+        counts = counts[: np.count_nonzero(counts >= min(FEWEST, counts[0]))]  # they descend
+        norms[name] = np.bincount(distances, every)[: len(counts)] / counts
+    return Gradients(counts, norms)
+
+
+def as_grid(gradients: Gradients) -> Grid:
+    """Return a row for each distance."""
+    columns = zip(gradients.words, *gradients.norms.values(), strict=True)
+    rows: list[list[Cell]] = [
+        [k, int(count), *(f"{norm:.3g}" for norm in norms)] for k, (count, *norms) in enumerate(columns)
+    ]
+    title = "Mean norm of the gradient of a word's loss with respect to the state k steps before"
+    return Grid(title, ["k", "words", *gradients.norms], rows)

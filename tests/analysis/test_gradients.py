@@ -1,0 +1,31 @@
+"""Means of gradients' norms by distance."""
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis import gradients as module
+from moses_rnn.analysis.gradients import as_grid, measure_gradients
+from moses_rnn.networks.inspection import state_gradients
+from tests.analysis.tiny import checkpoint
+
+SOURCES, TARGETS = [b"a b", b"c", b"a zzz"], [b"u v", b"w", b""]
+IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], []]
+
+
+@pytest.mark.parametrize("at_once", [1, 64])
+def test_means_are_over_the_words_of_all_sentences(at_once, monkeypatch):
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    monkeypatch.setattr(module, "FEWEST", 1)
+    found = measure_gradients({"m": checkpoint(), "n": checkpoint("groundhog")}, SOURCES, TARGETS)
+    norms, distances = state_gradients(checkpoint().network, *IDS)
+    assert found.words.tolist() == [6, 3, 1]
+    np.testing.assert_allclose(found.norms["m"], [norms[distances == k].mean() for k in range(3)], rtol=1e-5)
+    assert as_grid(found).header == ["k", "words", "m", "n"]
+    assert as_grid(found).rows[2] == [2, 1, f"{found.norms['m'][2]:.3g}", f"{found.norms['n'][2]:.3g}"]
+
+
+def test_distances_of_too_few_words_are_left_out(monkeypatch):
+    monkeypatch.setattr(module, "FEWEST", 3)
+    assert measure_gradients({"m": checkpoint()}, SOURCES, TARGETS).words.tolist() == [6, 3]
+    monkeypatch.setattr(module, "FEWEST", 30)
+    assert measure_gradients({"m": checkpoint()}, SOURCES, TARGETS).words.tolist() == [6]
