@@ -23,12 +23,13 @@ LINKS ?= $(WORK)/train.links
 TABLE1_FLAGS ?= TOKENISED=yes TUNER=mira DECODER_FLAGS='-search-algorithm 1 -cube-pruning-pop-limit 100 -s 100'
 
 text_file = $(firstword $(wildcard $(1) $(1).gz) $(1))
+TRAIN_SOURCE = $(call text_file,$(TRAIN).$(SRC))
 TEST_SOURCE = $(call text_file,$(firstword $(TEST)).$(SRC))
 TEST_TARGET = $(call text_file,$(firstword $(TEST)).$(TRG))
-PLANS := bahdanau sutskever bengio mikolov jean luong cells
+PLANS := bahdanau sutskever bengio mikolov jean luong cells gradients
 PLAN_SEEDS = $(if $(filter file,$(origin SEEDS)),1,$(SEEDS))
 PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV) source=$(SRC) target=$(TRG) \
-	train_target=$(call text_file,$(TRAIN).$(TRG)) dev_target=$(call text_file,$(DEV).$(TRG)) \
+	train_source=$(TRAIN_SOURCE) train_target=$(call text_file,$(TRAIN).$(TRG)) dev_target=$(call text_file,$(DEV).$(TRG)) \
 	test_source=$(TEST_SOURCE) test_target=$(TEST_TARGET) \
 	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS) options='$(NMT_FLAGS)'
 
@@ -43,8 +44,9 @@ sutskever: ## Sutskever et al.: source forward or reversed, beams of 1, 2 and 12
 bengio: ## Bengio et al.: perplexities of n-gram networks
 mikolov: ## Mikolov et al.: perplexities of recurrent networks
 jean: ## Jean et al.: large shortlists, candidate words
-luong: ## Luong et al.: rare words as pointers
+luong: ## Luong et al.: rare words as pointers, by rarity
 cells: ## Cho et al., equations 5-8: gated units against other cells
+gradients: ## Bengio et al. (1994): how far back gradients reach in decoders of different cells
 
 # The networks of sutskever are trained once, and the seeds number the members of its ensembles
 sutskever: PLAN_SEEDS = 1
@@ -53,11 +55,17 @@ sutskever: MINUTES := $(if $(filter file,$(origin MINUTES)),3,$(MINUTES))
 jean luong: $(LINKS)
 $(PLANS): $(INSTALLED)
 	$(BIN)/python benchmarks/trials.py benchmarks/plans/$@.toml $(WORK)/$@ $(PLAN_VALUES)
-	$(if $(filter bahdanau,$@),@$(BY_LENGTH))
+	$(if $(AFTER_$@),@echo && $(BIN)/moses-rnn analyse $(AFTER_$@) --format markdown)
 
-BAHDANAU := RNNenc-30 RNNsearch-30 RNNenc-50 RNNsearch-50
-BY_LENGTH = echo && $(BIN)/moses-rnn analyse lengths $(TEST_SOURCE) $(TEST_TARGET) \
-	$(foreach trial,$(BAHDANAU),$(WORK)/bahdanau/$(trial).$(firstword $(PLAN_SEEDS))/$(trial)) --format markdown
+# Further tables, of the first seed
+FIRST = $(firstword $(PLAN_SEEDS))
+TESTED = $(TEST_SOURCE) $(TEST_TARGET)
+AFTER_bahdanau = lengths $(TESTED) \
+	$(foreach trial,RNNenc-30 RNNsearch-30 RNNenc-50 RNNsearch-50,$(WORK)/bahdanau/$(trial).$(FIRST)/$(trial))
+AFTER_luong = lengths $(TESTED) --by-rarity $(TRAIN_SOURCE) \
+	$(foreach output,base.$(FIRST)/left base.$(FIRST)/replaced PosUnk.$(FIRST)/replaced,$(WORK)/luong/$(output))
+AFTER_gradients = gradients $(TESTED) \
+	$(foreach trial,tanh relu leaky lstm gru,$(WORK)/gradients/$(trial).$(FIRST)/$(trial))
 
 $(WORK)/train.links: | $(INSTALLED)
 	mkdir -p $(WORK)

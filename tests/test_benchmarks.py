@@ -94,7 +94,7 @@ def test_stopped_trials_begin_no_other_and_are_continued(tmp_path):
     assert not (tmp_path / "runs" / "small.2" / "log").exists()
 
 
-PREFIXES = ["train", "dev", "test", "train_target", "dev_target", "test_source", "test_target"]
+PREFIXES = ["train", "dev", "test", "train_source", "train_target", "dev_target", "test_source", "test_target"]
 VALUES = [*PREFIXES, "source", "target", "src", "trg", "table", "ini", "lm", "links"]
 
 
@@ -128,7 +128,7 @@ def test_the_plans_name_commands_options_and_settings_that_there_are(path, tmp_p
             assert "settings.toml" not in done.stderr
 
 
-PAPERS = "bahdanau", "sutskever", "bengio", "mikolov", "jean", "luong", "cells"
+PAPERS = "bahdanau", "sutskever", "bengio", "mikolov", "jean", "luong", "cells", "gradients"
 
 
 @pytest.mark.timeout(1200)
