@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: train on the corpus's target side, compare with the system's n-gram model, and export for the decoder:
-  moses-rnn cslm train train.fr --model cslm --preset small --self-normalise 0.1
+  moses-rnn cslm train train.fr --model cslm --self-normalise 0.1
   moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
   moses-rnn cslm export-nplm cslm.nplm --model cslm --dev dev.fr
 \b
@@ -51,7 +51,7 @@ def main() -> None:
 
 TRAIN_EPILOG = f"""\b
 Example:
-  moses-rnn cslm train train.fr --model cslm --preset small --max-minutes 20
+  moses-rnn cslm train train.fr --model cslm --max-minutes 20
   moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
 With several processes (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn cslm train train.fr --model cslm

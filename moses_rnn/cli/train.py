@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 FAR_BELOW = 0.8  # a model that costs more than this share of what a unigram model costs has hardly begun to learn
 
 EPILOG = f"""\b
-Example: train for half an hour on a laptop, then score the same table:
-  moses-rnn-train phrase-table.gz --preset small --max-minutes 30
+Example: train for a quarter of an hour, then score the same table:
+  moses-rnn-train phrase-table.gz --max-minutes 15
   moses-rnn-score phrase-table.gz
 On all GPUs of a machine, restarting when a process dies (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz

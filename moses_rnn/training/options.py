@@ -53,10 +53,8 @@ class RunOptions:
     """Options of every training run."""
 
     preset: Annotated[
-        str | None,
-        Section(FIRST_SECTION),
-        Option("Sizes and training, shown below [default: paper on a GPU, else small]", choices=("paper", "small")),
-    ] = None
+        str, Section(FIRST_SECTION), Option("Sizes and training, shown below", choices=("small", "paper"))
+    ] = "small"
     device: Device = "auto"
     threads: Threads = None
     precision: Annotated[str, Setting(choices=("auto", "fp32", "bf16"))] = "auto"
@@ -247,8 +245,7 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     records = RunOptions, OPTIONS[network.material]
     defaults = {one.name: one.default for record in records for one in fields(record)}
     every = {key: None if value is MISSING else value for key, value in defaults.items()} | given
-    on_gpu = str(every["device"]).startswith("cuda")
-    preset = network.presets[every["preset"] or ("paper" if on_gpu else "small")]
+    preset = network.presets[str(every["preset"])]
     config = {**network.switches, **preset.network}
     config |= {key: given[key] for key in config.keys() & given.keys()}
     _check_embeddings(name, every)

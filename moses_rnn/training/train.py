@@ -50,7 +50,6 @@ from moses_rnn.training.trainer import NOBODY, Observer, Trainer
 
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
-NO_GPU = "no GPU: using --preset small; --preset paper --estimate shows how long the paper's sizes would take here"
 LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # defaults of cells
 ROWS = 64  # minimum examples per thread and minibatch: smaller products are inefficient
 NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
@@ -258,9 +257,6 @@ def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Ta
     frozen = plan.training.freeze_embeddings
     for side, path in plan.embeddings.items():
         described.append(begin_as(path, model, side, corpus.vocabularies[side], frozen=frozen))
-    options = plan.options
-    if not options["preset"] and options["architecture"] == "encdec" and not options["device"].startswith("cuda"):
-        described.append(NO_GPU)
     observer.corpus_read(described)
     return plan.task(model, corpus, plan.training, **plan.learning)
 
