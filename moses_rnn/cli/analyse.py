@@ -429,7 +429,7 @@ def report(
 
 def _made() -> str:
     """When, and by which command."""
-    given = os.environ.get(EPOCH)
+    given = click.get_current_context().obj
     try:
         when = datetime.fromtimestamp(float(given or time.time()), UTC)
     except (ValueError, OverflowError, OSError) as error:
@@ -447,9 +447,12 @@ Example:
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Inspect a phrase table that moses-rnn-score has scored, and the results that it gave."""
-    os.environ.pop("MPLBACKEND", None)  # no picture needs it, and matplotlib fails at a name that it does not know
+    # No picture needs these, and matplotlib fails at values that it does not know
+    os.environ.pop("MPLBACKEND", None)
+    context.obj = os.environ.pop(EPOCH, None)
 
 
 RESULTS_EPILOG = """\b

@@ -1,8 +1,11 @@
 """moses-rnn analyse lengths: names of systems, rarity, and words that a network of the inverse direction knows."""
 
+import os
+
 import pytest
 
 from tests.cli.analyse.calls import invoke
+from tests.commands import run
 from tests.translation.sentences import saved_model
 
 SOURCE = ["s2 s3 s4 s5", "s9 s2", "s2 " * 10 + "s3"]
@@ -40,3 +43,13 @@ def test_rarity_is_by_another_text(texts, tmp_path):
     assert header == ["system", "≤ 2", "3", "> 3", "All"]
     assert counts == ["sentences", "1", "2", "0", "3"]
     assert only == ["out", "100.00", "100.00", "", "100.00"]
+
+
+def test_curves_depend_on_no_variable(texts, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
+    for name, variables in {
+        "a.svg": {},
+        "b.svg": {"MPLBACKEND": "no_such_backend", "SOURCE_DATE_EPOCH": "no date"},
+    }.items():
+        run("analyse", "lengths", *texts[:3], "-o", name, env={**os.environ, **variables})
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
