@@ -280,7 +280,7 @@ def _training(preset: TrainingConfig, config: Options, every: Options) -> Traini
     if every.get("weight_decay") and training.optimiser == "adadelta":
         raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")
     if config.get("variant") == "groundhog":  # what the released code does
-        training = replace(training, reduction="sum")
+        training = replace(training, reduction="sum", clip_norm=1.0)
     names = {each.name for each in fields(TrainingConfig)} - DECIDED_LATER
     return replace(training, **{name: every[name] for name in names if every.get(name) is not None})
 

@@ -23,7 +23,7 @@ OF_CSTM = {**NO_SIZES, "architecture": "cstm", "max_length": 0}
 OF_RANKER = {**NO_SIZES, "architecture": "ranker", "max_length": 0}
 # by the papers, beside Adadelta and 64 examples per minibatch
 PAPERS = {
-    "encdec": ((0, 15_000, 1), {"rho": 0.95, "epsilon": 1e-6}),
+    "encdec": ((0, 15_000, 1), {"rho": 0.95, "epsilon": 1e-6, "clip_norm": 0}),
     "rnnsearch": ((0, 30_000, 1), {"batch_size": 80, "sort_batches": 20}),
     "seq2seq": (
         (160_000, 80_000, 1),
@@ -82,6 +82,10 @@ def test_options_override_their_preset_and_nothing_else():
     changed = phrase_options("t", max_epochs=None, optimiser="adadelta", dropout=0.0, batch_size=8, seed=5)
     expected = dataclasses.replace(for_optimiser(preset, "adadelta"), dropout=0.0, batch_size=8, seed=5)
     assert choose(changed)[1].training == expected
+    learning = [
+        choose(phrase_options("t", preset="paper", variant=name))[1].training for name in ("paper", "groundhog")
+    ]
+    assert [(one.reduction, one.clip_norm) for one in learning] == [("pair-mean", 0), ("sum", 1)]
     preset = choose(sentence_options("t", phases="groundhog", min_count=3, partition_words=9, reshuffle=True))[1]
     assert (preset.network["phases"], preset.min_count) == ("groundhog", 3)
     assert (preset.training.partition_words, preset.training.reshuffle) == (9, True)
