@@ -118,7 +118,7 @@ Json = Annotated[bool, Option("Print the summary on stdout as one JSON object, n
 LongPhrases = Annotated[
     str,
     Option(
-        "For a CSTM or ranker, on a phrase longer than its slots: end the run, or score -87 (e^-87 in a table)",
+        "If a phrase is too long for a CSTM or ranker: end the run, or score -87 (e^-87 in a table)",
         "--long",
         choices=("refuse", "floor"),
     ),

@@ -160,7 +160,7 @@ def prune(
     by: Annotated[Literal["rnn", "direct", "both"], Option()] = "rnn",
     keep_best_words: Annotated[
         int | None,
-        Option("Always keep the best target of sources of at most N words; 0: of none [default: of all]", min=0),
+        Option("Keep the best target of all sources of at most this many words; 0: of none [default: of all]", min=0),
     ] = None,
     column: Column = None,
     force: Force = False,
@@ -302,8 +302,8 @@ GRADIENTS_EPILOG = """\b
 Example: models with other cells (the setting cell), over the first 1000 sentences of two texts:
   moses-rnn analyse gradients test.en test.fr tanh.model lstm.model gru.model -o gradients.svg
 
-L(t) is the loss of word t, -log p, and h'(t) the state that predicts it; the state of an LSTM includes its memory. Each
-row is the mean norm of the gradient of L(t) with respect to h'(t-k) over the words that have such a state.
+L(t) is the loss of word t, -log p, and h'(t) the state that predicts it; the state of an LSTM includes its memory. Row
+k is the mean norm of the gradient of L(t) with respect to h'(t-k) over the words that have such a state.
 """
 
 
@@ -317,7 +317,7 @@ def gradients(
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Measure how far back a loss reaches in each MODEL, an RNN Encoder-Decoder that reads SOURCE and writes TARGET."""
+    """Measure how far back gradients reach in each MODEL, an RNN Encoder-Decoder from SOURCE to TARGET."""
     check_inputs(source, target, *map(Path, models))
     from moses_rnn.analysis.gradients import as_grid, measure_gradients
 
@@ -373,8 +373,9 @@ Example:
   moses-rnn analyse report phrase-table.rnn.gz -o report.html
 
 The page works offline and needs no other file. Pictures need pip install 'moses-rnn[report]'; without it, the page has
-none. Gates and disputed pairs appear only for the RNN Encoder-Decoder. The same table, model and options give the same
-page, except for the date at the end, which {EPOCH} sets. A table of 839 112 lines takes minutes.
+none. Gates, and pairs on which table and network disagree, appear only for the RNN Encoder-Decoder. The same table,
+model and options give the same page, except for the date at the end, which {EPOCH} sets. A table of 839 112 lines takes
+minutes.
 {SORTED}
 """
 

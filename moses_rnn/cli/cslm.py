@@ -96,7 +96,7 @@ class Judging:
 
     texts: tuple[str, ...]
     models: ModelFolders
-    lm: Annotated[tuple[str, ...], Option("ARPA n-gram model to compare with, back off to and interpolate with")] = ()
+    lm: Annotated[tuple[str, ...], Option("ARPA n-gram model for comparison, back-off and interpolation")] = ()
     rare: Annotated[
         str | None, Option("Share <unk> evenly among the words outside the shortlist", choices=("uniform",))
     ] = None

@@ -34,7 +34,7 @@ def main(
     diff: Annotated[bool, Option("Show the changes and write nothing")] = False,
     force: Force = False,
 ) -> None:
-    """Make MOSES_INI load a scored table."""
+    """Write a copy of MOSES_INI that loads a scored table."""
     if edit.table is None:
         if edit.feature or edit.type or edit.path or edit.weights:
             raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")

@@ -15,7 +15,7 @@ COMMANDS = {
     "score": "Add the network's score to a phrase table",
     "validate": "Check that a table is sound",
     "merge": "Merge scored shards into one table",
-    "ini": "Make a moses.ini load a scored table",
+    "ini": "Write a moses.ini that loads a scored table",
     "verify": "Compare what real Moses sees with the table",
     "nbest": "Add features to n-best lists, tune their weights, rerank",
     "cslm": "Train and evaluate language models of the target side",

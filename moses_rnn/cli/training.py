@@ -107,7 +107,7 @@ takes_settings = click.option(
     is_eager=True,
     expose_value=False,
     callback=_take_settings,
-    help="Read settings from this TOML file; the command line wins [docs/training.md lists all]",
+    help="Read settings from this TOML file; the command line wins [docs/training.md lists them all]",
 )
 
 
