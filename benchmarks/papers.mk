@@ -46,7 +46,7 @@ mikolov: ## Mikolov et al.: perplexities of recurrent networks
 jean: ## Jean et al.: large shortlists, candidate words
 luong: ## Luong et al.: rare words as pointers, by rarity
 cells: ## Cho et al., equations 5-8: gated units against other cells
-gradients: ## Bengio et al. (1994): how far back gradients reach in decoders of different cells
+gradients: ## Bengio et al. (1994): how far back gradients reach in decoders with different cells
 
 # The networks of sutskever are trained once, and the seeds number the members of its ensembles
 sutskever: PLAN_SEEDS = 1
