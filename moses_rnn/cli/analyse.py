@@ -160,7 +160,7 @@ def prune(
     by: Annotated[Literal["rnn", "direct", "both"], Option()] = "rnn",
     keep_best_words: Annotated[
         int | None,
-        Option("Keep the best target of all sources of at most this many words; 0: of none [default: of all]", min=0),
+        Option("Keep the best target of each source of at most this many words; 0: of none [default: of all]", min=0),
     ] = None,
     column: Column = None,
     force: Force = False,
@@ -450,7 +450,7 @@ Example:
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Inspect a phrase table that moses-rnn-score has scored, and the results that it gave."""
+    """Inspect a phrase table that moses-rnn-score has scored, and the results obtained with it."""
     # No picture needs these, and matplotlib fails at values that it does not know
     os.environ.pop("MPLBACKEND", None)
     context.obj = os.environ.pop(EPOCH, None)

@@ -50,8 +50,8 @@ Which units of an encoder remember and which forget over phrases of a table, wit
   moses-rnn analyse map gates phrase-table.gz -o gates.csv
 
 sentences: each sentence appears as the vector that the decoder starts from: for a deep LSTM, h of all layers after the
-last word; for RNNsearch, s_0; for an RNN Encoder-Decoder, c. Of sentences that differ only in <unk>, only the first is
-shown.
+last word; for RNNsearch, s_0; for an RNN Encoder-Decoder, c. Of sentences that differ only in unknown words, only the
+first is shown.
 
 alignments: the source runs across and the target down, both with </s>. Each row shows alpha for one target word and
 sums to 1; white is 0, black is 1. Words that are <unk> to the network are grey. FILE is the text that the network

@@ -96,7 +96,9 @@ class Judging:
 
     texts: tuple[str, ...]
     models: ModelFolders
-    lm: Annotated[tuple[str, ...], Option("ARPA n-gram model for comparison, back-off and interpolation")] = ()
+    lm: Annotated[
+        tuple[str, ...], Option("ARPA n-gram model for comparison, back-off and interpolation; repeat it for several")
+    ] = ()
     rare: Annotated[
         str | None, Option("Share <unk> evenly among the words outside the shortlist", choices=("uniform",))
     ] = None
@@ -288,7 +290,7 @@ def export_nplm(
     output: str,
     *,
     model: ModelFolder,
-    dev: Annotated[str, Option("Tokenised text on which to measure log Z")],
+    dev: Annotated[str, Option("Tokenised text on which to measure log Z, the log of the normaliser")],
     force: Force = False,
 ) -> None:
     """Write a CSLM as the NPLM text file OUTPUT, and print the moses.ini lines that load it."""

@@ -114,8 +114,7 @@ LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads", "a
 
 
 ALL = 1 << 30  # words of a shortlist that only `min_count` limits
-LETTERS = {"hidden_size": "H", "embedding_size": "E", "alignment_size": "A", "maxout_size": "M", "output_rank": "R"}
-LETTERS |= {"layers": "L", "direct": "direct connections"}
+SHOWN = {"hidden_size": "H", "embedding_size": "E", "direct": "direct connections"}  # in --help; others by name
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class Preset:
     learning: Mapping[str, float] = field(default_factory=dict)  # further training options of a language model
 
     def __str__(self) -> str:
-        shown = ((LETTERS.get(name, name), value) for name, value in self.network.items() if value)
+        shown = ((SHOWN.get(name, name), value) for name, value in self.network.items() if value)
         sizes = ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
         training, minutes = self.training, self.training.max_minutes
         budget = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:g} hours"

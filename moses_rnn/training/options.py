@@ -39,9 +39,8 @@ from moses_rnn.training.networks import (
 
 Options = Mapping[str, Any]  # by name; None or a missing option means the preset's value
 
-HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H; 0 only with bengio", min=0)]
+HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H", min=0)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
-Embeddings = Annotated[str | None, Option("Initial embeddings of this side, in word2vec's text format", metavar="FILE")]
 Shortlist = Annotated[int | None, Option("Shortlist size per side; other words are <unk>", min=1)]
 Size = Annotated[int | None, Setting(min=1)]
 Rank = Annotated[int | None, Setting(min=0)]
@@ -93,8 +92,12 @@ class TableOptions:
     hidden_size: HiddenSize = None
     embedding_size: EmbeddingSize = None
     shortlist: Shortlist = None
-    source_embeddings: Embeddings = None
-    target_embeddings: Embeddings = None
+    source_embeddings: Annotated[
+        str | None, Option("Initial source embeddings, in word2vec's text format", metavar="FILE")
+    ] = None
+    target_embeddings: Annotated[
+        str | None, Option("Initial target embeddings, in word2vec's text format", metavar="FILE")
+    ] = None
 
     layout: Annotated[TableFormat, Section("Phrase table")] = "moses"
     source_factor: SourceFactor = None
@@ -195,14 +198,18 @@ class TextOptions:
         str | None, Option("Held-out text [default: some lines of the first text, left out of training]")
     ] = None
 
-    hidden_size: HiddenSize = None
+    hidden_size: Annotated[HiddenSize, Option("Hidden units H; 0 only with bengio", min=0)] = None
     order: Annotated[int | None, Option("Order n of the n-grams, for cslm [7] and bengio [5]", min=2, max=64)] = None
     embedding_size: EmbeddingSize = None
-    shortlist: Shortlist = None
+    shortlist: Annotated[Shortlist, Option("Shortlist size; other words are <unk>", min=1)] = None
     self_normalise: Annotated[
         float | None,
         Section("Learning"),
-        Option("Weight α of a penalty α (log Z)², for decoders that do not normalise; for cslm and bengio", min=0),
+        Option(
+            "Weight α of a penalty α (log Z)² on the softmax's normaliser Z, for decoders that do not normalise; "
+            "for cslm and bengio",
+            min=0,
+        ),
     ] = None
 
     first_size: Size = None
