@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import itertools
+import math
 import sys
 import tempfile
 import time
@@ -51,7 +52,7 @@ class NaiveTrainer:
         loss = self.loss(by_length(self.corpus, rows))
         self._optimiser.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm, foreach=False)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=False)
         self._optimiser.step()
 
     def loss(self, rows: Positions) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 
 from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.scored_table import Floats, Ints
+from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.networks.batches import row_slices
 from moses_rnn.networks.inspection import state_gradients
@@ -20,6 +21,7 @@ from moses_rnn.table.phrase_table import words
 
 AT_ONCE = 64  # pairs
 FEWEST = 30  # words that a mean is of
+COLUMNS = "k", "words"
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,19 @@ class Gradients:
 def measure_gradients(
     models: Mapping[str, Model], sources: Sequence[bytes], targets: Sequence[bytes], advanced: Advanced = show_nothing
 ) -> Gradients:
-    """Run RNN Encoder-Decoders from the sentences that they read through those that they write."""
+    """Run RNN Encoder-Decoders of one direction through pairs of sentences; an inverse one reads the targets.
+
+    Raises InputError for models of both directions, and for names that are also those of the grid's other columns.
+    """
+    if len({model.inverse for model in models.values()}) > 1:
+        raise InputError("expected models of one direction, found some of p(target | source) and of p(source | target)")
+    if reserved := {*COLUMNS} & models.keys():
+        raise InputError(f"expected a model folder with another name, found {min(reserved)}, which is a column")
     norms: dict[str, Floats] = {}
     for name, model in models.items():
         pairs = [
-            (model.source_vocabulary.ids(words(source)), model.target_vocabulary.ids(words(target)))
-            for source, target in zip(sources, targets, strict=True)
+            (model.source_vocabulary.ids(words(read)), model.target_vocabulary.ids(words(written)))
+            for read, written in zip(*((targets, sources) if model.inverse else (sources, targets)), strict=True)
         ]
         pairs.sort(key=lambda pair: len(pair[1]))
         found = []
@@ -60,4 +69,4 @@ def as_grid(gradients: Gradients) -> Grid:
         [k, int(count), *(f"{norm:.3g}" for norm in norms)] for k, (count, *norms) in enumerate(columns)
     ]
     title = "Mean norm of the gradient of a word's loss with respect to the state k steps before"
-    return Grid(title, ["k", "words", *gradients.norms], rows)
+    return Grid(title, [*COLUMNS, *gradients.norms], rows)

@@ -23,7 +23,7 @@ Lines = Sequence[bytes]
 
 LAST_OF_BINS = 8, 10, 12, 15, 20  # source words; one more bin is of longer sentences
 RARITY_BINS = 6  # of equally many sentences, as far as sentences of equal rarity stay together
-ALL, NO_UNKNOWN = "All", "No UNK"
+ANY, ALL, NO_UNKNOWN = "any", "All", "No UNK"
 LENGTH, RARITY = "source words", "mean frequency rank of the source words"
 
 
@@ -57,7 +57,7 @@ def compare_lengths(
         values, last = [len(words(line)) for line in sources], [*LAST_OF_BINS]
     else:
         values = _rarities(sources, text)
-        last = sorted({sorted(values)[len(values) * i // RARITY_BINS] for i in range(1, RARITY_BINS)} if values else ())
+        last = _last_of_equal_bins(sorted(values))
     bin_of, titles = np.searchsorted(last, values), _titles(last)
     parts = {title: np.flatnonzero(bin_of == i).tolist() for i, title in enumerate(titles)}
     parts[ALL] = list(range(len(sources)))
@@ -76,10 +76,16 @@ def _rarities(sources: Lines, text: Iterable[bytes]) -> list[int]:
     return [math.ceil(sum(one) / max(len(one), 1)) for one in of_each]
 
 
+def _last_of_equal_bins(ascending: Sequence[int]) -> list[int]:
+    """The highest value of each bin but the last one; fewer bins if many values are equal."""
+    at = [len(ascending) * i // RARITY_BINS - 1 for i in range(1, RARITY_BINS)]
+    return sorted({ascending[i] for i in at if i >= 0} - {*ascending[-1:]})
+
+
 def _titles(last: Sequence[int]) -> list[str]:
     """The titles of bins, given the highest value of each but the last one."""
     between = [f"{low + 1}–{high}" if low + 1 < high else str(high) for low, high in itertools.pairwise(last)]
-    return [f"≤ {last[0]}", *between, f"> {last[-1]}"] if last else []
+    return [f"≤ {last[0]}", *between, f"> {last[-1]}"] if last else [ANY]
 
 
 def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | None:

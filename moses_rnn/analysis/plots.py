@@ -278,7 +278,7 @@ def lengths_figure(scores: LengthScores) -> Figure:
 
 def gradients_figure(gradients: Gradients) -> Figure:
     """Plot the norm of gradients over the distance, with a curve for each network; norms of 0 are left out."""
-    figure, axes = _curves({name: np.where(norms > 0, norms, np.nan) for name, norms in gradients.norms.items()}, "")
+    figure, axes = _curves({name: np.where(norms > 0, norms, np.nan) for name, norms in gradients.norms.items()}, ".")
     axes.set_yscale("log")
     axes.set_xlabel("k")
     axes.set_ylabel("mean norm of ∂L(t)/∂h'(t-k)")

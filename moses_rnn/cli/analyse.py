@@ -299,11 +299,12 @@ def lengths(  # noqa: PLR0913, one for each option
 
 
 GRADIENTS_EPILOG = """\b
-Example: models with other cells (the setting cell), over the first 1000 sentences of two texts:
+Example: models with other cells (the setting cell):
   moses-rnn analyse gradients test.en test.fr tanh.model lstm.model gru.model -o gradients.svg
 
 L(t) is the loss of word t, -log p, and h'(t) the state that predicts it; the state of an LSTM includes its memory. Row
-k is the mean norm of the gradient of L(t) with respect to h'(t-k) over the words that have such a state.
+k is the mean norm of the gradient of L(t) with respect to h'(t-k) over the words that have such a state. Only the first
+1000 sentences count, </s> is a word, and rows of fewer than 30 words are left out.
 """
 
 

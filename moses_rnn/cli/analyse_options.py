@@ -56,7 +56,7 @@ def suffix_of(output: str) -> str:
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:
     """Return files or folders by their names in a table, or by their paths if two names are equal."""
-    names = [Path(path).name for path in paths]
+    names = [Path(path).name or path for path in paths]
     named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
     if len(named) != len(paths):
         raise InputError(f"expected each name once, found {', '.join(sorted(paths))}")

@@ -91,7 +91,7 @@ def state_gradients(model: EncDec, sources: Sequence[Phrase], targets: Sequence[
         loss = -learned_log_probs(r, model.output, words[step], model.kernel, None).sum()
         own = (torch.autograd.grad(loss, h)[0], *map(torch.zeros_like, states[step][1:]))
         rows, pending = torch.cat([torch.arange(active[step]), rows]), join_rows([own, pending])
-        norms.append(torch.cat(pending, 1).norm(dim=1))
+        norms.append(torch.cat(pending, 1).double().norm(dim=1))
         distances.append(np.repeat(np.arange(len(active) - step), active[step:]))
         if step:
             above = tuple(part.index_select(0, rows).requires_grad_() for part in states[step - 1])

@@ -5,6 +5,7 @@ import pytest
 
 from moses_rnn.analysis import gradients as module
 from moses_rnn.analysis.gradients import as_grid, measure_gradients
+from moses_rnn.errors import InputError
 from moses_rnn.networks.inspection import state_gradients
 from tests.analysis.tiny import checkpoint
 
@@ -29,3 +30,19 @@ def test_distances_of_too_few_words_are_left_out(monkeypatch):
     assert measure_gradients({"m": checkpoint()}, SOURCES, TARGETS).words.tolist() == [6, 3]
     monkeypatch.setattr(module, "FEWEST", 30)
     assert measure_gradients({"m": checkpoint()}, SOURCES, TARGETS).words.tolist() == [6]
+
+
+def test_an_inverse_model_reads_the_targets(monkeypatch):
+    monkeypatch.setattr(module, "FEWEST", 1)
+    inverse = checkpoint(direction="target-to-source")
+    swapped = measure_gradients({"m": inverse}, TARGETS, SOURCES)
+    np.testing.assert_array_equal(
+        swapped.norms["m"], measure_gradients({"m": checkpoint()}, SOURCES, TARGETS).norms["m"]
+    )
+    with pytest.raises(InputError, match="expected models of one direction"):
+        measure_gradients({"m": inverse, "n": checkpoint()}, SOURCES, TARGETS)
+
+
+def test_a_model_is_not_called_like_a_column():
+    with pytest.raises(InputError, match="expected a model folder with another name, found words, which is a column"):
+        measure_gradients({"words": checkpoint()}, SOURCES, TARGETS)

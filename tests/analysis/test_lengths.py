@@ -41,15 +41,19 @@ def test_rarity_is_the_mean_rank_of_the_words_in_a_text():
     sources = [b"a", b"", b"a a b", b"x c", b"b", b"b x", b"c"]  # 1, 0, 4/3, 7/2, 2, 3, 3
     scores = compare_lengths(sources, sources, {"same": sources}, None, text)
     assert scores.parts == {
-        "≤ 1": [0, 1], "2": [2, 4], "3": [5, 6], "> 3": [3], "All": [0, 1, 2, 3, 4, 5, 6],
+        "≤ 0": [1], "1": [0], "2": [2, 4], "3": [5, 6], "> 3": [3], "All": [0, 1, 2, 3, 4, 5, 6],
     }  # fmt: skip
     assert scores.measure == "mean frequency rank of the source words"
 
 
+@pytest.mark.parametrize("count", [12, 6, 2, 1])
+def test_bins_are_of_equally_many_sentences(count):
+    text = [b"w%d " % i * (99 - i) for i in range(count)]
+    sources = [b"w%d" % i for i in range(count)]
+    parts = compare_lengths(sources, sources, {}, None, text).parts
+    assert [len(part) for part in parts.values()] == [max(count // 6, 1)] * min(count, 6) + [count]
+
+
 def test_equally_rare_sentences_and_none_share_a_bin():
-    assert compare_lengths([b"a"] * 9, [b"a"] * 9, {}, None, [b"a"]).parts == {
-        "≤ 1": [*range(9)],
-        "> 1": [],
-        "All": [*range(9)],
-    }
-    assert compare_lengths([], [], {}, None, [b"a"]).parts == {"All": []}
+    assert compare_lengths([b"a"] * 9, [b"a"] * 9, {}, None, [b"a"]).parts == {"any": [*range(9)], "All": [*range(9)]}
+    assert compare_lengths([], [], {}, None, [b"a"]).parts == {"any": [], "All": []}
