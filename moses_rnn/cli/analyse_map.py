@@ -144,8 +144,6 @@ def _check_files(request: MapRequest) -> None:
         raise click.UsageError("map words takes no FILE" if request.file else "Missing argument 'FILE'.")
     if request.target is not None and what != "alignments":
         raise click.UsageError(f"TARGET applies to alignments, not to {what}")
-    if request.file is not None and request.file == request.target == "-":
-        raise click.UsageError("only one of FILE and TARGET can be -")
 
 
 def _export(request: MapRequest, output: str) -> None:

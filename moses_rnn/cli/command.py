@@ -360,8 +360,10 @@ def check_inputs(*paths: str | Path | None) -> None:
     """
     if os.environ.get("WORLD_SIZE", "1") != "1":
         return
-    from moses_rnn.files.streams import check_folder, is_misnamed
+    from moses_rnn.files.streams import STANDARD_STREAM, check_folder, is_misnamed
 
+    if paths.count(STANDARD_STREAM) > 1:
+        raise click.UsageError("only one input can be -")
     for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):
         if is_misnamed(file):
             print_err(f"warning: {file}: is plain text, but Moses expects compressed text under this name")

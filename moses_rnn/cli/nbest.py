@@ -115,8 +115,6 @@ def _check(given: ListRequest) -> None:
     """Refuse what does not go together."""
     if given.shard and "-" in (given.nbest, given.output):
         raise click.UsageError("--shard needs a list and an --output that are files")
-    if given.nbest == given.source == "-":
-        raise click.UsageError("only one of the list and --source can be -")
     if not _paths(given):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
     if given.backoff and not given.models:
