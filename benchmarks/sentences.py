@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -150,7 +149,7 @@ def learning(model: RnnSearch, corpus: Corpus, config: TrainingConfig, batches: 
         for pairs in ids:
             optimiser.zero_grad()
             (naive.nats(pairs) / len(pairs)).backward()
-            torch.nn.utils.clip_grad_norm_(naive.model.parameters(), config.clip_norm or math.inf, foreach=False)
+            torch.nn.utils.clip_grad_norm_(naive.model.parameters(), config.clip_norm, foreach=False)
             optimiser.step()
 
     stages = [Stage("naive: padded, fp32, Adam", learn_naively, count)]
