@@ -132,8 +132,8 @@ ModelBeside = Annotated[
 ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER")]
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
 Output = Annotated[str, Option("Output file; its suffix sets the compression", "-o --output")]
-Quiet = Annotated[bool, Option("No progress on stderr", "-q --quiet")]
-QuietSummary = Annotated[bool, Option("No summary and no progress on stderr", "-q --quiet")]
+AllowMisfit = Annotated[bool, Option("Accept a model that has learned nothing or does not fit the table")]
+Quiet = Annotated[bool, Option("No summary and no progress on stderr", "-q --quiet")]
 Ray = Annotated[
     str | None,
     Option(

@@ -220,9 +220,9 @@ def notes(summary: Summary) -> list[str]:
     )
     counted = f"{summary.counted:,} pairs of all these sources"
     return [
-        "agree: the best target is the same; words: length of the best target by p(target|source), by the RNN, and of "
-        "all (mean over equally good ones); apart: the RNN's best is not one of the table's, and how many of those are "
-        "shorter;",
+        "agree: table and RNN have the same best target; words: length of the table's best target, of the RNN's, and "
+        "of all (mean over equally good ones); apart: no best target of the RNN is one of the table's, and how many of "
+        "those are shorter.",
         "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
         "sources, where both differ.",
         f"Spearman correlation of score and pair count over {counted}: {over_pairs}.",

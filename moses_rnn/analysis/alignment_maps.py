@@ -58,17 +58,17 @@ def map_alignments(
         CheckpointError: the network has no attention.
     """
     if not model.form.is_plain:
-        raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
+        raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
     stepper = model.make_stepper(HERE)
     if not has_attention(stepper):
         raise CheckpointError(
-            f"{model.folder}: expected a network with attention, found {model.network_title}",
+            f"{model.folder}: expected a network with attention, found: {model.network_title}",
             advice="moses-rnn nmt train --architecture rnnsearch makes one.",
         )
     chosen = {}
     for number in sorted({*numbers}):
         if number > len(sources):
-            raise InputError(f"{name}: expected a line {number:,}, found {len(sources):,} lines")
+            raise InputError(f"{name}: expected at least {number:,} lines, found {len(sources):,}")
         chosen[number] = words(sources[number - 1])
         if not 0 < len(chosen[number]) <= MOST_WORDS:
             raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{len(chosen[number]):,}")

@@ -189,7 +189,7 @@ def explain_words(model: Model, scorer: Scorer, pair: Lookup) -> Explanation:
     """Explain a pair by any network, without a table; `scorer` has the name of its column in a scored table."""
     if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
         alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
-        raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
+        raise InputError(f"expected a rule of the table, or a line that aligns its non-terminals, found {alone}")
     read, written = map(words, pair.read[::-1] if model.inverse else pair.read)
     reads, writes = model.source_vocabulary, model.target_vocabulary
     log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0])  # raises an error that names the pair
@@ -363,7 +363,7 @@ def _further(explanation: Explanation) -> list[str]:
 
 def _rank_line(rank: Rank) -> str:
     if rank.rank is None:
-        return f"  {rank.by}: none of {rank.of:,}, as it is not in the table"
+        return f"  {rank.by}: not among the {rank.of:,}, as it is not in the table"
     cut = {None: "", True: ", cut by the table limit", False: ", within the table limit"}[rank.cut]
     return f"  {rank.by}: {rank.rank:,} of {rank.of:,} ({rank.value:z.4f}){cut}"
 

@@ -40,9 +40,11 @@ def measure_gradients(
     Raises InputError for models of both directions, and for names that are also those of the grid's other columns.
     """
     if len({model.inverse for model in models.values()}) > 1:
-        raise InputError("expected models of one direction, found some of p(target | source) and of p(source | target)")
+        raise InputError(
+            "expected models of one direction, found some of p(target | source) and some of p(source | target)"
+        )
     if reserved := {*COLUMNS} & models.keys():
-        raise InputError(f"expected a model folder with another name, found {min(reserved)}, which is a column")
+        raise InputError(f"expected a model folder with another name, found {min(reserved)}, a column's name")
     norms: dict[str, Floats] = {}
     for name, model in models.items():
         pairs = [

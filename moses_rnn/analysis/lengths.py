@@ -52,7 +52,7 @@ def compare_lengths(
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
-            raise InputError(f"{name}: expected {len(sources):,} lines as the source has, found {len(lines):,}")
+            raise InputError(f"{name}: expected {len(sources):,} lines, as the source has, found {len(lines):,}")
     if text is None:
         values, last = [len(words(line)) for line in sources], [*LAST_OF_BINS]
     else:

@@ -159,7 +159,10 @@ def as_text(map_: Map) -> list[str]:
     """List the points in the enlarged parts, from the middle of each."""
     lines = [f"{map_.title}: {len(map_.labels):,} points"]
     for number, zoom in enumerate(map_.zooms, start=1):
-        lines += ["", f"{number}: {len(zoom.points)} points, {zoom.purity:.0%} of neighbours are the network's"]
+        lines += [
+            "",
+            f"{number}: {len(zoom.points)} points, {zoom.purity:.0%} of nearest neighbours are also the network's",
+        ]
         lines += [f"    {map_.labels[i]}" for i in zoom.points]
     return lines
 

@@ -133,7 +133,7 @@ def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[t
     kinds = {contenders[i].network for i in networks}
     if len(networks) > 1:
         kind = kinds.pop() if len(kinds) == 1 else None
-        rows.append((f"the {len(networks)} networks evenly", alone[networks].mean(axis=0), kind))
+        rows.append((f"the {len(networks)} networks, equal weights", alone[networks].mean(axis=0), kind))
     n_gram = next((i for i, one in enumerate(contenders) if not one.network), None)
     if n_gram is not None:
         for name, weights, kind in rows.copy():

@@ -110,7 +110,7 @@ def _draw_part(axes: Axes, map_: Map, number: int) -> None:
     """A part, enlarged."""
     zoom, colour = map_.zooms[number], COLOURS[number % len(COLOURS)]
     (left, low), (right, high) = _limits(map_, zoom)
-    _bare(axes, f"{number + 1}: {zoom.purity:.0%} of neighbours are the network's", colour)
+    _bare(axes, f"{number + 1}: {zoom.purity:.0%} of nearest neighbours are also the network's", colour)
     x, y = map_.coordinates[zoom.points].T
     axes.scatter(x, y, s=9, c=colour, linewidths=0)
     axes.set_xlim(left, right)

@@ -87,7 +87,7 @@ def prune_table(
 
 def _goodness(logs: Floats, by: str) -> Ints:
     """The quality of each pair by a criterion, in steps; higher is better."""
-    steps = np.minimum(((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64), int(-LOWEST) * STEPS_PER_NAT)
+    steps = ((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64)
     if by != "both":
         return steps[:, 0 if by == "direct" else -1]
     # the share of pairs below each, with equal ones counted half: 0 to 1

@@ -138,7 +138,7 @@ class ScoredTable:
         """
         path = find_input(table)
         if path == STANDARD_STREAM or not Path(path).is_file():
-            raise InputError(f"{path}: expected a regular file, which can be read more than once")
+            raise InputError(f"{path}: expected a regular file, which can be read more than once, found a pipe")
         stamp = change_stamp(path)
         line, form = read_first_line(path)
         scores = len(words(line.scores))
@@ -146,7 +146,7 @@ class ScoredTable:
         if column is None:
             column = _recorded(path, signature, scores, name)
         elif not -scores <= column < scores:
-            expected = f"expected --column from 0 to {scores - 1}, the scores of this table"
+            expected = f"expected --column from {-scores} to {scores - 1}, as this table has {scores} scores"
             raise InputError(f"{path}: {expected}, found {column}")
         column %= scores
         own = min([column, *recorded_columns(signature)])

@@ -131,7 +131,7 @@ def read_tuning(path: str) -> Tuning:
         raise InputError(
             f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
             f"{error}",
-            advice="`moses-rnn analyse results` and `make results` write such a file.",
+            advice="`moses-rnn pipeline results` writes such a file.",
         ) from error
 
 
@@ -149,7 +149,7 @@ def _finite(value: Any) -> float:
 def judge_tuning(tuning: Tuning | None) -> Answer:
     """Judge a tuning by BLEU on the test sets; a gain counts if most tunings gained more than chance would."""
     if tuning is None:
-        how = "--results results.json (from make results) shows it here."
+        how = "--results results.json (from moses-rnn pipeline results) shows it here."
         return DOUBTFUL, "Not measured", f"Only tuning shows what a score is worth in BLEU. {how}"
     sets = "; ".join(
         f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets

@@ -160,8 +160,10 @@ class Model:
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
         (model, *others), rare = self._writer.models, self._writer.rare
         if rare:
-            expected = "expected a model without annotated words to explain"
-            raise CheckpointError(f"{model.folder}: {expected}, found one with {rare.kind}")
+            expected = "expected a model of plain words to explain"
+            raise CheckpointError(
+                f"{model.folder}: {expected}, found one that learned annotated rare words ({rare.kind})"
+            )
         read = read_pair(pair, self._reading)
         lookup = Lookup(pair.source, pair.target, (read.source, read.target))
         if table is None:

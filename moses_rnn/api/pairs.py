@@ -43,7 +43,7 @@ class BytesPair(NamedTuple):
 def check_range(argument: str, value: int, least: int = 1, most: float = math.inf) -> int:
     """Raise ArgumentError unless a number is from `least` to `most`."""
     if not least <= value <= most:
-        expected = f"a whole number from {least} {'on' if most == math.inf else f'to {most}'}"
+        expected = f"a whole number {f'of at least {least}' if most == math.inf else f'from {least} to {most}'}"
         raise ArgumentError(argument, expected, shown_value(value))
     return value
 
@@ -101,7 +101,7 @@ def read_pair(pair: BytesPair, reading: Reading, *, needs_links: bool = False) -
     if form.is_plain:
         return pair
     if given is None and form.hierarchical and (has_gaps(pair.source) or has_gaps(pair.target)):
-        expected = "(source, target, alignment), which pairs the gaps of a rule"
+        expected = "(source, target, alignment) with the alignment of the rule's non-terminals"
         raise FormatError(pair.name, None, expected, "no alignment")
     form.check(pair.source, pair.target, given or b"", pair.name, None)
     source, target = form.read(pair.source, pair.target, given or b"")

@@ -61,7 +61,7 @@ def targets(
     column: Column = None,
     layout: Layout = "text",
 ) -> None:
-    """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
+    """Show the best targets of source phrases. These are the paper's Table 2: by p(target|source) and by the RNN."""
     from moses_rnn.analysis import targets as analysis
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.table.phrase_table import words
@@ -112,7 +112,7 @@ def summary(
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Summarise what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
+    """Summarise what the table and the RNN prefer. Shows lengths, agreement, correlation with counts (Figure 3)."""
     check_inputs(phrase_table)
     from moses_rnn.analysis import agreement
     from moses_rnn.analysis.scored_table import ScoredTable
@@ -165,7 +165,7 @@ def prune(
     column: Column = None,
     force: Force = False,
 ) -> None:
-    """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
+    """Write a table without the least likely pairs. The RNN, p(target|source) or both together judge them."""
     from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import output_files
@@ -213,9 +213,10 @@ def explain(
     output: Annotated[str | None, Option("Write the explanation as JSON", "-o --output")] = None,
     force: Force = False,
 ) -> None:
-    """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
+    """Explain the score of a phrase pair.
 
-    PAIR is "source ||| target", in the table's words, or a whole line of the table.
+    This prints what a network, PHRASE_TABLE and the weights of a moses.ini say about it. PAIR is "source ||| target",
+    in the table's words, or a whole line of the table.
     """
     folder = choose_model(model, phrase_table)
     check_inputs(folder, phrase_table, moses_ini)
@@ -276,7 +277,7 @@ def lengths(  # noqa: PLR0913, one for each option
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
+    """Compare translations by BLEU on short and long sentences. OUTPUTs are translations of SOURCE."""
     check_inputs(source, reference, *outputs, model, by_rarity)
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
 
@@ -299,7 +300,7 @@ def lengths(  # noqa: PLR0913, one for each option
 
 
 GRADIENTS_EPILOG = """\b
-Example: models with other cells (the setting cell):
+Example: models with different cells (cell = "…" in --config):
   moses-rnn analyse gradients test.en test.fr tanh.model lstm.model gru.model -o gradients.svg
 
 L(t) is the loss of word t, -log p, and h'(t) the state that predicts it; the state of an LSTM includes its memory. Row
@@ -318,7 +319,7 @@ def gradients(
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Measure how far back gradients reach in each MODEL, an RNN Encoder-Decoder from SOURCE to TARGET."""
+    """Measure how far back gradients reach. Each MODEL is an RNN Encoder-Decoder from SOURCE to TARGET."""
     check_inputs(source, target, *map(Path, models))
     from moses_rnn.analysis.gradients import as_grid, measure_gradients
 
@@ -358,7 +359,7 @@ the commonest relation of GOLD: each word attaches to the one before it, or to t
 
 @command(PARSES_EPILOG)
 def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
-    """Compare OUTPUT with the trees of GOLD: F1 for bracketed trees, UAS and LAS for CoNLL-U, malformed outputs."""
+    """Compare parses with gold trees. Shows F1 for bracketed trees, UAS and LAS for CoNLL-U, and malformed outputs."""
     from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import find_input, read_lines
 
@@ -375,7 +376,7 @@ Example:
 
 The page works offline and needs no other file. Pictures need pip install 'moses-rnn[report]'; without it, the page has
 none. Gates, and pairs on which table and network disagree, appear only for the RNN Encoder-Decoder. The same table,
-model and options give the same page, except for the date at the end, which {EPOCH} sets. A table of 839 112 lines takes
+model and options give the same page, except for the date at the end, which {EPOCH} sets. A table of 839,112 lines takes
 minutes.
 {SORTED}
 """
@@ -390,11 +391,11 @@ def report(
     source_text: Annotated[
         str | None, Option("Draw where a network with attention looks in the first lines of this text", metavar="FILE")
     ] = None,
-    results: Annotated[str | None, Option("results.json of `make results`: what tuning gained", metavar="FILE")] = None,
+    results: Annotated[str | None, Option("results.json of the pipeline: what tuning gained", metavar="FILE")] = None,
     column: Column = None,
     force: Force = False,
 ) -> None:
-    """Write a page about a scored PHRASE_TABLE and its network, with the paper's tables and figures."""
+    """Write a page about a scored table and its network. It has the paper's tables and figures."""
     folder = choose_model(model, phrase_table)
     check_inputs(phrase_table, folder, source_text, results)
     from moses_rnn.analysis.report import gather, write_report
@@ -458,7 +459,7 @@ def main(context: click.Context) -> None:
 
 
 RESULTS_EPILOG = """\b
-Example, as `make results` calls it:
+Example, as the pipeline calls it:
   moses-rnn analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
 """
 
@@ -474,7 +475,7 @@ def results(
     output: Annotated[str | None, Option("Write all numbers as JSON", "-o --output")] = None,
     force: Force = False,
 ) -> None:
-    """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
+    """Compare tuned systems (the paper's Table 1). WORK is the pipeline's folder."""
     from moses_rnn.analysis.results import compare_systems, format_table, list_warnings
 
     comparison = compare_systems(work, target, tests, systems, seeds)

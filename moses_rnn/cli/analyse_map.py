@@ -53,13 +53,13 @@ sentences: each sentence appears as the vector that the decoder starts from: for
 last word; for RNNsearch, s_0; for an RNN Encoder-Decoder, c. Of sentences that differ only in unknown words, only the
 first is shown.
 
-alignments: the source runs across and the target down, both with </s>. Each row shows alpha for one target word and
+alignments: the source runs across and the target down, both with </s>. Each row shows α for one target word and
 sums to 1; white is 0, black is 1. Words that are <unk> to the network are grey. FILE is the text that the network
 reads, TARGET its translation, line by line. Without TARGET, the network translates with a beam of width 12.
 
 gates: a unit with z near 1 keeps its state (long-term); one with r near 0 forgets it (short-term); see section 2.3 of
-the paper. An update gate is active if z is above 0.5, a reset gate if r is below. Words that occur at least five times
-in the sample are shown. --side target shows the decoder's gates.
+the paper. An update gate is active if z is above 0.5, a reset gate if r is below 0.5. Words that occur at least five
+times in the sample are shown. --side target shows the decoder's gates.
 """
 
 
@@ -77,8 +77,8 @@ class MapRequest:
     outputs: Annotated[
         tuple[str, ...],
         Option(
-            "Picture (.svg, .png) or data (.csv, .json); repeat it for several. For alignments also a folder of "
-            "pictures; for gates only a .csv",
+            "Picture (.svg, .png) or data (.csv, .json); repeat it for several. For alignments only one: a picture, a "
+            ".json or a folder of pictures; for gates only .csv",
             "-o --output",
         ),
     ] = ()
@@ -106,9 +106,9 @@ class MapRequest:
 
 @command(MAP_EPILOG, "map")
 def map_(request: MapRequest) -> None:
-    """Draw the words, phrases or sentences that a network knows, or show where it looks and how its gates act.
+    """Draw words, phrases, sentences, alignments or gates.
 
-    FILE is a phrase table (phrases, gates) or a text (sentences, alignments); words need none.
+    FILE is a phrase table (phrases, gates) or a text (sentences, alignments); words takes none.
     """
     _check_options(request)
     _check_files(request)
@@ -273,7 +273,9 @@ def _alignment_files(request: MapRequest) -> list[str]:
         return []
     numbers, output = sorted(set(request.lines)), request.outputs[0]
     if len(request.outputs) > 1:
-        raise click.UsageError("--output: expected one for alignments, a picture or a folder of pictures")
+        raise click.UsageError(
+            f"--output: expected one picture, .json or folder for alignments, found {len(request.outputs)}"
+        )
     if not suffix_of(output) or Path(output).is_dir():
         return [str(Path(output, f"line-{number}.svg")) for number in numbers]
     if len(numbers) > 1 and suffix_of(output) in PICTURES:

@@ -296,7 +296,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-            print_err(f"{program()}: memory ran out")
+            print_err(f"{program()}: out of memory")
             sys.exit(1)
 
     return reporting
@@ -388,7 +388,7 @@ class StopRequest:
         if self._requested and not self._patient:
             os._exit(128 + number)
         if not self._requested and not self._quiet:
-            again = "" if self._patient else " (repeat to stop at once)"
+            again = "" if self._patient else " (interrupt again to stop at once)"
             print_err(f"{program()}: stopping after saving what is done{again}")
         self._requested = True
 

@@ -46,7 +46,7 @@ A recurrent network for n-best lists instead:
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
-    """Train and use neural language models: Schwenk's CSLM, as in the paper, Bengio's model, and Mikolov's RNNLM."""
+    """Train and use neural language models: Schwenk's CSLM (as in the paper), Bengio's model and Mikolov's RNNLM."""
 
 
 TRAIN_EPILOG = f"""\b
@@ -97,7 +97,7 @@ class Judging:
     texts: tuple[str, ...]
     models: ModelFolders
     lm: Annotated[
-        tuple[str, ...], Option("ARPA n-gram model for comparison, back-off and interpolation; repeat it for several")
+        tuple[str, ...], Option("ARPA n-gram model for comparison, backoff and interpolation; repeat it for several")
     ] = ()
     rare: Annotated[
         str | None, Option("Share <unk> evenly among the words outside the shortlist", choices=("uniform",))
@@ -113,7 +113,7 @@ class Judging:
         Option("Let RNNLMs learn from the text after each word or sentence", choices=("word", "sentence")),
     ] = None
     dynamic_rate: Annotated[
-        float | None, Option("Learning rate of --dynamic; the paper's is 0.1 [default: 0.003]", min=0)
+        float | None, Option("Learning rate of --dynamic; Mikolov et al. use 0.1 [default: 0.003]", min=0)
     ] = None
     device: Device = "auto"
     threads: Threads = None
@@ -121,7 +121,7 @@ class Judging:
 
 @command(PERPLEXITY_EPILOG)
 def perplexity(given: Judging) -> None:
-    """Print perplexities of tokenised TEXTS under each model, under n-gram models, and under all together."""
+    """Print the perplexities of texts. Models are measured one by one and all together; TEXTS are tokenised."""
     _check_judging(given)
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
     from moses_rnn.analysis.perplexity import score_text, sentences_of
@@ -185,7 +185,7 @@ def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     if isinstance(backoff, Backoff):
         print_out(
             f"\nThis weight is the best one for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of "
-            f"the n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
+            f"the n-gram model, <unk> among them, with a total unigram probability of {backoff.outside:.4f}.",
         )
 
 
@@ -293,7 +293,7 @@ def export_nplm(
     dev: Annotated[str, Option("Tokenised text on which to measure log Z, the log of the normaliser")],
     force: Force = False,
 ) -> None:
-    """Write a CSLM as the NPLM text file OUTPUT, and print the moses.ini lines that load it."""
+    """Write a CSLM as an NPLM text file. Print the moses.ini lines that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, read_lines
 
@@ -319,7 +319,7 @@ def export_nplm(
         f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after"
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
-        print_err("warning: that is far from a probability: train with --self-normalise, such as 0.1")
+        print_err("warning: the scores are far from probabilities: train with --self-normalise 0.1, for example")
     path = str(Path(output).absolute())
     if not is_readable_path(path):
         print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")

@@ -61,7 +61,7 @@ def _check_options(request: ExtensionRequest) -> None:
     if request.fewer_than is None and request.text is None:
         raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
     if STANDARD_STREAM in (request.phrase_table, request.text, request.output, request.moses_ini):
-        raise click.UsageError("the table is read twice: give files, not standard streams")
+        raise click.UsageError("PHRASE_TABLE, --text, --output and --moses-ini must be files, not -")
 
 
 def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:

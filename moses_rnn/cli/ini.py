@@ -21,8 +21,9 @@ Example: the ini for a scored table, then the one for its compact form:
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
 
 This changes num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative
-paths, but no other byte. If Moses builds the type from the text table, this also prints the build command, with the
-table's number of scores. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
+paths, but no other byte. If Moses builds dictionaries of this type from the text table, this also prints the build
+command, with the table's number of scores. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table
+rejected.
 """
 
 
@@ -30,7 +31,7 @@ table's number of scores. Exit codes: 0 done, 1 failure, 2 wrong command line, 3
 def main(
     edit: IniEdit,
     *,
-    output: Annotated[str, Option("New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]", "-o --output")] = "",
+    output: Annotated[str, Option("New ini; - is stdout [default: moses.rnn.ini for moses.ini]", "-o --output")] = "",
     diff: Annotated[bool, Option("Show the changes and write nothing")] = False,
     force: Force = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moses_rnn.cli.command import StopRequest, check_inputs, command, print_err, print_out
-from moses_rnn.options import Force
+from moses_rnn.options import AllowMisfit, Force
 
 EPILOG = """\b
 Example: four runs on four machines, then one table and the ini that mert-moses.pl tunes:
@@ -11,21 +11,29 @@ Example: four runs on four machines, then one table and the ini that mert-moses.
   moses-rnn merge phrase-table.rnn.gz phrase-table.rnn.?-of-4.gz
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --absolute-paths
 
-Each shard's signature records what scored it and the hash of its file. The merge refuses and names a shard that is
-missing, duplicated, damaged or from another model. It joins the shards without compressing them again. A merge that is
-interrupted, even by kill -9, leaves nothing under the output's name. Exit codes are those of moses-rnn-score.
+Each shard's signature records what scored it and the hash of its file. If a shard is missing, duplicated, damaged or
+from another model, the merge stops and names it. It also stops if the model does not fit the whole table. It joins the
+shards without compressing them again. A merge that is interrupted, even by kill -9, leaves nothing under the output's
+name. Exit codes are those of moses-rnn-score.
 """
 
 
 @command(EPILOG)
-def main(new_table: str, shards: tuple[str, ...], *, force: Force = False) -> None:
+def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow_misfit: AllowMisfit = False) -> None:
     """Make NEW_TABLE from the SHARDS that moses-rnn-score --shard wrote, in any order."""
     check_inputs(*shards)
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.merging import merge
 
     with progress("bytes") as advanced:
-        result = merge(shards, new_table, force=force, advanced=advanced, should_stop=StopRequest())
+        result = merge(
+            shards,
+            new_table,
+            force=force,
+            allow_misfit=allow_misfit,
+            advanced=advanced,
+            should_stop=StopRequest(),
+        )
     counts = result.counts
     left_out = f", {counts.rejected:,} left out" if counts.rejected else ""
     print_err(f"{counts.lines:,} lines of {len(shards):,} shards{left_out}: {new_table}")

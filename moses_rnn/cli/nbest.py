@@ -64,7 +64,7 @@ Example:
 
 \b
 Values are natural logarithms. Every other byte of the list stays as it is, so Moses's own scripts/nbest-rescore/ can
-read the result. Features are named CSLM0, KENLM0, RNN0, WP0, or with the next number if the list already has that name.
+read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if the list already has one, its number goes up.
 """
 
 
@@ -168,7 +168,7 @@ def tune(
     output: Annotated[str, Option("Ini for the new weights", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
-    """Find weights that give an n-best list a good BLEU."""
+    """Tune feature weights on an n-best list for a high BLEU."""
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start

@@ -64,7 +64,7 @@ again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong com
 @command(TRAIN_EPILOG)
 @takes_settings
 def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
-    """Train a network on the sentences of PREFIX.SOURCE and PREFIX.TARGET."""
+    """Train a network on parallel texts. They are PREFIX.SOURCE and PREFIX.TARGET."""
     options = check_options(texts, learning, run)
     dev, endings = texts.dev or texts.prefix, (texts.source, texts.target)
     sides = (f"{prefix}.{ending}" for prefix in (texts.prefix, dev) for ending in endings)
@@ -98,7 +98,7 @@ def dictionary(
     output: Output = "-",
     force: Force = False,
 ) -> None:
-    """Count which words are linked in two aligned texts, or in a phrase table."""
+    """Count linked words in aligned texts or in a phrase table."""
     from moses_rnn.moses.lexicon import lexicon_of
 
     if source and target and alignment:
@@ -111,8 +111,8 @@ def dictionary(
     if not lexicon.entries:
         most = max((count for of_word in counts.values() for count in of_word.values()), default=0)
         raise InputError(
-            f"{alignment or corpus}: expected a link that was seen {dictionary_count:,} times (--dictionary-count), "
-            f"found {most:,} at most"
+            f"{alignment or corpus}: expected a link seen at least {dictionary_count:,} times (--dictionary-count), "
+            f"found at most {most:,}"
         )
     with output_to(output, force, inputs) as file:
         file.append(b"".join(lexicon.lines()))
@@ -162,7 +162,7 @@ def linearise(
     output: Annotated[str, Option("Prefix of the texts", "-o --output", metavar="PREFIX")],
     force: Force = False,
 ) -> None:
-    """Write the sentences of TREEBANK, and their trees as sequences that a network can learn to write."""
+    """Write the trees of a treebank as sequences. A network can learn to write these from the sentences of TREEBANK."""
     from moses_rnn.files.outputs import output_files
     from moses_rnn.files.streams import find_input, without_compression_suffix
 
@@ -227,7 +227,7 @@ def rebuild(
     output: Output = "-",
     force: Force = False,
 ) -> None:
-    """Make trees, or words with factors, from a network's output for each line of --words."""
+    """Make trees or factors from a network's output. Each line of --words gives the words."""
     from moses_rnn.table.phrase_table import words as words_of
 
     pieces, malformed = [], 0
@@ -242,7 +242,7 @@ def rebuild(
             malformed += is_malformed
         file.append(b"".join(pieces))
         file.commit()
-    print_err(f"{len(pieces):,} sentences; {malformed:,} were malformed")
+    print_err(f"{len(pieces):,} sentences; {malformed:,} malformed")
 
 
 def _rebuild(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:

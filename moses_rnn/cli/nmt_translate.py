@@ -37,7 +37,7 @@ stopped and resumable.
 
 @command(EPILOG)
 def translate(request: TranslationRequest) -> None:
-    """Translate the lines of INPUT, or of stdin, with one network or several together."""
+    """Translate a text with one network or several. INPUT is a file, or - for stdin."""
     _check_options(request)
     lexicon = _read_dictionary(request.dictionary)
     check_inputs(*request.models, request.input)
@@ -64,7 +64,7 @@ def _check_options(request: TranslationRequest) -> None:
     if request.resume and request.output == "-":
         raise click.UsageError("--resume needs -o: output on stdout cannot be resumed")
     if request.candidates and request.n_best:
-        raise click.UsageError("--candidates: lists are scored over all words; leave out --n-best")
+        raise click.UsageError("--candidates excludes --n-best: n-best lists are scored over all words")
     needs = f"--unknown {request.unknown}" if request.unknown in WITH_LEXICON else "--candidates"
     if not request.dictionary and (request.candidates or request.unknown in WITH_LEXICON):
         raise click.UsageError(f"{needs} needs --dictionary")
@@ -85,7 +85,7 @@ def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes])
     translated, written = lexicon.coverage(source_words)
     if translated < written:
         print_err(
-            f"warning: {path}: of {len(source_words):,} source words {translated:,} have translations in it, "
+            f"warning: {path}: of {len(source_words):,} source words, {translated:,} have translations in it and "
             f"{written:,} are translations themselves: does it put the target word first, like Moses's lex.f2e?"
         )
 

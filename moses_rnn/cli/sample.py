@@ -61,7 +61,7 @@ class Sampling:
 def main(given: Sampling) -> None:
     """Propose target phrases for source phrases with a network alone (the paper's Table 3).
 
-    Source phrases come from --source, then from the lines of the file SOURCES; - is stdin. A language model needs none.
+    Source phrases come from --source, then from the lines of the file SOURCES; - is stdin. A language model takes none.
     """
     _check_options(given)
     check_inputs(given.model, given.file, given.table)

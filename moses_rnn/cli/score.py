@@ -26,6 +26,7 @@ from moses_rnn.cli.options import model_beside
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
 from moses_rnn.score.options import ScoringOptions
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
     from moses_rnn.api.pairs import BytesPair
@@ -67,7 +68,7 @@ class Scoring(ScoringOptions):
 @command(EPILOG)
 @shows_version
 def main(given: Scoring) -> None:
-    """Add an RNN Encoder-Decoder's log p(target | source) to a Moses PHRASE_TABLE (- is stdin).
+    """Add an RNN Encoder-Decoder's p(target | source) to a Moses PHRASE_TABLE (- is stdin).
 
     You may name both tables without .gz, as Moses's experiment.perl does.
     """
@@ -116,18 +117,25 @@ def _check_options(given: Scoring) -> None:
         raise click.UsageError(
             "--json prints a summary on stdout: it cannot be combined with a table on stdout or with --estimate"
         )
-    if given.shard and given.moses_ini:
-        raise click.UsageError("--moses-ini needs the whole table: merge the shards, then run moses-rnn ini")
     if to_stdout and (given.shard or given.on_bad_line == "skip"):
         what, beside = ("--shard", "its signature goes") if given.shard else ("--on-bad-line skip", "the bad lines go")
         raise click.UsageError(f"{what} needs a file as --output: {beside} beside it")
-    if given.output_ini and not given.moses_ini:
-        raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
-    if given.moses_ini and (given.logarithms or to_stdout):
-        what = "--log" if given.logarithms else "a table on stdout"
-        raise click.UsageError(f"--moses-ini cannot be combined with {what}: Moses would not load such a table")
+    if given.logarithms and (given.moses_ini or given.floor != DEFAULT_FLOOR):
+        what = "--moses-ini" if given.moses_ini else "--floor"
+        raise click.UsageError(f"{what} cannot be combined with --log: it is for tables of probabilities")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
+    _check_ini(given)
+
+
+def _check_ini(given: Scoring) -> None:
+    """Raise click.UsageError if the ini cannot be extended."""
+    if given.shard and given.moses_ini:
+        raise click.UsageError("--moses-ini needs the whole table: merge the shards, then run moses-rnn ini")
+    if given.output_ini and not given.moses_ini:
+        raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
+    if given.moses_ini and given.output == STANDARD_STREAM:
+        raise click.UsageError("--moses-ini cannot be combined with a table on stdout: Moses would not load it")
     if STANDARD_STREAM in (given.moses_ini, given.output_ini):
         raise click.UsageError("--moses-ini and --output-ini take files, not standard streams")
 
@@ -137,8 +145,8 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
     from moses_rnn.score.checks import shares
 
     counts = result.counts
-    left_out = f", {counts.rejected:,} left out" if counts.rejected else " in and out"
-    yield f"{counts.lines:,} lines{left_out}: {given.output}"
+    left_out = f", {counts.rejected:,} left out" if counts.rejected else ""
+    yield f"{counts.lines:,} lines scored{left_out}: {given.output}"
     if given.signature:
         yield f"signature: {given.signature}"
     if given.new_ini:
@@ -220,7 +228,7 @@ def _score_pairs(given: Scoring) -> None:
         record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
         print_json({**record, "lowest": float(lowest), "highest": float(highest)})
     elif not given.quiet:
-        print_err(f"{done:,} pairs in and out: {given.output}")
+        print_err(f"{done:,} pairs scored: {given.output}")
 
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:

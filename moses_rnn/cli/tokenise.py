@@ -12,7 +12,7 @@ from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.options import Option
 
 EPILOG = """\b
-Example, as `make corpus` calls it:
+Example, as the pipeline calls it:
   moses-rnn tokenise --language fr < raw.fr > train.fr
 
 Following the rules of sacremoses, this separates words and punctuation with blanks and escapes Moses's special

@@ -255,6 +255,6 @@ def options_of_rank(options: Options, ranks: Ranks) -> Options:
 
     quiet = options["quiet"] or not ranks.leads
     if options["restart"] and restarts() and not quiet:
-        print_err(f"--restart: ignored, because torchrun restarted this training ({restarts()})")
+        print_err(f"--restart: ignored, because torchrun restarted this training (restart {restarts()})")
     device = choose_device(ranks.device(options["device"]))
     return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}

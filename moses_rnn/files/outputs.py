@@ -329,6 +329,7 @@ class ResumableOutputs:
         named, folder = [path for path in (*growing, *optional) if path != STANDARD_STREAM], Path(self._path).parent
         refuse_equal([*named, *small], inputs)
         self._growing = {path: os.path.relpath(path, folder) for path in named}  # relative: the folder may be moved
+        self._small = [os.path.relpath(path, folder) for path in small]
         self._parts: dict[str, Part] = {}
         self._record: Note = {}  # the next state
         self._due = 0.0  # time of the next save
@@ -343,8 +344,11 @@ class ResumableOutputs:
             left = (self._saved or {}).get("counts") is not None
             if looks and self._saved == {}:
                 self._stop_if_complete([*growing, *small], inputs)
+            owned = [*self._saved["files"], *self._saved["small"]] if self._saved and left else []
             for path in (*named, *small):
-                self._parts[path] = Part(path, replace=force or left)
+                is_old = path in optional and left  # of an older table
+                owns = os.path.relpath(path, folder) in owned
+                self._parts[path] = Part(path, replace=force or owns or is_old)
             if not force:
                 self._refuse_leftover(left and not resume)
         except BaseException:
@@ -398,7 +402,7 @@ class ResumableOutputs:
         for path, name in self._growing.items():
             self._parts[path].start(files.get(name, EMPTY), complete=complete)
         self._remove_unwanted()
-        self._note(version=VERSION, manifest=manifest, counts=counts, complete=complete)
+        self._note(version=VERSION, manifest=manifest, small=self._small, counts=counts, complete=complete)
         if self._lock:
             self._write_state()
         return counts

@@ -252,10 +252,10 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
     except MosesRnnError:  # raised by `Meter.waiting`
         raise
     except MemoryError as error:
-        raise MosesRnnError(f"{path}: memory ran out {after}") from error
+        raise MosesRnnError(f"{path}: out of memory {after}") from error
     except Exception as error:  # each decompressor raises a class of its own
         if isinstance(error, OSError) and error.errno is not None:
             # The disk or the network may have failed, not the file: no reason to reject it.
-            raise MosesRnnError(f"{path}: cannot be read on {after}: {error.strerror}") from error
+            raise MosesRnnError(f"{path}: cannot be read {after}: {error.strerror}") from error
         found = f"damage {after}: {error}"
         raise FormatError(path, None, "a sound compressed file", found, "Make or copy it again.") from error

@@ -202,7 +202,7 @@ class Comparison:
         if self.failure:
             yield f"{self.kind:<8} FAILED: {self.failure}"
             return
-        there = f"; {self.values_below:,} at or below -87 (there {self.largest_difference_below:.2g})"
+        there = f"; {self.values_below:,} at or below -87 (max |Δ| there {self.largest_difference_below:.2g})"
         below = there if self.values_below else ""
         verdict = "ok" if self.good else "WRONG"
         looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
@@ -256,7 +256,7 @@ def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
     shape = Shape.of(first)
     lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))
     if declared != shape.columns:
-        raise ini.error(feature.line, f"num-features={shape.columns}, as {table} has scores", f"{declared}")
+        raise ini.error(feature.line, f"num-features={shape.columns}, the number of scores in {table}", f"{declared}")
     ini.weight_lines(feature, declared)
     ini.check_not_overridden(feature)
     ini.check_alone(feature)
@@ -292,7 +292,7 @@ def verify(
     first, form = read_first_line(table)
     possible = _choose_kinds(kinds, Shape.of(first), form, log)
     if not possible and own is None:
-        raise InputError(f"{table}: expected a table for {', '.join(kinds)}, found {form}")
+        raise InputError(f"{table}: expected a table that fits --kind {', '.join(kinds)}, found {form}")
     for kind in possible:
         type_name, decoder = KINDS[kind]
         moses.program(decoder)
@@ -366,7 +366,7 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
             sample[place : place + 1] = [line.source]
     chosen = {*sample, *low}
     if not chosen:
-        raise InputError(f"{table}: expected a line with words on both sides, found none")
+        raise InputError(f"{table}: expected a line with words on both sides and no non-terminals, found none")
     return list(_select_lines(chosen, _with_words(table, form)))
 
 

@@ -120,9 +120,9 @@ class MosesIni:
         return bool(self.section("feature"))
 
     def places(self, feature: Feature, *suffixes: str) -> list[Path]:
-        """Return existing paths of the feature's ``path=`` plus a suffix, relative to here or to the ini's folder."""
+        """Return existing paths of the feature's ``path=`` plus a suffix, relative to the ini's folder or to here."""
         written = feature.options.get("path", "")
-        places = [folder / (written + suffix) for folder in (Path(), Path(self.name).parent) for suffix in suffixes]
+        places = [folder / (written + suffix) for folder in (Path(self.name).parent, Path()) for suffix in suffixes]
         return [place for place in places if written and is_there(place)]
 
     def is_path_of(self, feature: Feature, table: str) -> bool:
@@ -277,7 +277,8 @@ def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:
     if not text or text.startswith("/") or "://" in text:
         return None
     if KEYS.search(key):
-        return next((folder for folder in folders if begins_a_name(folder / text)), folders[0])
+        longer = (folder for folder in folders if begins_a_name(folder / text))
+        return _first(folders, text) or _first(folders, f"{text}.gz") or next(longer, folders[0])
     return _first(folders, text) if "/" in text or "." in text else None
 
 
@@ -458,7 +459,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
 def _spread(weights: tuple[float, ...], added: int) -> tuple[float, ...] | None:
     """Return a weight for each added column; None if the user gave none."""
     if len(weights) not in (0, 1, added):
-        raise InputError(f"--weight: expected one for all or {added}, one per new score, found {len(weights)}")
+        raise InputError(f"--weight: expected 1 for all new scores, or {added}, one for each, found {len(weights)}")
     return (weights * added)[:added] if weights else None
 
 

@@ -100,7 +100,7 @@ def _joint_count(line: TableLine, name: str) -> int:
     fields = line.line.split(SEPARATOR)
     counts = words(fields[COUNTS_FIELD].strip(b" \t\r\n")) if len(fields) > COUNTS_FIELD else []
     if len(counts) < 3 or not NUMBER.fullmatch(counts[2]) or not 0 <= float(counts[2]) <= MOST_OFTEN:
-        expected = "three counts in field 5, the last one of the pair"
+        expected = "the counts of target, source and pair in field 5"
         raise FormatError(name, line.number, expected, shown(b" ".join(counts)), "train-model.perl writes them.")
     return round(float(counts[2]))
 

@@ -59,7 +59,9 @@ class CellConfig(EncDecConfig):
     def _check_own(self, key: str, has: bool) -> None:
         """Raise ValueError if a switch is given that the cell lacks, or is missing though the cell has it."""
         if (getattr(self, key) is not None) != has:
-            self.refuse(key, f"given for {self.cell} cells" if has else f"null, which {self.cell} cells do not have")
+            self.refuse(
+                key, f"given for {self.cell} cells" if has else f"null, because {self.cell} cells do not have it"
+            )
 
     @property
     def description(self) -> str:

@@ -62,7 +62,7 @@ class EncDecConfig(Config):
         super().__post_init__()
         self._check_resets()
         if self.variant != "custom" and not _is_named(self.variant, vars(self)):
-            self.refuse("variant", "the name of its three switches (paper, groundhog, else custom)")
+            self.refuse("variant", "paper or groundhog with their three switches, otherwise custom")
 
     def _check_resets(self) -> None:
         if self.decoder_reset is None:

@@ -23,7 +23,7 @@ def check_length(longest: int, slots: int) -> None:
     """Raise PairError if the longest phrase has more words than there are slots."""
     if longest > slots:
         expected = f"phrases of at most {slots} words, the network's slots"
-        raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
+        raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them a score of -87.")
 
 
 def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted:

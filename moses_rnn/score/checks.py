@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
 from moses_rnn.score.options import ScoringOptions
@@ -15,27 +16,31 @@ from moses_rnn.table.signatures import (
     UNKNOWN_WARNING,
     TableCounts,
     fitting_signature,
-    read_signature,
     recorded_names,
     records_of,
+    without_counts,
 )
 
+# Keys of a signature that two runs with the same result may differ in
+OF_RESULT = {"torch", "native", "output", "file", "rejected_lines", "lines"}
 
-def check_complete(options: ScoringOptions, models: Sequence[Model], columns: int) -> None:
-    """Raise OutputError if the existing table has no signature, or one of a different run."""
-    signature = read_signature(options.output) or {}
-    # The models of an earlier run come first
-    recorded = [record.get("sha256") for record in records_of(signature, "models")][-len(models) :]
-    floors = [record.get("floor") for record in records_of(signature, "added_columns")]
-    floor = None if options.logarithms else options.floor
-    if (signature.get("input"), recorded, floors) != (
-        Path(options.table).name,
-        [model.hashes for model in models],
-        [floor] * columns,
-    ):
+
+def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: bytes) -> None:
+    """Raise OutputError unless the existing table's signature has this origin, and the existing ini is this one."""
+    recorded = fitting_signature(options.output)
+    if "added_columns" in recorded:
+        recorded["added_columns"] = [without_counts(column) for column in records_of(recorded, "added_columns")]
+    wanted = {**origin, "input_content": origin["input_content"] or None}  # a pipe has none, and equals no other
+    keys = (wanted | recorded).keys() - OF_RESULT
+    differing = sorted(key.replace("_", " ") for key in keys if recorded.get(key) != wanted.get(key))
+    if differing:
         raise OutputError(
-            f"{options.output}: already exists, and its signature names another table, model, floor or number of "
-            "columns; use --force to replace it"
+            f"{options.output}: already exists, and its signature has another {' and another '.join(differing)}; use "
+            "--force to replace it"
+        )
+    if options.new_ini and Path(options.new_ini).read_bytes() != ini:
+        raise OutputError(
+            f"{options.new_ini}: already exists with other content than this run writes; use --force to replace it"
         )
 
 
@@ -76,13 +81,13 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
                 table.first.number,
                 f"a word alignment in field 4, which {model.folder} needs to annotate rare words",
                 "none",
-                "train-model.perl writes it, unless you give it --NoWordAlignment.",
+                "train-model.perl writes it, unless you give --no-word-alignment.",
             )
 
 
-def check_fit(options: ScoringOptions, counts: TableCounts, names: Sequence[str]) -> None:
-    """Raise MisfitError if a model knows too few of the table's words or floors too many scores."""
-    for name, unknown, floored in () if options.allow_misfit else shares(counts, names):
+def check_fit(table: str, counts: TableCounts, names: Sequence[str], *, allowed: bool) -> None:
+    """Unless `allowed`, raise MisfitError if a model knows too few of the table's words or floors too many scores."""
+    for name, unknown, floored in () if allowed else shares(counts, names):
         misfits = []
         if unknown > UNKNOWN_REFUSAL:
             misfits.append(f"{unknown:.1%} of the pairs with a word outside its shortlists")
@@ -90,11 +95,11 @@ def check_fit(options: ScoringOptions, counts: TableCounts, names: Sequence[str]
             misfits.append(f"{floored:.1%} of the scores at the floor")
         if misfits:
             raise MisfitError(
-                f"{options.table}: expected a table that {name}'s model knows, found {' and '.join(misfits)} in "
+                f"{table}: expected a table that {name}'s model knows, found {' and '.join(misfits)} in "
                 f"{counts.lines:,} lines",
                 advice=(
                     "Was the model trained on another table, language or tokenisation? Make one with: "
-                    f"moses-rnn-train {options.table}\n--allow-misfit scores with it anyway."
+                    f"moses-rnn-train {table}\n--allow-misfit uses it anyway."
                 ),
             )
 
@@ -111,7 +116,7 @@ def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
     units = "phrases", "sentences"
     if model.learned_sentences != on_sentences:
         learned = units[model.learned_sentences]
-        yield f"{model.folder} learned from {learned} (its unit), but scores {units[on_sentences]} here"
+        yield f"{model.folder}: learned from {learned}, but scores {units[on_sentences]} here"
 
 
 def fit_warnings(counts: TableCounts, names: Sequence[str]) -> Iterator[str]:

@@ -12,14 +12,13 @@ from moses_rnn.files.outputs import output_files
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
 from moses_rnn.moses.ini import lines_of
-from moses_rnn.score.checks import fit_warnings
+from moses_rnn.score.checks import check_fit, fit_warnings
 from moses_rnn.score.options import rejects_of
 from moses_rnn.score.score import ScoringResult
 from moses_rnn.table.signatures import TableCounts, as_file, read_signature, without_counts
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time
 ALIKE = ("program", "torch", "input", "precision", "phrases", "columns", "models")  # equal in all shards
-TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # identity without times, which differ between copies
 
 
 class ScoredShard:
@@ -34,6 +33,7 @@ class ScoredShard:
                 advice="Did its run finish? --resume continues it; the run writes PATH.json at its end.",
             )
         self.path, self.record = path, record
+        self.record_of_table = {key: value for key, value in record.items() if key != "shard"}
         try:
             self._read(record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -59,21 +59,32 @@ class ScoredShard:
         self.settings = {  # must be equal in all shards
             **{key: record.get(key) for key in ALIKE},
             "number of shards": self.shard.count,
-            "table": [shard["identity"].get(key) for key in TABLE_HASHES],
+            "table": record["input_content"],
             "number of lines": lines_of_table,
             "added columns": [without_counts(column) for column in columns],
         }
 
 
 def merge(
-    paths: Sequence[str], output: str, *, force: bool, advanced: Advanced, should_stop: Callable[[], bool]
+    paths: Sequence[str],
+    output: str,
+    *,
+    force: bool,
+    allow_misfit: bool = False,
+    advanced: Advanced,
+    should_stop: Callable[[], bool],
 ) -> ScoringResult:
-    """Concatenate the shards of a scored table, given in any order; report bytes and their share to `advanced`."""
+    """Concatenate the shards of a scored table, given in any order; report bytes and their share to `advanced`.
+
+    Unless `allow_misfit`, the model must fit the whole table.
+    """
     shards = in_table_order([ScoredShard(path) for path in paths])
     first, counts = shards[0], TableCounts()
     for shard in shards:
         counts.add(shard.counts)
     columns = first.record["added_columns"]
+    column_names = tuple(str(column.get("name")) for column in columns)
+    check_fit(str(first.record["input"]), counts, column_names, allowed=allow_misfit)
     ini = lines_of(output, first.columns, first.factors)
     cores = sorted({shard.computed_by for shard in shards})
     whole = sum(shard.bytes for shard in shards)
@@ -89,7 +100,7 @@ def merge(
             advanced(table.bytes, table.bytes / whole)
             if should_stop():
                 raise Stopped(f"stopped after {table.bytes:,} bytes; the same command starts over")
-        record = {key: value for key, value in first.record.items() if key != "shard"} | {
+        record = {
             "output": Path(output).name,
             "file": table.digest(),
             "native": None if cores == ["torch"] else " and ".join(cores),
@@ -98,10 +109,11 @@ def merge(
             "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
             "merged_from": len(shards),
         }
-        signature.append(as_file(record))
+        signature.append(as_file({**first.record_of_table, **record}))
         if counts.rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.counts.rejected))
-    column_names = tuple(str(column.get("name")) for column in columns)
+    if force and not counts.rejected:
+        Path(rejects_of(output)).unlink(missing_ok=True)  # an older table's
     warnings = [*ini.warnings, *fit_warnings(counts, column_names)]
     if len(cores) > 1:
         warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")
@@ -115,18 +127,18 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
     for shard in shards:
         other = by_number.setdefault(shard.shard.number, shard)
         if other is not shard:
-            raise InputError(f"{shard.path}: expected each shard once, found {shard.shard} as {other.path} too")
+            raise InputError(f"{shard.path}: expected each shard once, found {shard.shard} in {other.path} too")
         for what, value in shard.settings.items():
             if value != first.settings[what]:
                 raise InputError(
-                    f"{shard.path}: expected the same {what} as {first.path}, found {value!r} and there "
-                    f"{first.settings[what]!r}",
+                    f"{shard.path}: expected the same {what} as {first.path}, found {value!r} here and "
+                    f"{first.settings[what]!r} there",
                     advice="All shards must come from the same table, scored by the same models with the same options.",
                 )
     count = first.shard.count
-    if missing := [str(number) for number in range(1, count + 1) if number not in by_number]:
+    if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in by_number]:
         names = ", ".join(missing[:20]) + (f" and {len(missing) - 20:,} more" if missing[20:] else "")
-        raise InputError(f"expected {count:,} shards, found {len(shards):,}: missing {names}")
+        raise InputError(f"expected {count:,} shards, found {len(shards):,}; not given: {names}")
     return [by_number[number] for number in sorted(by_number)]
 
 

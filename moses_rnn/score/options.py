@@ -9,7 +9,7 @@ from typing import Annotated
 
 from moses_rnn.files.shards import OneShard, with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
-from moses_rnn.options import Device, Force, LongPhrases, Option, Quiet, Ray, Resume, Section, Threads
+from moses_rnn.options import AllowMisfit, Device, Force, LongPhrases, Option, Quiet, Ray, Resume, Section, Threads
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.tab_separated import TableFormat
 
@@ -33,7 +33,7 @@ class ScoringOptions:
     ] = ()
     new_table: Annotated[
         str | None,
-        Option("Same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]", "-o --output"),
+        Option("Same as NEW_TABLE; - is stdout [default: phrase-table.rnn.gz for phrase-table.gz]", "-o --output"),
     ] = None
     moses_ini: Annotated[str | None, Option("Also write a copy of this moses.ini that loads the new table")] = None
     device: Annotated[str, Option("cpu, cuda, or several: cuda:0,cuda:1")] = "auto"
@@ -64,11 +64,11 @@ class ScoringOptions:
     ] = False
     floor: Annotated[
         float,
-        Option("Lowest log p to write; float32, and so Moses, loses precision below it", max=0),
+        Option("Lowest log p to write; below -87, float32, and so Moses, loses precision", max=0),
     ] = DEFAULT_FLOOR
     output_ini: Annotated[
         str | None,
-        Option("File for the ini of --moses-ini [default: moses.rnn.ini beside the new table]"),
+        Option("File for the ini of --moses-ini [default: moses.rnn.ini for moses.ini, beside the new table]"),
     ] = None
 
     layout: Annotated[TableFormat, Section("Unusual tables and models")] = "moses"
@@ -80,13 +80,8 @@ class ScoringOptions:
         ),
     ] = "error"
     long_phrases: LongPhrases = "refuse"
-    allow_misfit: Annotated[
-        bool,
-        Option(
-            "Accept a model that has learned nothing or knows hardly a word of the table",
-        ),
-    ] = False
-    again: Annotated[bool, Option("Score a table that already has such a column")] = False
+    allow_misfit: AllowMisfit = False
+    again: Annotated[bool, Option("Add a column even if the table already has one of that name")] = False
 
     precision: Annotated[
         str | None,

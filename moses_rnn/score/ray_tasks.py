@@ -86,8 +86,8 @@ class RayWorkers(Generic[Item, Result]):
         except self._ray.exceptions.RayError as death:
             found = f"{type(death).__name__}: {death}".splitlines()[0]
             raise MosesRnnError(
-                f"{self._name_of(item)}: expected the cluster to finish it, found {found}",
-                advice=f"Ray retries {MOST_RETRIES} times when a worker dies. Did memory run out? "
+                f"{self._name_of(item)}: expected the cluster to finish this work, found {found}",
+                advice=f"Ray retries {MOST_RETRIES} times when a worker dies. Did it run out of memory? "
                 "`ray start --num-cpus` with a lower number starts fewer workers.",
             ) from death
         if error is not None:
@@ -113,7 +113,7 @@ def _import_ray(address: str) -> Any:
         return importlib.import_module("ray")
     except ImportError as error:
         raise MosesRnnError(
-            "--ray: expected Ray to be installed, found none", advice="pip install 'moses_rnn[ray]' installs it."
+            "--ray: expected Ray, found no such package", advice="pip install 'moses-rnn[ray]' installs it."
         ) from error
 
 

@@ -24,10 +24,12 @@ from moses_rnn.scorers.open import Model, check_learned, model_files, open_model
 from moses_rnn.table.phrase_table import LineWarnings
 from moses_rnn.table.signatures import (
     EARLIER,
+    LOGARITHM,
     PROBABILITY,
     PROGRAM,
     TableCounts,
     as_file,
+    content_of,
     fitting_signature,
     recorded_columns,
     records_of,
@@ -77,7 +79,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
 
     models, columns, compute = open_models(options)
     names = tuple(column.name for column in columns)
-    with open_files(options, models, len(columns)) as files:
+    with open_files(options, models, columns, compute) as files:
         table = InputTable(options, models[0].form, stop_if_requested)
         check_table(options, table, models, names)
         # fails now, not after hours
@@ -95,17 +97,24 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                 progress(counts.lines, table.share(counts.read))
                 stop_if_requested()
                 if counts.lines >= next_check:
-                    check_fit(options, counts, names)
+                    check_fit(options.table, counts, names, allowed=options.allow_misfit)
                     next_check = 2 * counts.lines
         save(max(counts.read, table.rejects.last))
-        if options.shard is None:  # a small shard may have other words than the whole table
-            check_fit(options, counts, names)
+        # Merging checks the fit of shards: a small one may have other words than the whole table
+        check_fit(options.table, counts, names, allowed=options.allow_misfit or options.shard is not None)
         misfits = [*fit_warnings(counts, names)]
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
         result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(manifest))
         table.check_unchanged()
-        signature = _signature(options, table, manifest, columns, counts, files.digest(options.output))
+        origin = _origin(options, table, manifest, columns)
+        signature = origin | {
+            "output": Path(options.output).name,
+            "file": files.digest(options.output),
+            "rejected_lines": counts.rejected,
+            "lines": counts.lines,
+            "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(origin["added_columns"])],
+        }
         contents = {options.signature: as_file(signature), options.new_ini: ini.content}
         files.commit({path: content for path, content in contents.items() if path})
     return result
@@ -123,7 +132,9 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Com
     return models, make_columns(options, models), compute
 
 
-def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -> ResumableOutputs:
+def open_files(
+    options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
+) -> ResumableOutputs:
     """Open the outputs of a run: table, signature, ini and rejected lines."""
     ini = [find_input(options.moses_ini)] if options.moses_ini else []
     try:
@@ -137,7 +148,10 @@ def open_files(options: ScoringOptions, models: Sequence[Model], columns: int) -
             advise=_advice,
         )
     except AlreadyComplete:
-        check_complete(options, models, columns)
+        table = InputTable(options, models[0].form, lambda: None)
+        manifest = manifest_of(options, table, models, [column.name for column in columns], compute)
+        new_ini = ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
+        check_complete(options, _origin(options, table, manifest, columns), new_ini.content)
         raise
 
 
@@ -171,15 +185,10 @@ def computed_by(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['native'] or 'torch'}, {manifest['precision']}"
 
 
-def _signature(
-    options: ScoringOptions,
-    table: InputTable,
-    manifest: Mapping[str, Any],
-    columns: Sequence[Column],
-    counts: TableCounts,
-    digest: Mapping[str, Any],
+def _origin(
+    options: ScoringOptions, table: InputTable, manifest: Mapping[str, Any], columns: Sequence[Column]
 ) -> dict[str, Any]:
-    """Return the signature of the new table, whose size and hash are `digest`."""
+    """Return what the signature says about the origin of a table's scores."""
     before, old_columns = fitting_signature(options.table), table.shape.columns
     earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
     shard = options.shard and {
@@ -187,7 +196,6 @@ def _signature(
         "count": options.shard.count,
         "lines": table.lines,
         "table": str(Path(options.table).absolute()),
-        "identity": dict(table.identity),
         "factors": list(table.shape.factors),
     }
     added = [
@@ -196,9 +204,8 @@ def _signature(
             "name": column.name,
             "meaning": column.meaning,
             **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
-            "written_as": "natural logarithm" if options.logarithms else PROBABILITY,
+            "written_as": LOGARITHM if options.logarithms else PROBABILITY,
             "floor": None if options.logarithms else options.floor,
-            **counts.of_column(i),
         }
         for i, column in enumerate(columns)
     ]
@@ -206,14 +213,11 @@ def _signature(
         "program": PROGRAM,
         "torch": manifest["torch"],
         "input": Path(options.table).name,
-        "output": Path(options.output).name,
-        "file": digest,
-        "rejected_lines": counts.rejected,
+        "input_content": content_of(table.identity),
         **({"shard": shard} if shard else {}),
         "precision": manifest["precision"],
         "native": manifest["native"],
         "phrases": manifest["phrases"],
-        "lines": counts.lines,
         "columns": old_columns + len(added),
         **({EARLIER: earlier} if earlier else {}),
         "added_columns": added,

@@ -105,7 +105,7 @@ class Model:
         config, inverse = self.network.config, self.direction == TARGET_TO_SOURCE
         unit = getattr(config, "unit", self.provenance.get("unit", PHRASES))  # format 1 has it in its provenance
         rare, cell = getattr(config, "rare", None), getattr(config, "cell", None)
-        network_title = f"{self.architecture.title} of {cell} cells" if cell else self.architecture.title
+        network_title = f"{self.architecture.title} with {cell} cells" if cell else self.architecture.title
         vars(self).update(
             config=config,
             source_vocabulary=self.vocabularies.get("source") or Vocabulary([UNKNOWN, END]),
@@ -173,7 +173,9 @@ class Model:
     def make_stepper(self, compute: Compute) -> Stepper:
         """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word."""
         if self.architecture.stepper is None:
-            raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
+            raise CheckpointError(
+                f"{self.folder}: expected a network that writes word by word, found: {self.network_title}"
+            )
         stepper: Stepper = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
 
@@ -188,7 +190,7 @@ class Model:
             vectors = stepper.summaries(*flatten(some[rows]))
             if vectors is None:
                 expected = "a network that represents a sentence as one vector"
-                raise CheckpointError(f"{self.folder}: expected {expected}, found {self.network_title}")
+                raise CheckpointError(f"{self.folder}: expected {expected}, found: {self.network_title}")
             blocks.append(finite_array(vectors))
         return np.concatenate(blocks)[: len(phrases)]
 
@@ -323,8 +325,7 @@ def open_language_model(folder: Path | str) -> Model:
 def _unfit(model: Model, expected: str) -> CheckpointError:
     takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
     if model.architecture.reads_sources:
-        commands = "moses-rnn-score takes phrase networks, moses-rnn nmt sentence networks"
-        takes = f"{commands}, moses-rnn nbest add and moses_rnn.load both."
+        takes = "moses-rnn-score, moses-rnn nbest add and moses_rnn.load take networks of sources and targets."
     return CheckpointError(f"{model.folder}: expected {expected}, found: {model.architecture.title}", advice=takes)
 
 
@@ -458,7 +459,9 @@ def read_tensors(path: Path, data: bytes, shapes: Mapping[str, Tensor], title: s
         raise CheckpointError(f"{path}: expected safetensors, found: {found}") from error
     if tensors.keys() != shapes.keys():
         wrong = str(sorted(tensors.keys() ^ shapes.keys()))[:200]
-        raise CheckpointError(f"{path}: expected the tensors of a {title}, differing in {wrong}")
+        raise CheckpointError(
+            f"{path}: expected the tensors of this network ({title}), found missing or unknown ones: {wrong}"
+        )
     for name, tensor in tensors.items():
         shape, given = tuple(shapes[name].shape), tuple(tensor.shape)
         if given != shape or tensor.dtype != torch.float32:

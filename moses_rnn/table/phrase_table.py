@@ -101,10 +101,11 @@ class PhraseForm:
         )
 
     def __str__(self) -> str:
-        kinds = ["hierarchical"] * self.hierarchical
-        for side, factor in (("source", self.source_factor), ("target", self.target_factor)):
-            kinds += [f"{side} factor {factor}"] * (factor is not None)
-        return ", ".join(kinds) or "plain words"
+        sides = (("source", self.source_factor), ("target", self.target_factor))
+        factors = " and ".join(f"{side} factor {factor}" for side, factor in sides if factor is not None)
+        if not factors:
+            return "hierarchical rules" if self.hierarchical else "plain words"
+        return f"{'hierarchical rules' if self.hierarchical else 'words'} with {factors}"
 
     def read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
         """Return both phrases, which must have passed `check`, as a network reads them."""
@@ -170,7 +171,7 @@ def _factor(phrase: bytes, factor: int | None) -> bytes:
 def _count_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int | None) -> int | None:
     counts = {word.count(b"|") + 1 for word in terminals}
     if len(counts) > 1:
-        raise FormatError(name, number, f"as many factors in every {side} word", shown(b" ".join(terminals)))
+        raise FormatError(name, number, f"the same number of factors in every {side} word", shown(b" ".join(terminals)))
     if counts and factor >= min(counts):
         found = f"{min(counts)} in {shown(b' '.join(terminals))}"
         raise FormatError(name, number, f"{side} words with a factor {factor} (counted from 0)", found)
@@ -285,7 +286,9 @@ class Shape:
     @classmethod
     def of(cls, line: TableLine) -> Shape:
         """Derive the shape from a table's first line."""
-        factors = [words(phrase)[0].count(b"|") + 1 if phrase else 1 for phrase in (line.source, line.target)]
+        factors = [  # non-terminals have none
+            max((word.count(b"|") + 1 for word in words(phrase)), default=1) for phrase in (line.source, line.target)
+        ]
         return cls(len(words(line.scores)), (factors[0], factors[1]), bool(line.alignment))
 
 
@@ -419,7 +422,7 @@ def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLi
 def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
     """Raise FormatError about unexpected factors."""
     advice = (
-        f"If these are factors, name the word's factor with moses-rnn-train --{side}-factor. If not, write '|' as "
+        f"If these are factors, choose the one to use with moses-rnn-train --{side}-factor. If not, write '|' as "
         "&#124; in an unfactored table."
     )
     raise FormatError(name, number, f"{side} words without factors", shown(phrase), advice)
@@ -544,7 +547,7 @@ class LineWarnings:
         for line in lines:
             for kind in itertools.chain(_oddities(line), _finer_oddities(line) if self.thorough else ()):
                 if self.strict:
-                    advice = f"Without --strict: {MEANINGS[kind]}."
+                    advice = f"Without --strict, this is only a warning: {MEANINGS[kind]}."
                     raise FormatError(self.name, line.number, f"no {kind} (--strict)", shown(line.line), advice)
                 self.counts.setdefault(kind, [0, line.number])[0] += 1
 

@@ -21,7 +21,7 @@ PROGRAM = f"moses_rnn {__version__}"
 EARLIER = "earlier_columns"  # columns recorded by earlier signatures, if a table was scored more than once
 # Counts of a column over all lines
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
-PROBABILITY = "exp of it; Moses takes the logarithm"
+PROBABILITY, LOGARITHM = "exp of it; Moses takes the logarithm", "natural logarithm"
 UNKNOWN_WARNING = 0.2  # share of pairs with a word that the model reads as <unk>
 UNKNOWN_REFUSAL = 0.8  # the share above which the model does not fit the table
 FLOORED_REFUSAL = 0.5  # share of scores that were raised to the floor
@@ -72,6 +72,11 @@ def fitting_signature(table: str) -> dict[str, Any]:
     if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
         return {}
     return signature
+
+
+def content_of(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input's identity without its time, which differs between copies; empty for a pipe."""
+    return {key: identity[key] for key in ("bytes", "first_mb", "last_mb") if key in identity}
 
 
 @dataclass
@@ -134,6 +139,7 @@ def changed_signature(
     done ("pruned" or "extended"), `how` with which settings. `added` are names and meanings of new last columns.
     """
     record = {"program": PROGRAM, **(before or {}), **changes}
+    record.pop("input_content", None)  # that of the table before it was scored
     record["added_columns"] = [without_counts(column) for column in records_of(record, "added_columns")]
     for i, (name, meaning) in enumerate(added, start=changes["columns"] - len(added)):
         new = {"index": i, "name": name, "meaning": meaning, "written_as": PROBABILITY, "floor": None}

@@ -1,7 +1,7 @@
 """Pairs as plain lines of text, ``source TAB target``, for data that does not come from Moses.
 
 Further columns may follow. Words are separated by blanks and tokenised like the network's corpus, and a line ends with
-a line feed only. A side without words is an error, as is the word ``|||``, which separates fields in Moses's tables.
+a line feed only. A side without words is an error, as is ``|||``, which separates fields in Moses's tables.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
     if columns[-1].endswith(b"\r"):
         raise FormatError(name, number, "a line that ends with LF", "one that ends with CR LF")
     for side, text in zip(("source", "target"), columns[:2], strict=True):
-        if not (of_side := words(text)):
+        if not words(text):
             raise FormatError(name, number, f"a {side} of words", "none")
-        if BAR in of_side:
-            raise FormatError(name, number, f"a {side} without the word |||", shown(text))
+        if BAR in text:
+            raise FormatError(name, number, f"a {side} without |||", shown(text))
     return columns[0], columns[1]
 
 

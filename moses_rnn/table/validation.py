@@ -93,7 +93,7 @@ def validate(
 def check_signature(table: str) -> str:
     """Raise InputError unless a file has the size and hash in its signature; return a description of both."""
     if not Path(table).is_file():
-        raise InputError(f"{table}: expected a regular file, whose content can be compared")
+        raise InputError(f"{table}: expected a regular file to compare with its signature, found a pipe")
     signature = read_signature(table)
     if signature is None:
         raise InputError(f"{table}.json: expected the signature that moses-rnn-score writes, found none")

@@ -68,7 +68,7 @@ def _row(fields: Sequence[bytes], name: str, number: int, width: int) -> tuple[b
     row = [_number(text) for text in numbers]
     if None in row:
         wrong = shown(numbers[row.index(None)])
-        raise FormatError(name, number, "finite numbers as float32 holds them", f"{wrong} for {shown(word)}")
+        raise FormatError(name, number, "finite numbers in the range of float32", f"{wrong} for {shown(word)}")
     return word, [value for value in row if value is not None]
 
 
@@ -98,7 +98,7 @@ def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, fr
     if frozen:
         embedding.register_hook(functools.partial(_without, rows))  # type: ignore[no-untyped-call]
     every = len(vocabulary) - END_ID - 1
-    kept = ", not learned" if frozen else ""
+    kept = ", frozen" if frozen else ""
     return f"{side} embeddings: {len(rows):,} of {every:,} words from {path}{kept}; {every - len(rows):,} random"
 
 

@@ -143,7 +143,7 @@ class ModelFolder:
             network = read_record(self.path)["network"] if (self.path / CONFIG).exists() else network
         if network != self._kind.key:
             raise CheckpointError(
-                f"{self.path}: expected a model of network {self._kind.key!r}, found {shown_value(network)}",
+                f"{self.path}: expected network to be {self._kind.key!r}, found {shown_value(network)}",
                 advice="Name another folder with --model; --restart would delete this model.",
             )
         try:

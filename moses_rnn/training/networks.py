@@ -36,12 +36,15 @@ class TrainingConfig:
         Section("Learning"),
         Option("How to update weights; each optimiser has its usual learning rate", choices=tuple(CUSTOMARY_RATES)),
     ] = "adadelta"
-    learning_rate: Annotated[float, Option("Step size, instead of the preset's", min=0, min_open=True)] = 1.0
+    learning_rate: Annotated[
+        float,
+        Option("Step size [default: the preset's; with another --optimiser, its usual one]", min=0, min_open=True),
+    ] = 1.0
     rho: float = 0.95  # Adadelta
     epsilon: float = 1e-6  # Adadelta; inside both roots
     schedule: Annotated[str, Setting(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
     decay_on_plateau: float = 1.0  # factor of the schedule "plateau" after an evaluation without gain
-    batch_size: Annotated[int, Option("Examples per minibatch: pairs, n-grams or, for rnnlm, sentences", min=1)] = 64
+    batch_size: Annotated[int, Option("Pairs, n-grams or sentences per minibatch", min=1)] = 64
     sort_batches: int = 10
     warm_up: Annotated[int, Setting(min=0)] = 0  # minibatches over which the learning rate rises to its value
     cool_down: Annotated[float, Setting(min=0, max=1)] = 0.0  # the last share of the budget: the rate falls to zero
@@ -101,7 +104,7 @@ class TrainingConfig:
             f"{self.reduction} gradient{f' clipped at {self.clip_norm:g}' * bool(self.clip_norm)}, {self.precision}, "
             f"seed {self.seed}; "
             f"evaluated {evaluated}; ends after {' or '.join(limits)}"
-            f"{f'; by the native core, {self.native}' if self.native else ''}"
+            f"{f'; computed by the native core, {self.native}' if self.native else ''}"
         )
 
     def course(self) -> dict[str, object]:

@@ -39,7 +39,7 @@ from moses_rnn.training.networks import (
 
 Options = Mapping[str, Any]  # by name; None or a missing option means the preset's value
 
-HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H", min=0)]
+HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H", min=1)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
 Shortlist = Annotated[int | None, Option("Shortlist size per side; other words are <unk>", min=1)]
 Size = Annotated[int | None, Setting(min=1)]
@@ -77,7 +77,7 @@ class TableOptions:
 
     phrase_table: str
     model: Annotated[
-        Path | None, Option("Model folder [default: PHRASE_TABLE's name + .rnn-model]", metavar="FOLDER")
+        Path | None, Option("Model folder [default: phrase-table.rnn-model for phrase-table.gz]", metavar="FOLDER")
     ] = None
     architecture: Annotated[
         str,
@@ -301,7 +301,7 @@ def _check_cell(config: Options, given: Options) -> None:
 def _check_sizes(config: Options, every: Options) -> None:
     slots = config.get("slots", 0)
     if slots and every["max_length"] > slots:
-        raise UnfitOption("max_length", f"expected at most the {slots} slots, found {every['max_length']}")
+        raise UnfitOption("max_length", f"expected at most {slots}, the number of slots, found {every['max_length']}")
     if not config.get("hidden_size", True) and not config.get("direct"):
         raise UnfitOption("hidden_size", "only --network bengio with direct connections works with 0 hidden units")
 
@@ -314,7 +314,7 @@ def _check_embeddings(name: str, every: Options) -> None:
         if not (every["source_embeddings"] or every["target_embeddings"]):
             raise UnfitOption("freeze_embeddings", "needs --source-embeddings or --target-embeddings")
         if every.get("weight_decay"):
-            raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change them")
+            raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change the embeddings")
 
 
 def _check_rare(given: Options) -> None:

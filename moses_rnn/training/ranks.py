@@ -79,7 +79,7 @@ class Ranks:
         count = torch.cuda.device_count()
         if self._local >= count:
             raise MosesRnnError(
-                f"expected a GPU for each process, found {count} and the process with LOCAL_RANK {self._local}",
+                f"expected a GPU for each process, found {count} for the process with LOCAL_RANK {self._local}",
                 advice="Start fewer processes on this machine, or train with --device cpu.",
             )
         torch.cuda.set_device(self._local)  # before anything uses the first GPU

@@ -37,7 +37,7 @@ from moses_rnn.table.phrase_table import (
     read_first_line,
     words,
 )
-from moses_rnn.table.signatures import changed_signature, recorded_columns, records_of
+from moses_rnn.table.signatures import LOGARITHM, changed_signature, recorded_columns, recorded_floor, records_of
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.options import ExtensionRequest
@@ -129,7 +129,8 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         fills = choose_fills(table, survey.columns, models, before or {})
         # fails now, not after hours
         ini = ini_of(request.new_table, table, survey.shape, int(request.marks), request.moses_ini, 0.0)
-        maker = _line_maker(request, models, survey, fills)
+        floors = [recorded_floor(before or {}, column) for column in range(len(fills))]
+        maker = _line_maker(request, models, survey, fills, floors)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
         new_lines = maker(_wanted(request, survey, known, extended))
@@ -273,7 +274,7 @@ def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) 
 def choose_fills(
     table: str, columns: Sequence[tuple[float, float]], models: Models, signature: Mapping[str, Any]
 ) -> list[ColumnValue]:
-    """Choose the fill of each column in new lines, given their ranges; reject the columns of another network."""
+    """Choose each column's fill in new lines, given its range; reject logarithms and another network's columns."""
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
     added = {i: record for i, record in recorded_columns(signature).items() if i < len(columns)}
     if min([*added, len(columns)]) >= len(STANDARD):
@@ -284,15 +285,17 @@ def choose_fills(
     names = [str(record["name"]) for record in added.values()]
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
     for (column, record), name in zip(added.items(), names, strict=True):
+        if record.get("written_as") == LOGARITHM:
+            raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
         fills[column] = known.get(name, fills[column])
         for model in models:
             alone = names.count(name) == 1
             is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see scorers/ensembles
             other = recorded and dict(model.hashes) not in recorded
             if model.name == name and (is_mean or not alone or other):
-                found = "another" if alone else "one of several with that name"
+                found = "another" if alone else f"several scores named {name}"
                 raise MisfitError(
-                    f"{model.folder}: expected the model whose score is column {column + 1} of {table} according to "
+                    f"{model.folder}: expected the model that gave score {column + 1} of {table} according to "
                     f"the signature beside it, found {'one of several whose mean is the score' if is_mean else found}",
                     advice="Name that model, or extend the table before you score it.",
                 )
@@ -365,7 +368,9 @@ def _best(request: ExtensionRequest) -> int:
     return request.top + (request.fewer_than or 1) - 1
 
 
-def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills: list[ColumnValue]) -> LineMaker:
+def _line_maker(
+    request: ExtensionRequest, models: Models, survey: Survey, fills: list[ColumnValue], floors: Sequence[float]
+) -> LineMaker:
     """Make the maker of new lines: torch searches in float32, and scores are those of moses-rnn-score."""
     best = _best(request)
     search = BeamSearch(
@@ -376,11 +381,7 @@ def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills
     scorer, *inverse = (model.make_scorer(model.choose_compute(request.device)) for model in models)
     proposer = Proposer(Reading(models[0]), search, scorer)
     settled = [least if fill == LOWEST else fill for fill, (least, _) in zip(fills, survey.columns, strict=True)]
-    return LineMaker(request, proposer, inverse[0] if inverse else None, survey.weights, settled, survey.fields)
-
-
-def _probability(log_prob: float) -> float:
-    return math.exp(min(max(log_prob, DEFAULT_FLOOR), 0.0))
+    return LineMaker(request, proposer, inverse[0] if inverse else None, survey.weights, settled, floors, survey.fields)
 
 
 @dataclass
@@ -388,8 +389,8 @@ class LineMaker:
     """Makes lines for source phrases, from each one's `top` likeliest new targets above the minimum log p.
 
     `proposer` generates targets; `inverse` scores p(source | target), if there is such a network; `weights` align and
-    weigh words; `fills` are the columns, none of them LOWEST. A line has as many `fields` as the table's first line, at
-    least three.
+    weigh words; `fills` are the columns, none of them LOWEST, and `floors` their least log p. A line has as many
+    `fields` as the table's first line, at least three.
     """
 
     request: ExtensionRequest
@@ -397,6 +398,7 @@ class LineMaker:
     inverse: Scorer | None
     weights: LexicalWeights
     fills: Sequence[ColumnValue]
+    floors: Sequence[float]
     fields: int
     counts: Counts = field(default_factory=Counts)
 
@@ -447,13 +449,15 @@ class LineMaker:
         sides = words(source.source), words(target)
         links = self.weights.align(*sides)
         inverse_lexical, lexical = self.weights.weigh(*sides, links)
-        values = {
-            NETWORK: _probability(network),
-            INVERSE: _probability(inverse),
-            INVERSE_LEXICAL: max(inverse_lexical, LEAST),
-            LEXICAL: max(lexical, LEAST),
-        }
-        scores = [b"%.9g" % (values[fill] if isinstance(fill, str) else fill) for fill in self.fills]
+        logs = {NETWORK: network, INVERSE: inverse}
+        weights = {INVERSE_LEXICAL: max(inverse_lexical, LEAST), LEXICAL: max(lexical, LEAST)}
+
+        def score(fill: ColumnValue, floor: float) -> float:
+            if not isinstance(fill, str):
+                return fill
+            return weights[fill] if fill in weights else math.exp(min(max(logs[fill], floor), 0.0))
+
+        scores = [b"%.9g" % score(fill, floor) for fill, floor in zip(self.fills, self.floors, strict=True)]
         further = [
             b" ||| " + format_links(links),
             b" ||| 0 %b 0" % source.count,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
-from moses_rnn.options import Device, Force, ModelBeside, Option, Output, QuietSummary, Resume, Threads
+from moses_rnn.options import Device, Force, ModelBeside, Option, Output, Quiet, Resume, Threads
 
 # Handling of words that a network cannot write
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
@@ -61,7 +61,7 @@ class TranslationRequest:
     device: Device = "auto"
     threads: Threads = None
     force: Force = False
-    quiet: QuietSummary = False
+    quiet: Quiet = False
 
     @property
     def text(self) -> str:
@@ -80,9 +80,9 @@ class ExtensionRequest:
 
     phrase_table: str
     model: ModelBeside = None
-    output: Annotated[str | None, Option("New table [default: PHRASE_TABLE's name + .extended.gz]", "-o --output")] = (
-        None
-    )
+    output: Annotated[
+        str | None, Option("New table [default: phrase-table.extended.gz for phrase-table.gz]", "-o --output")
+    ] = None
     fewer_than: Annotated[int | None, Option("Extend sources that have fewer targets than this", min=2, max=1000)] = (
         None
     )
@@ -104,13 +104,13 @@ class ExtensionRequest:
         ),
     ] = "none"
     moses_ini: Annotated[
-        str | None, Option("Also write moses.extended.ini beside the new table, made from this ini")
+        str | None, Option("Also write a copy of this moses.ini that loads the new table, beside it")
     ] = None
     allow_misfit: Annotated[bool, Option("Accept a model that has learned nothing")] = False
     device: Device = "auto"
     threads: Threads = None
     force: Force = False
-    quiet: QuietSummary = False
+    quiet: Quiet = False
 
     @property
     def table(self) -> str:

@@ -80,10 +80,10 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
         try:
             source = reading.source(phrase)
         except IndexError as error:
-            raise FormatError(name, number, f"{reading.form} in every word", shown(phrase)) from error
+            raise FormatError(name, number, "the network's source factor in every word", shown(phrase)) from error
         if reading.form.hierarchical and has_gaps(source):
-            advice = "The network treats gaps as words, numbered in target order: [X][X]1, [X][X]2."
-            raise FormatError(name, number, "numbered gaps", shown(phrase), advice)
+            advice = "The network reads non-terminals as numbered words: [X][X]1, [X][X]2."
+            raise FormatError(name, number, "numbered non-terminals", shown(phrase), advice)
         yield source
 
 
@@ -205,7 +205,7 @@ class Totals:
         if self.distinct < self.written:
             parts.append(f"{self.distinct:,} distinct")
         if self.judged:
-            of_distinct = f" ({self.new_distinct / self.judged_distinct:.1%} of the distinct)"
+            of_distinct = f" ({self.new_distinct / self.judged_distinct:.1%} of the distinct ones)"
             distinct = of_distinct if self.distinct < self.written else ""
             parts.append(f"{self.new / self.judged:.1%}{distinct} not in the table")
         return ", ".join(parts)

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 
-from moses_rnn.errors import FormatError, MosesRnnError, OutputError, Stopped, placing, shown
+from moses_rnn.errors import AlreadyComplete, FormatError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, ResumableOutputs, pack
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines
 from moses_rnn.moses.lexicon import Lexicon
@@ -55,7 +55,11 @@ def translate_text(
     models = (path for member in model.models for path in model_files(member.folder))
     inputs = (request.text, *([find_input(request.dictionary)] if request.dictionary else []), *models)
     names = [request.output, *request.others]
-    with ResumableOutputs(names, resume=request.resume, force=request.force, inputs=inputs, advise=_advice) as outputs:
+    try:
+        opened = ResumableOutputs(names, resume=request.resume, force=request.force, inputs=inputs, advise=_advice)
+    except AlreadyComplete as error:  # perhaps from another text or model: nothing records it
+        raise OutputError(f"{request.output}: already exists and is complete; use --force to replace it") from error
+    with opened as outputs:
         translator = Translator(
             model,
             Compute(request.device),

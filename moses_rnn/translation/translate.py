@@ -231,7 +231,7 @@ class Translator:
     ) -> None:
         for one in model.models:
             if not one.form.is_plain:
-                raise InputError(f"{one.folder}: expected a model of plain words, found one of phrases ({one.form})")
+                raise InputError(f"{one.folder}: expected a model of plain words, found one of {one.form}")
         rule = rule_of(model, unknown, lexicon)
         self.counts = Counts()
         self._source, self._target, self._rare = model.source_vocabulary, model.target_vocabulary, model.rare

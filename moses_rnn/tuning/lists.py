@@ -137,8 +137,8 @@ class Features:
             raise FormatError(self.name, number, "dense features", f"the sparse {label}", advice)
         weight = self.sparse_weights.get(label, 0.0)
         if len(values) != 1 or math.isnan(weight):
-            expected = f"one value and one weight, a number, of the sparse feature {label}"
-            raise FormatError(self.name, number, expected, f"{len(values)} and {weight}")
+            expected = f"one value and a numeric weight for the sparse feature {label}"
+            raise FormatError(self.name, number, expected, f"{len(values)} values and the weight {weight}")
         return weight * values[0]
 
 

@@ -37,7 +37,7 @@ class Weights:
         if len(values) != count or not all(map(math.isfinite, values)):
             found = f"{label}= {' '.join(map(str, values))}" if values else "none"
             raise InputError(
-                f"{self.name}: expected {count} weights of {label}, as the n-best list has values, found {found}"
+                f"{self.name}: expected {count} weights of {label}, as many as values in the n-best list, found {found}"
             )
         return values
 

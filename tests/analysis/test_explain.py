@@ -127,7 +127,7 @@ def test_a_pair_that_is_not_in_the_table():
         Rank("weighted sum with RNN", None, 3, None),
     ]
     assert "  not in the table, which has 3 other targets of its source\n" in str(found)
-    assert "  p(target|source): none of 3, as it is not in the table\n" in str(found)
+    assert "  p(target|source): not among the 3, as it is not in the table\n" in str(found)
 
 
 def test_a_pasted_line_is_a_pair():
@@ -139,7 +139,9 @@ RULES = PhraseForm(hierarchical=True)
 
 def test_a_rule_with_gaps_needs_its_alignment():
     rule = b"a [X][X] [X] ||| u [X][X] [X]"
-    with pytest.raises(InputError, match=r"^expected a rule of the table, or a line with its gaps' alignment, found "):
+    with pytest.raises(
+        InputError, match=r"^expected a rule of the table, or a line that aligns its non-terminals, found "
+    ):
         Explainer(checkpoint(), STUB)(parse_pair(rule, RULES))
     assert parse_pair(rule + b" ||| .1 ||| 1-1", RULES).read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
     line = rule + b" ||| .1 .1 .1 .1 ||| 1-1 ||| 1 1 1\n"

@@ -44,5 +44,5 @@ def test_an_inverse_model_reads_the_targets(monkeypatch):
 
 
 def test_a_model_is_not_called_like_a_column():
-    with pytest.raises(InputError, match="expected a model folder with another name, found words, which is a column"):
+    with pytest.raises(InputError, match="expected a model folder with another name, found words, a column's name"):
         measure_gradients({"words": checkpoint()}, SOURCES, TARGETS)

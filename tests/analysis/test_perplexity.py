@@ -102,9 +102,9 @@ def test_a_text_is_scored_by_all():
 def test_networks_of_one_kind_are_interpolated_together_too():
     models = contenders("rnnlm", "rnnlm", n_grams=1)
     rows = dict(interpolations(models, score_text([b"le chat"], "dev.fr", models)))
-    assert rows["the 2 networks evenly"].tolist() == [0.5, 0.5, 0]
+    assert rows["the 2 networks, equal weights"].tolist() == [0.5, 0.5, 0]
     assert rows["0.75 rnnlm.1, 0.25 lm0"].tolist() == [0, 0.75, 0.25]
-    assert rows["0.75 the 2 networks evenly, 0.25 lm0"].tolist() == [0.375, 0.375, 0.25]
+    assert rows["0.75 the 2 networks, equal weights, 0.25 lm0"].tolist() == [0.375, 0.375, 0.25]
 
 
 CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")

@@ -93,6 +93,12 @@ def test_long_sources_may_be_left_unprotected(tmp_path):
     assert len(kept) == 4
 
 
+def test_scores_above_1_are_no_ties(tmp_path):
+    """A ranker's column is not a probability."""
+    lines = [line(f"{i:02}", "x", 1, 2.0**i) for i in range(20)]
+    assert pruned(tmp_path, lines, keep=0.25, by="rnn", keep_best=0)[1].tied == 1
+
+
 def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
     lines = [line(f"{i:02}", f"x{i:02}", 1, 1) for i in range(40)]
     (kept, _), (again, _) = (pruned(tmp_path, lines, keep=0.25, by="both", keep_best=0) for _ in range(2))

@@ -51,6 +51,6 @@ def test_unknown_words_are_copied_or_never_written(search):
 
 
 def test_a_network_of_phrases_warns(encdec):
-    with pytest.warns(UserWarning, match="rnn learned from phrases") as warned:
+    with pytest.warns(UserWarning, match="rnn: learned from phrases") as warned:
         encdec.translate(["s2"])
     assert warned[0].filename == __file__

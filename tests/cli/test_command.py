@@ -19,7 +19,7 @@ SHORTAGES = {
 def test_memory_that_runs_out_is_said_whoever_notices_it(capsys, allocate):
     with pytest.raises(SystemExit) as end:
         reports_errors(allocate)()
-    assert (end.value.code, capsys.readouterr().err.endswith(": memory ran out\n")) == (1, True)
+    assert (end.value.code, capsys.readouterr().err.endswith(": out of memory\n")) == (1, True)
 
 
 def test_a_patient_stop_request_outlives_a_second_signal(capsys):

@@ -179,7 +179,10 @@ def test_an_export_warns_of_what_a_decoder_would_misread_and_refuses_what_it_can
         for output, model in (("far.nplm", "far"), ("my cslm", "cslm"), ("odd.nplm", "odd"))
     ]
     assert [each.returncode for each in done] == [0, 0, 3]
-    assert "\nwarning: that is far from a probability: train with --self-normalise, such as 0.1\n" in done[0].stderr
+    assert (
+        "\nwarning: the scores are far from probabilities: train with --self-normalise 0.1, for example\n"
+        in done[0].stderr
+    )
     assert f"warning: {prepared / 'my cslm'}: Moses cannot read paths with blanks or '#'" in done[1].stderr
     assert "found '<null>'" in done[2].stderr
     assert not (prepared / "odd.nplm").exists()

@@ -47,8 +47,8 @@ def here(tmp_path_factory):
 
 FORMS = {  # how each is read, and what its signature says of that
     "plain": (PLAIN, "plain words"),
-    "factored": (PhraseForm(0, 0), "source factor 0, target factor 0"),
-    "rules": (PhraseForm(hierarchical=True), "hierarchical"),
+    "factored": (PhraseForm(0, 0), "words with source factor 0 and target factor 0"),
+    "rules": (PhraseForm(hierarchical=True), "hierarchical rules"),
 }
 
 

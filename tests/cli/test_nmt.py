@@ -77,7 +77,7 @@ def test_trees_and_factors_are_made_and_mended(here):
     (here / "brackets").write_bytes(b"(NP XX XX )NP\n\n(S XX\n")
     done = nmt("rebuild", "brackets", "--words", "words", "--as", "trees")
     assert done.stdout == "(NP (XX a) (XX dog))\n( )\n(S (XX stop) (XX -RRB-))\n"
-    assert done.stderr == "3 sentences; 1 were malformed\n"
+    assert done.stderr == "3 sentences; 1 malformed\n"
     nmt("rebuild", "actions", "--words", "words", "--as", "factors", "-o", "new")
     assert (here / "new").read_bytes() == b"a|det dog|root\n\nstop|root )|dep\n"
 

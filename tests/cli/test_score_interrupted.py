@@ -3,6 +3,7 @@
 That nothing is lost at any call to the disk is tested in tests/files/test_resumable.py and tests/faults.
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -79,17 +80,34 @@ def change_model(here):
         os.utime(file, (0, 0))
 
 
+def other_ini(here):
+    for name in ("moses.ini", "moses.rnn.ini"):
+        (here / name).write_text(INI.format(table=here / "phrase-table.gz"))
+        os.utime(here / name, (0, 0))
+
+
+def change_table(here):
+    """Another one of that name, older than the scored one."""
+    with gzip.open(here / "phrase-table.gz", "ab") as file:
+        file.write(b"zzz ||| z ||| 1 1 1 1\n")
+    os.utime(here / "phrase-table.gz", (0, 0))
+
+
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
         (lambda here: os.utime(here / "phrase-table.gz"), [], "already exists, and phrase-table.gz has changed since"),
-        (change_model, [], "already exists, and its signature names another "),
-        (lambda here: None, ["--floor", "-50"], "already exists, and its signature names another "),
-        (lambda here: None, ["--word-penalty"], "already exists, and its signature names another "),
+        (change_model, [], "signature has another models;"),
+        (lambda here: None, ["--floor", "-50"], "signature has another added columns;"),
+        (lambda here: None, ["--word-penalty"], "signature has another added columns and another columns;"),
         (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: already exists"),
         (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "already exists"),
+        (other_ini, ["--moses-ini", "moses.ini"], "already exists with other content than this run writes"),
+        (lambda here: None, ["--shard", "1/2", "-o", "phrase-table.rnn.gz"], "has another shard;"),
+        (lambda here: None, ["--precision", "bf16"], "has another precision;"),
+        (change_table, [], "has another input content;"),
     ],
-    ids=["another table", "another model", "another floor", "another column", "no signature", "no ini yet"],
+    ids=["another table", "another model", "another floor", "another column", "no signature", "no ini yet", "another ini", "a shard", "another precision", "another table of that name"],
 )  # fmt: skip
 def test_what_is_complete_may_be_of_another_run(here, change, options, message):
     run("score", "phrase-table.gz", cwd=here)

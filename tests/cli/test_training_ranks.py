@@ -124,7 +124,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_training_continues(he
         _, messages = process.communicate(timeout=200)
     assert process.returncode == 0, messages
     assert "process 0 of 2 has lost the other processes: " in messages
-    assert "--restart: ignored, because torchrun restarted this training (1)\n" in messages
+    assert "--restart: ignored, because torchrun restarted this training (restart 1)\n" in messages
     assert "\nresuming after " in messages
     assert costs(here / "killed") == costs(shared.folder)
     same = [(here / folder / "model.safetensors").read_bytes() for folder in ("killed", "shared")]

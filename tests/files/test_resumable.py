@@ -3,10 +3,12 @@
 import contextlib
 import gzip
 import itertools
+import json
 import os
 import random
 import signal
 import stat
+import zlib
 from pathlib import Path
 
 import pytest
@@ -329,6 +331,23 @@ def test_a_leftover_is_never_silently_used_or_lost(whole):
         assert left.items() <= {**contents(), **{name: b"" for name in left if left[name] == b""}}.items()
     assert make(resume=True) == 2
     assert contents() == whole
+
+
+def test_a_file_that_the_interrupted_run_did_not_write_is_not_replaced(whole):
+    killed_after(2)
+    Path(".t.gz.state").write_bytes(without_small(Path(".t.gz.state").read_bytes()))
+    Path("new.ini").write_bytes(b"tuned")
+    with pytest.raises(OutputError, match="new.ini: already exists"):
+        make(resume=True)
+    Path("new.ini").unlink()
+    assert (make(resume=True), contents()) == (2, whole)
+
+
+def without_small(state):
+    """The state of a run that wrote no small files."""
+    record = json.loads(state.partition(b" ")[2])
+    text = json.dumps(record | {"small": []}).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
 def test_an_error_before_a_run_begins_costs_nothing(whole):

@@ -142,4 +142,4 @@ def test_trains_and_scores(table, tmp_path, precision):
     run("train", table, *TINY, "--model", model, "--device", "cuda", *file, *LEARNED)
     assert open_model(model).provenance["device"] == "cuda"
     done = run("score", table, "--model", model, "--device", "cuda", "-o", tmp_path / "t.gz")
-    assert "3,000 lines in and out" in done.stderr
+    assert "3,000 lines scored" in done.stderr

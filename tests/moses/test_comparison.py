@@ -28,7 +28,7 @@ def test_all_as_it_should_be():
     assert (comparison.pairs, comparison.values, comparison.values_below, comparison.missing) == (3, 6, 2, [])
     assert comparison.largest_difference < 1e-12
     assert list(comparison.summary()) == [
-        f"text     ok: 3 pairs, 6 values, max |Δ| {comparison.largest_difference:.2g}; 2 at or below -87 (there {comparison.largest_difference_below:.2g})"
+        f"text     ok: 3 pairs, 6 values, max |Δ| {comparison.largest_difference:.2g}; 2 at or below -87 (max |Δ| there {comparison.largest_difference_below:.2g})"
     ]
 
 

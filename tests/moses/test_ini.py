@@ -27,6 +27,10 @@ def test_the_dictionary_of_the_scored_table_is_meant(tmp_path, monkeypatch):
     assert ini.choose(table=str(tmp_path / "a.gz")).name == "A"  # `path=a` stands for a.gz
     monkeypatch.chdir(tmp_path)
     assert ini.choose(table="./b.gz").name == "B"
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "b.gz").touch()
+    monkeypatch.chdir(tmp_path / "c")
+    assert ini.places(ini.choose(name="B"), "")[0] == tmp_path / "b.gz"  # the ini's folder comes first
 
 
 def test_names_of_unnamed_features_count_only_these():

@@ -27,6 +27,7 @@ MADE_ABSOLUTE = {
     "[alternate-weight-setting]\nid=a weight-file=w": "[alternate-weight-setting]\nid=a weight-file=@w",
     "[weight-file]\n  sparse weights": "[weight-file]\n  @sparse weights",
     "[unknown-lhs]\nlhs": "[unknown-lhs]\n@lhs",
+    "[feature]\nKENLM path=near.lm": "[feature]\nKENLM path=~near.lm",  # ini/near.lm.old is another file
 }
 NO_PATHS = [
     "[feature]\nNew my-own=none/t.txt",  # nothing is there
@@ -42,7 +43,15 @@ NO_PATHS = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    for name in ("ini/model/top.en", "ini/model/table.gz", "ini/list.txt", "ini/words", "cwd/here/lm.gz"):
+    for name in (
+        "ini/model/top.en",
+        "ini/model/table.gz",
+        "ini/list.txt",
+        "ini/words",
+        "cwd/here/lm.gz",
+        "cwd/near.lm",
+        "ini/near.lm.old",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path / "cwd")

@@ -9,7 +9,7 @@ from tests.moses.decoding import false_moses
 
 def test_a_table_that_no_source_can_be_taken_of(tmp_path):
     (tmp_path / "t").write_bytes(b"a ||| ||| 0.5\n ||| b ||| 0.5\n")
-    with pytest.raises(InputError, match="expected a line with words on both sides, found none"):
+    with pytest.raises(InputError, match="expected a line with words on both sides and no non-terminals, found none"):
         choose_lines(str(tmp_path / "t"), 20, seed=1)
 
 

@@ -8,7 +8,6 @@ import pytest
 from moses_rnn.errors import MisfitError
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.score.checks import check_fit, fit_warnings, unit_warnings
-from moses_rnn.score.options import ScoringOptions
 from moses_rnn.scorers.open import check_learned
 from moses_rnn.table.signatures import TableCounts
 from tests.networks.checkpoints import encdec_checkpoint
@@ -21,7 +20,6 @@ def report(lines, unknown, floored):
 
 
 NAMES = ("WordPenalty", "RNN")
-TABLE = ScoringOptions(phrase_table="-")
 
 
 @pytest.mark.parametrize(
@@ -34,10 +32,10 @@ TABLE = ScoringOptions(phrase_table="-")
 )
 def test_a_misfit_is_refused(unknown, floored, found):
     with pytest.raises(MisfitError, match=rf"^-: .* RNN's model .*, found {found} in 1,000 lines\n"):
-        check_fit(TABLE, report(1000, unknown, floored), NAMES)
-    check_fit(TABLE, report(1000, 800, 499), NAMES)
-    check_fit(TABLE, report(0, 0, 0), NAMES)
-    check_fit(replace(TABLE, allow_misfit=True), report(1000, unknown, floored), NAMES)
+        check_fit("-", report(1000, unknown, floored), NAMES, allowed=False)
+    check_fit("-", report(1000, 800, 499), NAMES, allowed=False)
+    check_fit("-", report(0, 0, 0), NAMES, allowed=False)
+    check_fit("-", report(1000, unknown, floored), NAMES, allowed=True)
 
 
 def test_too_many_unknown_words_are_warned_of():
@@ -68,8 +66,8 @@ def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram
     ("unit", "on_sentences", "expected"),
     [
         ("phrases", False, []),
-        ("phrases", True, ["m learned from phrases (its unit), but scores sentences here"]),
-        ("sentences", False, ["m learned from sentences (its unit), but scores phrases here"]),
+        ("phrases", True, ["m: learned from phrases, but scores sentences here"]),
+        ("sentences", False, ["m: learned from sentences, but scores phrases here"]),
     ],
 )
 def test_another_unit_than_it_learned_from_is_warned_of(unit, on_sentences, expected):

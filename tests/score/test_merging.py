@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from moses_rnn.errors import InputError, Stopped
+from moses_rnn.errors import InputError, MisfitError, Stopped
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.score.merging import merge
@@ -33,8 +33,9 @@ def score_shards(here, models, count=COUNT, /, **changes):
     return paths
 
 
-def merged(here, shards, *, name="merged", advanced=show_nothing, should_stop=never):
-    return merge([*shards], str(here / name), force=False, advanced=advanced, should_stop=should_stop)
+def merged(here, shards, *, name="merged", advanced=show_nothing, should_stop=never, **options):
+    options = {"force": False, "allow_misfit": True, **options}
+    return merge([*shards], str(here / name), advanced=advanced, should_stop=should_stop, **options)
 
 
 def words_of(record):
@@ -95,6 +96,18 @@ def test_rejected_lines_come_together(here, models):
         shards.append(output)
     assert merged(here, shards).counts.rejected == 2
     assert (here / "merged.rejects").read_bytes() == b"bad\nbad too\n"
+    (here / "table").write_bytes(b"".join(lines[:3]))
+    merged(here, score_shards(here, models, 1), force=True)
+    assert not (here / "merged.rejects").exists()
+
+
+def test_only_a_merge_knows_whether_the_model_fits(here, models):
+    (here / "table").write_bytes((here / "table").read_bytes().upper())
+    shards = score_shards(here, models)
+    with pytest.raises(MisfitError, match=r"table: expected a table that RNN's model knows, found 100.0% of the pairs"):
+        merged(here, shards, allow_misfit=False)
+    assert not (here / "merged").exists()
+    assert merged(here, shards).counts.unknown == [30]
 
 
 def change_signature(path, **changes):

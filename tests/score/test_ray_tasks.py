@@ -71,7 +71,9 @@ def test_a_killed_workers_work_is_done_by_another(cluster, tmp_path):
 
 
 def test_an_item_that_kills_every_worker_is_named(cluster, tmp_path):
-    with pytest.raises(MosesRnnError, match="item 3: expected the cluster to finish it, found WorkerCrashedError"):
+    with pytest.raises(
+        MosesRnnError, match="item 3: expected the cluster to finish this work, found WorkerCrashedError"
+    ):
         worked(partial(doubling, tmp_path, dies_at=3, always=True), cluster, 9)
 
 

@@ -44,7 +44,7 @@ REFUSED = {
     "underscore": (b"a ||| b ||| 1_000\n", "expected a number as score 1 of 1, found '1_000'"),
     "hexadecimal": (b"a ||| b ||| 0x1p3\n", "expected a number as score 1 of 1, found '0x1p3'"),
     "other digits": ("a ||| b ||| ١\n".encode(), "expected a number as score 1 of 1, found"),
-    "factors": (b"maison|N ||| house ||| 1\n", r"t:7: expected source words without factors, found 'maison\|N'\n  If these are factors, name the word's factor with moses-rnn-train --source-factor"),
+    "factors": (b"maison|N ||| house ||| 1\n", r"t:7: expected source words without factors, found 'maison\|N'\n  If these are factors, choose the one to use with moses-rnn-train --source-factor"),
     "target factors": (b"maison ||| house|N ||| 1\n", "expected target words without factors"),
     "hierarchical": (b"le [X][X] [X] ||| the [X][X] [X] ||| 1\n", r"expected words without brackets, found 'le \[X\]\[X\] \[X\]'"),
     "a bracketed word inside": (b"a ||| b [x] c ||| 1\n", r"expected words without brackets, found 'b \[x\] c'"),

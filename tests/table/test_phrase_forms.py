@@ -78,8 +78,8 @@ REFUSED = {
     "no alignment": ([b"le [X][X] [X] ||| the [X][X] [X] ||| 1\n"], PLAIN, "t:1: expected an alignment that pairs the 1 and 1 non-terminals one to one, found ''"),
     "twice aligned": ([RULE.replace(b"3-1", b"3-3")], PLAIN, "pairs the 2 and 2 non-terminals"),
     "too few factors": (FACTORED, PhraseForm(3, 0), r"t:1: expected source words with a factor 3 \(counted from 0\), found 3 in 'la\|DT\|x maison\|NN\|y'"),
-    "factors in some words of a rule": ([b"a b|c [X] ||| x|y [X] ||| 1 ||| 0-0\n"], PhraseForm(0, 0), r"expected as many factors in every source word, found 'a b\|c'"),
-    "a label with a bar": ([b"a|b|c [P|Q][X] [X] ||| x|y|z [X][X] [X] ||| 1 ||| 1-1\n"], PhraseForm(2, 2), "as many factors in every source word"),
+    "factors in some words of a rule": ([b"a b|c [X] ||| x|y [X] ||| 1 ||| 0-0\n"], PhraseForm(0, 0), r"expected the same number of factors in every source word, found 'a b\|c'"),
+    "a label with a bar": ([b"a|b|c [P|Q][X] [X] ||| x|y|z [X][X] [X] ||| 1 ||| 1-1\n"], PhraseForm(2, 2), "same number of factors in every source word"),
     "fewer factors than before": ([*FACTORED, b"la|DT ||| the|D ||| 1 1\n"], PhraseForm(0, 0), "t:4: expected 3 factors in source words, as on the lines before, found 2"),
     "plain words behind factors": ([*FACTORED, b" ||| the ||| 1 1\n"], PhraseForm(0, 0), "t:4: expected 2 factors in target words"),
 }  # fmt: skip
@@ -101,6 +101,8 @@ def test_a_look_at_the_first_line(tmp_path):
     (tmp_path / "factored").write_bytes(FACTORED[0])
     line, form = read_first_line(str(tmp_path / "factored"))
     assert (Shape.of(line), form) == (Shape(2, (3, 2), aligned=True), PhraseForm(0, 0))
+    (tmp_path / "both").write_bytes(b"[X][X] a|A [X] ||| [X][X] b [X] ||| 1 ||| 0-0\n")
+    assert Shape.of(read_first_line(str(tmp_path / "both"))[0]) == Shape(1, (2, 1), aligned=True)
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(FormatError, match="empty"):
         read_first_line(str(tmp_path / "empty"))

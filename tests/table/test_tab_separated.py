@@ -17,3 +17,5 @@ def test_blocks_become_those_of_a_table_line_for_line():
     ]
     with pytest.raises(FormatError, match="x:3: expected source and target"):
         list(as_table_blocks([b"a\tb\nc\td\n", b"e\n"], "x"))
+    with pytest.raises(FormatError, match=r"x:1: expected a target without \|\|\|, found 'le\|\|\|1'"):
+        list(as_table_blocks([b"the\tle|||1\n"], "x"))

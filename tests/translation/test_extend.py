@@ -109,14 +109,14 @@ def signed(*columns, config=None, meaning=None):
 
 def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
     own = dict(open_model(models / "rnn").hashes)
-    expected = "rnn: expected the model whose score is column {} of .*table according to the signature .*, found {}"
+    expected = "rnn: expected the model that gave score {} of .*table according to the signature .*, found {}"
     wrong = [
         (signed(3, config={"config": "other"}), expected.format(4, "another")),
         (
             signed(3, config=own, meaning="mean of 2 models' log p"),
             expected.format(4, "one of several whose mean is the score"),
         ),
-        (signed(2, 3, config=own), expected.format(3, "one of several with that name")),
+        (signed(2, 3, config=own), expected.format(3, "several scores named RNN")),
     ]
     for signature, message in wrong:
         with pytest.raises(MisfitError, match=message):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_rnn.errors import FormatError
+from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.alignments import parse_links
 from moses_rnn.table.phrase_table import Shape, parse_line, parse_table, words
 from moses_rnn.translation.extend import (
@@ -152,6 +152,12 @@ def test_added_columns_are_known_by_their_names():
     assert chosen(*FOUR, added=[(3, "RNN")]) == [LOWEST] * 3 + [NETWORK]  # less than Moses's four before
 
 
+def test_logarithms_are_refused():
+    signature = {"added_columns": [{"index": 0, "name": "RNN", "written_as": "natural logarithm"}]}
+    with pytest.raises(InputError, match="t: expected probabilities in score 1, found logarithms"):
+        choose_fills("t", [(-9.0, -1.0)], (RNN,), signature)
+
+
 def test_values_that_have_no_logarithm_are_passed_over():
     lines = [b"a ||| x ||| 0 0\n", b"b ||| x ||| 0.25 0\n", b"c ||| x ||| -1 0\n"]
     assert look_over("t", parsed(lines), []).columns == [(0.25, 0.25), (math.exp(-87), 0)]
@@ -169,9 +175,9 @@ def propose(sources):
         yield Proposals(source, [Proposal(*pair, 1, None) for pair in WRITTEN[source]], 0, [], False)
 
 
-def maker(fills=(NETWORK, INVERSE_LEXICAL), fields=7):
+def maker(fills=(NETWORK, INVERSE_LEXICAL), fields=7, floor=-87.0):
     request = SimpleNamespace(top=2, min_log_prob=-2.0, marks=False)
-    return LineMaker(request, propose, None, look_over("t", parsed(), []).weights, fills, fields)
+    return LineMaker(request, propose, None, look_over("t", parsed(), []).weights, fills, [floor] * len(fills), fields)
 
 
 def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
@@ -200,6 +206,8 @@ def test_scores_have_nine_digits_and_are_numbers_that_float32_holds():
     fills = [NETWORK, INVERSE, LEXICAL, INVERSE_LEXICAL, 2.718]
     _, line = maker(fills).line(Wanted(b"a"), b"x", math.log(0.75), -200.0)
     assert parse_line(line, "t", 1).scores == b"0.75 1.64581143e-38 1 0.833333333 2.718"
+    _, line = maker(fills, floor=-1.0).line(Wanted(b"a"), b"x", math.log(0.75), -200.0)
+    assert parse_line(line, "t", 1).scores == b"0.75 0.367879441 1 0.833333333 2.718"
 
 
 def test_words_that_would_break_a_line_are_an_error():

@@ -138,8 +138,8 @@ def test_lines_are_read_as_the_network_learned_them(direction, form, line, expec
 
 WRONG = {
     "two lines": (PLAIN, b"a\nb\n", r"s:2: expected only a source phrase, found 'a\\nb'"),
-    "gaps": (RULES, b"[X][X] a [X]\n", r"s:2: expected numbered gaps, found '\[X\]\[X\] a \[X\]'\n  The network treats gaps as words"),
-    "no factor": (PhraseForm(2, 0), b"a|b\n", r"s:2: expected source factor 2, target factor 0 in every word, found 'a\|b'"),
+    "gaps": (RULES, b"[X][X] a [X]\n", r"s:2: expected numbered non-terminals, found '\[X\]\[X\] a \[X\]'\n  The network reads non-terminals"),
+    "no factor": (PhraseForm(2, 0), b"a|b\n", r"s:2: expected the network's source factor in every word, found 'a\|b'"),
 }  # fmt: skip
 
 

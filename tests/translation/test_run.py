@@ -135,6 +135,8 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
     ):
         run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
     assert run(begun, request(resume=True)).lines == len(LINES)
+    with pytest.raises(OutputError, match="already exists and is complete"):  # perhaps of another text or model
+        run(begun, request(resume=True))
 
 
 def test_another_text_is_not_gone_on_with(here):

@@ -26,7 +26,7 @@ def test_who_learned_from_phrases_is_named(here):
     model.network.config = dataclasses.replace(model.network.config, unit="phrases")
     save(here / "of-phrases", dataclasses.replace(model))  # which reads the config anew
     done = invoke("map", "alignments", "src", "--model", "of-phrases", "--line", 1)
-    assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
+    assert "warning: of-phrases: learned from phrases, but" in done.stderr
 
 
 def test_a_table_that_an_rnnsearch_scored_has_its_report(here):
