@@ -59,6 +59,7 @@ FILES = {
     "corpus.src": SOURCE,
     "corpus.trg": REFERENCE,
     "lex": b"t2 s2 0.5\n",
+    "sparse": b"LM0_x 1\n",
     "links": b"0-0\n" * 4,
     "pairs.tsv": b"s2 s3\tt2\n",
     "t.trees": b"(S (NP (DT a) (NN dog)) (VP (VBZ barks)))\n(S (VP (VB stop)))\n",

@@ -67,8 +67,6 @@ def measure_gradients(
 def as_grid(gradients: Gradients) -> Grid:
     """Return a row for each distance."""
     columns = zip(gradients.words, *gradients.norms.values(), strict=True)
-    rows: list[list[Cell]] = [
-        [k, int(count), *(f"{norm:.3g}" for norm in norms)] for k, (count, *norms) in enumerate(columns)
-    ]
+    rows: list[list[Cell]] = [[k, int(count), *map(float, norms)] for k, (count, *norms) in enumerate(columns)]
     title = "Mean norm of the gradient of a word's loss with respect to the state k steps before"
     return Grid(title, [*COLUMNS, *gradients.norms], rows)

@@ -27,13 +27,15 @@ TSV_SPECIAL = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 class Grid:
     """Rows of cells under a header.
 
-    The first `group_columns` cells say what a row belongs to; people see them only above the first of equal ones.
+    The first `group_columns` cells say what a row belongs to; people see them only above the first of equal ones. They
+    see floats with so many `decimals`, or else with three digits.
     """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     group_columns: int = 0
+    decimals: int | None = None
 
 
 def readable(phrase: bytes) -> str:
@@ -128,16 +130,18 @@ def _shown(grid: Grid) -> Iterator[list[str]]:
     """The rows as people read them."""
     before: Sequence[Cell] = ()
     for row in grid.rows:
-        same = tuple(row[: grid.group_columns]) == tuple(before[: grid.group_columns])
-        yield ["" if same and before and i < grid.group_columns else _for_people(cell) for i, cell in enumerate(row)]
+        shown = [_for_people(cell, grid.decimals) for cell in row]
+        if before and tuple(row[: grid.group_columns]) == tuple(before[: grid.group_columns]):
+            shown[: grid.group_columns] = [""] * grid.group_columns
+        yield shown
         before = row
 
 
-def _for_people(cell: Cell) -> str:
+def _for_people(cell: Cell, decimals: int | None) -> str:
     if isinstance(cell, bytes):
         return readable(cell)
     if isinstance(cell, float):
-        return f"{cell:.3g}"
+        return f"{cell:.3g}" if decimals is None else f"{cell:.{decimals}f}"
     return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
 
 

@@ -98,5 +98,5 @@ def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | 
 def as_grid(scores: LengthScores) -> Grid:
     """Return one row per system, below the numbers of sentences."""
     counts: list[Cell] = ["sentences", *map(len, scores.parts.values())]
-    rows = [[name, *(None if b is None else f"{b:.2f}" for b in bleu)] for name, bleu in scores.bleu.items()]
-    return Grid(f"BLEU by {scores.measure}", ["system", *scores.parts], [counts, *rows])
+    rows = [[name, *(None if b is None else round(b, 2) for b in bleu)] for name, bleu in scores.bleu.items()]
+    return Grid(f"BLEU by {scores.measure}", ["system", *scores.parts], [counts, *rows], decimals=2)

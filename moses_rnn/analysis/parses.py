@@ -66,7 +66,7 @@ def compare_brackets(gold: Sequence[Tree], outputs: Mapping[str, Lines]) -> Grid
     systems = {**outputs, "root alone": alone, "right-branching": branching}
     title = f"{sum(count_spans(tree).total() for tree in gold):,} brackets of {len(gold):,} trees, per cent"
     header = ("system", "malformed", "precision", "recall", "F1", "whole trees")
-    return Grid(title, header, _rows(gold, systems, rebuild, score_brackets))
+    return Grid(title, header, _rows(gold, systems, rebuild, score_brackets), decimals=2)
 
 
 def compare_attachments(gold: Sequence[Dependencies], outputs: Mapping[str, Lines]) -> Grid:
@@ -85,7 +85,7 @@ def compare_attachments(gold: Sequence[Dependencies], outputs: Mapping[str, Line
     systems = {**outputs, "on the word before": before, "on the next word": behind}
     title = f"Attachments of {len(pairs):,} words in {len(gold):,} sentences, per cent"
     header = ("system", "malformed", "skipped", "left over", "UAS", "LAS", "whole trees")
-    return Grid(title, header, _rows(gold, systems, run_actions, score_attachments))
+    return Grid(title, header, _rows(gold, systems, run_actions, score_attachments), decimals=2)
 
 
 def _rows(
@@ -100,7 +100,7 @@ def _rows(
         if len(lines) != len(gold):
             raise InputError(f"{name}: expected a line for each of {len(gold):,} trees, found {len(lines):,}")
         figures = score(gold, [read(words(line), tree.words) for tree, line in zip(gold, lines, strict=True)])
-        rows.append([name, *(f"{100 * one:.2f}" if isinstance(one, float) else one for one in figures)])
+        rows.append([name, *(round(100 * one, 2) if isinstance(one, float) else one for one in figures)])
     return rows
 
 

@@ -27,7 +27,7 @@ from moses_rnn.cli.analyse_options import (
     optional_output,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, print_err, print_out
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out
 from moses_rnn.cli.options import choose_model, parallel_texts, sound_signature, text_of
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
@@ -136,7 +136,7 @@ def summary(
     if layout == "text":
         print_out("\n".join(agreement.notes(figures)))
     if output:
-        print_out(f"\n{show(agreement.groups_grid(scatter))}")
+        print_out(("" if layout == "jsonl" else "\n") + show(agreement.groups_grid(scatter)))
 
 
 PRUNE_EPILOG = f"""\b
@@ -222,7 +222,7 @@ def explain(
     check_inputs(folder, phrase_table, moses_ini)
     from moses_rnn.analysis.explain import as_json, explain_in_table, parse_pair
 
-    with optional_output(output, phrase_table, moses_ini or "", force=force) as file:
+    with optional_output(output, *inputs_of(phrase_table, moses_ini, folder), force=force) as file:
         network = open_phrase_network(folder)
         given = parse_pair(os.fsencode(pair), network.form)
         weights = _weights(moses_ini, phrase_table) if moses_ini else None
@@ -406,7 +406,7 @@ def report(
     from moses_rnn.scorers.open import open_model
 
     path, made = find_input(phrase_table), _made()
-    with OutputFile(output, force=force, inputs=(path, *filter(None, [source_text, results]))) as file:
+    with OutputFile(output, force=force, inputs=inputs_of(path, source_text, results, folder)) as file:
         network = open_model(folder)
         if network.architecture.stepper is None:
             expected = "expected a network that writes word by word"

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from moses_rnn.analysis.extras import check_library
 from moses_rnn.analysis.grids import PICTURES, as_csv
 from moses_rnn.cli.analyse_options import kind_of, open_phrase_network, progress, suffix_of
-from moses_rnn.cli.command import check_inputs, command, print_out
+from moses_rnn.cli.command import check_inputs, command, inputs_of, print_out
 from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of, warn_of_unit
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.outputs import writing
@@ -151,7 +151,7 @@ def _export(request: MapRequest, output: str) -> None:
     from moses_rnn.training.embeddings import embedding_lines
 
     names, rows = all_embeddings(*_model_and_side(request))
-    with output_to(output, request.force, ()) as file:
+    with output_to(output, request.force, inputs_of(request.folder)) as file:
         file.append(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
         file.commit()
 
@@ -159,9 +159,8 @@ def _export(request: MapRequest, output: str) -> None:
 def _outputs(request: MapRequest, names: Sequence[str]) -> AbstractContextManager[list[OutputFile]]:
     """Open files that appear together, none in place of what is read."""
     from moses_rnn.files.outputs import output_files
-    from moses_rnn.scorers.open import model_files
 
-    inputs = (*filter(None, [request.file, request.target]), *model_files(request.folder))
+    inputs = inputs_of(request.file, request.target, request.folder)
     return output_files(names, force=request.force, inputs=inputs)
 
 
@@ -196,7 +195,8 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
         labels, vectors = word_points(model, side, MAX_POINTS)
         if not labels:
             raise InputError(f"{request.folder}: expected a {side} shortlist with words, found none")
-        return f"{side} words", labels, vectors
+        of_table = {"source": "target", "target": "source"}[side] if model.inverse else side
+        return f"{of_table} words", labels, vectors
     if request.what == "phrases":
         model = open_phrase_network(request.folder)
         phrases = [phrase for (phrase,) in _sample(model, request, min_words=request.min_words)]

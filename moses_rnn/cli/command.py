@@ -345,11 +345,16 @@ def end_cleanly_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
-def inputs_of(*paths: str | None) -> tuple[str, ...]:
-    """The files that are read, of those that were named: no output may be one of them."""
+def inputs_of(*paths: str | Path | None) -> tuple[str, ...]:
+    """Return the files that are read, str, and those of model folders, Path: no output may be one of them."""
     from moses_rnn.files.streams import find_input
 
-    return tuple(find_input(path) for path in paths if path is not None)
+    files = [find_input(path) for path in paths if isinstance(path, str)]
+    if folders := [path for path in paths if isinstance(path, Path)]:
+        from moses_rnn.scorers.open import model_files
+
+        files += [file for folder in folders for file in model_files(folder)]
+    return tuple(files)
 
 
 def check_inputs(*paths: str | Path | None) -> None:

@@ -16,6 +16,7 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     command,
+    inputs_of,
     print_err,
     print_out,
 )
@@ -309,7 +310,7 @@ def export_nplm(
         expected = "a CSLM, the network that NeuralLM computes"
         raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
     dev = find_input(dev)
-    with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
+    with OutputFile(output, force=force, inputs=inputs_of(dev, model)) as file:
         norms = normalisers(cslm.network, cslm.target_vocabulary, read_lines(dev), dev)
         for line in nplm_network(cslm.network, cslm.target_vocabulary, norms.mean).lines():
             file.append(line)

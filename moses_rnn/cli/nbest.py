@@ -87,7 +87,7 @@ def add(given: ListRequest) -> None:
     if sources is None and readers:
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
     added = ListFeatures(name, sources, features, given.shard is None, given.allow_misfit)
-    inputs = inputs_of(name, given.source, given.backoff)
+    inputs = inputs_of(name, given.source, given.backoff, *models)
     output = output_to(given.output, given.force, inputs)
     with progress("hypotheses", quiet=given.quiet) as advanced, output as file:
         listed = itertools.chain([first], lines) if first else lines
@@ -176,9 +176,9 @@ def tune(
     from moses_rnn.tuning.weights import format_ini, read_weights
 
     name, lines = _read_list(nbest)
-    inputs = (name, *references, *filter(None, [weights]))
+    start_weights = read_weights(weights) if weights else None
+    inputs = (name, *references, *(start_weights.files if start_weights else ()))
     with output_to(output, force, inputs) as file:
-        start_weights = read_weights(weights) if weights else None
         sparse = start_weights.sparse if start_weights else None
         texts = [text_of(reference) for reference in references]
         points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
@@ -239,13 +239,14 @@ def rerank(
     from moses_rnn.tuning.weights import read_weights
 
     name, lines = _read_list(nbest)
-    with output_to(output, force, (name, *([weights] if weights else []), *references)) as file:
+    chosen_by = read_weights(weights) if weights else None
+    with output_to(output, force, (name, *(chosen_by.files if chosen_by else ()), *references)) as file:
         kept = list(lines) if references else lines
-        if weights is None:
-            scored = score_evenly(kept, str(even), name)
-        else:
-            scored = score_by_weights(kept, read_weights(weights), name)
+        unused: list[str] = []
+        scored = score_by_weights(kept, chosen_by, name, unused) if chosen_by else score_evenly(kept, str(even), name)
         best = choose_hypotheses(scored, name)
+        if unused:
+            print_err(f"warning: {weights}: has weights of {', '.join(unused)}, which {name} lacks")
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else 1 + max(best)
         if texts:

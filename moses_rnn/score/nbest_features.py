@@ -19,8 +19,8 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel
-from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model
-from moses_rnn.scorers.phrases import WordPenaltyScorer, read_shortlist
+from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model, read_shortlist
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.scorers.shares import open_backoff
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases

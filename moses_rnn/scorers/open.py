@@ -21,7 +21,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from moses_rnn.errors import CheckpointError, MosesRnnError, shown_value
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
 from moses_rnn.files.outputs import replace_file, sync_directory
 from moses_rnn.files.streams import check_folder, parse_json
 from moses_rnn.native import native_core
@@ -257,6 +257,20 @@ def finish_saving(folder: Path, architecture: Architecture) -> None:
             pending.unlink()
         else:
             pending.replace(folder / CONFIG)
+
+
+def read_shortlist(path: Path) -> Vocabulary:
+    """Read a vocabulary file, or the vocabulary of a model folder for the table's target language."""
+    file = path
+    if path.is_dir():
+        inverse = read_record(path).get("direction") == TARGET_TO_SOURCE
+        file = path / vocabulary_file("source" if inverse else "target")
+    try:
+        return Vocabulary.from_bytes(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
+    except CheckpointError as error:
+        raise InputError(f"{file}: {error.message}", advice=error.advice) from error
 
 
 def model_files(folder: Path) -> list[str]:

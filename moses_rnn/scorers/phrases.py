@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import OutOfMemoryError
 
-from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, shown
+from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.networks.batches import Ints, Lengths, Values
-from moses_rnn.networks.config import vocabulary_file
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
@@ -115,14 +113,3 @@ class WordPenaltyScorer:
 def _is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out; on a CPU, torch raises a plain RuntimeError."""
     return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
-
-
-def read_shortlist(path: Path) -> Vocabulary:
-    """Read a vocabulary file, or the target vocabulary of a model folder."""
-    file = path / vocabulary_file("target") if path.is_dir() else path
-    try:
-        return Vocabulary.from_bytes(file.read_bytes())
-    except OSError as error:
-        raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
-    except CheckpointError as error:
-        raise InputError(f"{file}: {error.message}", advice=error.advice) from error

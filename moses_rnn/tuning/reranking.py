@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from moses_rnn.moses.nbest import NBestLine, segmentation_of
 from moses_rnn.table.phrase_table import words
 from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.lists import Features, TunableList, read_tunable, statistics_of
-from moses_rnn.tuning.weights import Weights, select_weights
+from moses_rnn.tuning.weights import Weights, select_weights, unused_weights
 
 Scored = Iterator[tuple[float, NBestLine]]
 
@@ -27,12 +28,16 @@ def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
     return {sentence: line for sentence, (_, line) in best.items()}
 
 
-def score_by_weights(lines: Iterable[NBestLine], weights: Weights, name: str) -> Scored:
-    """Score lines by Σ weight · feature; raise an error if weights or lines lack a feature."""
+def score_by_weights(lines: Iterable[NBestLine], weights: Weights, name: str, unused: list[str]) -> Scored:
+    """Score lines by Σ weight · feature; raise an error if weights or lines lack a feature.
+
+    With the first line, `unused` gets the features that have a weight but are not in the list.
+    """
     features: Features | None = None
     for line in lines:
         if features is None:
             features = Features(line, name, weights.sparse)
+            unused += unused_weights(features.names, weights)
             chosen = select_weights(features.names, weights).tolist()
         yield sum(weight * value for weight, value in zip(chosen, features.values(line), strict=True)), line
 
@@ -46,7 +51,10 @@ def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:
         values = line.values(label)
         if len(values) != 1:
             raise FormatError(name, line.number, f"one value of {label}=", str(len(values)))
-        yield float(line.total) + values[0], line
+        if not math.isfinite(score := float(line.total) + values[0]):
+            found = f"{float(line.total)} and {values[0]}"
+            raise FormatError(name, line.number, f"a finite total and a finite {label}", found)
+        yield score, line
 
 
 def list_translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:

@@ -23,7 +23,7 @@ class Weights:
     A sparse feature has an underscore in its label. One without a weight weighs 0, as in Moses.
     """
 
-    name: str  # of the file, for messages
+    files: Sequence[str]  # that were read: the ini and perhaps its weight file
     dense: Mapping[str, Sequence[float]] = field(default_factory=dict)
     tuneable: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of features with tuneable-components
     sparse: Mapping[str, float] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Weights:
         if len(values) != count or not all(map(math.isfinite, values)):
             found = f"{label}= {' '.join(map(str, values))}" if values else "none"
             raise InputError(
-                f"{self.name}: expected {count} weights of {label}, as many as values in the n-best list, found {found}"
+                f"{self.files[0]}: expected {count} weights of {label}, as many as values in the list, found {found}"
             )
         return values
 
@@ -50,14 +50,15 @@ def read_weights(path: str) -> Weights:
     """
     ini = MosesIni(_content(path), path)
     of_ini = ini.all_weights()
-    sparse = {}
+    files, sparse = [path], {}
     for _, written in ini.section("weight-file")[:1]:
         places = (Path(written), Path(path).parent / written)
         sparse_file = str(next((place for place in places if place.exists()), written))
         sparse = parse_sparse_weights(_content(sparse_file), sparse_file)
+        files.append(sparse_file)
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
-    return Weights(path, dense, ini.tuneable_components(), sparse)
+    return Weights(files, dense, ini.tuneable_components(), sparse)
 
 
 def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
@@ -87,6 +88,16 @@ def select_weights(names: Sequence[str], weights: Weights) -> Floats:
     for label, count in count_values(names).items():
         selected += [1.0] if label == SPARSE and weights.sparse else weights.of(label, count)
     return np.array(selected)
+
+
+def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
+    """Return the dense features that have a weight but no value in a list.
+
+    Moses never shows the penalty of unknown words in lists.
+    """
+    there = count_values(names).keys()
+    weighed = [label for label, values in weights.dense.items() if any(values) and label not in there]
+    return [label for label in weighed if not label.startswith("UnknownWordPenalty")]
 
 
 def format_ini(

@@ -37,15 +37,15 @@ def test_brackets_by_hand(case):
 def test_baselines_of_brackets_by_hand():
     """Root S 0-5, 0-1 are right; of VP 1-5, 2-5, 3-5, with the commoner inner label NP, none is."""
     alone, branching = compare_brackets(trees(GOLD, "(S (VB go))", "(S (NP (N x)) (VP (V y)))"), {}).rows
-    assert alone == ["root alone", "0.00", "100.00", "37.50", "54.55", "33.33"]
-    assert branching == ["right-branching", "0.00", "50.00", "37.50", "42.86", "33.33"]
+    assert alone == ["root alone", 0.00, 100.00, 37.50, 54.55, 33.33]
+    assert branching == ["right-branching", 0.00, 50.00, 37.50, 42.86, 33.33]
     whole = compare_brackets(trees("(S (A a) (S (A b) (A c)))"), {}).rows[1]
-    assert whole == ["right-branching", "0.00", *["100.00"] * 4]
+    assert whole == ["right-branching", 0.00, *[100.00] * 4]
 
 
 def test_trees_without_words_and_without_brackets_have_no_figures():
     grid = compare_brackets(trees("( )", "(N dog)"), {"it": [b"", b"XX"]})
-    assert grid.rows[0] == ["it", "0.00", None, None, None, "100.00"]
+    assert grid.rows[0] == ["it", 0.00, None, None, None, 100.00]
 
 
 SENTENCE = Dependencies((b"a", b"dog", b"sleeps", b"."), (2, 3, 0, 3), (b"det", b"nsubj", b"root", b"punct"))
@@ -71,5 +71,5 @@ def test_baselines_of_attachments_by_hand():
     """The commonest inner relation is det of det, det, nsubj, punct; heads before: 0 1 2 3, behind: 2 3 4 0."""
     other = Dependencies((b"the", b"cat"), (2, 0), (b"det", b"root"))
     before, behind = compare_attachments([SENTENCE, other], {}).rows
-    assert before == ["on the word before", "0.00", 0, 0, "16.67", "0.00", "0.00"]
-    assert behind == ["on the next word", "0.00", 0, 0, "66.67", "50.00", "50.00"]
+    assert before == ["on the word before", 0.00, 0, 0, 16.67, 0.00, 0.00]
+    assert behind == ["on the next word", 0.00, 0, 0, 66.67, 50.00, 50.00]

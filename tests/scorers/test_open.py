@@ -37,7 +37,7 @@ def models(tmp_path):
 
 def test_another_cell_is_computed_by_torch_and_named(models):
     model = open_model(models / "cells")
-    assert (model.name, model.title) == ("RNN", "RNN Encoder-Decoder of lstm cells")
+    assert (model.name, model.title) == ("RNN", "RNN Encoder-Decoder with lstm cells")
     assert not model.choose_compute().native
 
 

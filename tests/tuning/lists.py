@@ -70,7 +70,7 @@ def read(lines=LINES, references=(REFERENCE,), **options):
 def weights_of(of_ini, name="ini"):
     """Weights by label; those with an underscore are sparse."""
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
-    return Weights(name, dense, sparse={label: of_ini[label][0] for label in of_ini.keys() - dense})
+    return Weights([name], dense, sparse={label: of_ini[label][0] for label in of_ini.keys() - dense})
 
 
 def nbest(features, hypothesis=b"le chat", sentence=0, total=b"0"):

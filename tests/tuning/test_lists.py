@@ -59,7 +59,7 @@ def test_sparse_features_with_weights_are_one_feature():
 
 def test_sparse_features_count_in_reranking():
     weights = weights_of({"LM0": [1.0], "LM0_a": [0.5], "TM0_x|y": [3.0]})
-    scores = [score for score, _ in score_by_weights(parse_nbest(SPARSE, "n"), weights, "n")]
+    scores = [score for score, _ in score_by_weights(parse_nbest(SPARSE, "n"), weights, "n", [])]
     assert scores == [-4 + 0.5 * 2 + 3 * -1, -5 + 0.5 * 1 + 0.5 * 3]
 
 
@@ -144,7 +144,9 @@ def test_dense_weights_are_moses_s(folder):
     assert weights.of("TM0", 3) == [0.1, 0.25, 0.3]
     assert (weights.of("TM0", 2), weights.of("LexicalReordering0", 1)) == ([0.1, 0.3], [6])  # what a list shows
     for label, count in (("TM0", 1), ("LexicalReordering0", 3), ("None0", 1)):
-        with pytest.raises(InputError, match=f"moses.ini: expected {count} weights of {label}, as many as values in the n-best list"):
+        with pytest.raises(
+            InputError, match=f"moses.ini: expected {count} weights of {label}, as many as values in the list"
+        ):
             weights.of(label, count)
 
 
@@ -156,7 +158,11 @@ def test_sparse_weights_come_from_either_place_and_the_ini_wins(folder):
 
 
 def best(lines):
-    return choose_hypotheses(score_by_weights(parse_nbest(lines, "n"), weights_of({"A": [1.0]}), "n"), "n")
+    unused = []
+    weights = weights_of({"A": [1.0], "B": [0.5], "C": [0.0], "UnknownWordPenalty0": [1.0]})
+    best = choose_hypotheses(score_by_weights(parse_nbest(lines, "n"), weights, "n", unused), "n")
+    assert unused == ["B"]
+    return best
 
 
 def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():

@@ -27,14 +27,14 @@ def rows(*arguments):
 
 
 def test_systems_are_named_by_their_files(texts):
-    assert rows(*texts[:3])[2] == ["out", "100.00", "", "100.00", "", "", "", "100.00"]
+    assert rows(*texts[:3])[2] == ["out", "100", "", "100", "", "", "", "100"]
     assert [row[0] for row in rows(*texts)[2:]] == ["a/out", "b/out"]
 
 
 def test_an_inverse_model_knows_the_words_of_the_texts_the_other_way_round(texts, tmp_path):
     model = saved_model(tmp_path / "model", direction="target-to-source")
     header, counts, only = rows("trg", "src", "src", "--model", model)
-    assert (header[-1], counts[-1], only[-1]) == ("No UNK", "2", "100.00")
+    assert (header[-1], counts[-1], only[-1]) == ("No UNK", "2", "100")
 
 
 def test_rarity_is_by_another_text(texts, tmp_path):
@@ -42,7 +42,7 @@ def test_rarity_is_by_another_text(texts, tmp_path):
     header, counts, only = rows(*texts[:3], "--by-rarity", "train")
     assert header == ["system", "≤ 2", "> 2", "All"]
     assert counts == ["sentences", "1", "2", "3"]
-    assert only == ["out", "100.00", "100.00", "100.00"]
+    assert only == ["out", "100", "100", "100"]
 
 
 def test_curves_depend_on_no_variable(texts, tmp_path):

@@ -18,6 +18,13 @@ def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
     assert again.stdout == plain
 
 
+def test_unknown_words_are_those_of_the_hypotheses_language(nbest, here):
+    """An inverse model reads that language."""
+    (here / "one").write_bytes(b"0 ||| s2 ||| LM0= 1 ||| 1\n0 ||| t2 ||| LM0= 2 ||| 1\n")
+    done = nbest("one", "--word-penalty", "{}/inverse")
+    assert done.stdout == b"0 ||| s2 ||| LM0= 1 WP0= -0 ||| 1\n0 ||| t2 ||| LM0= 2 WP0= -1 ||| 1\n"
+
+
 def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
     (here / "one").write_bytes(b"0 ||| t2 ||| LM0= 1 ||| 1\n0 ||| t3 ||| LM0= 2 ||| 1\n")
     done = nbest("one", "--source", "src", "--word-penalty", "{}/words")
