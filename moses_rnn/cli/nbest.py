@@ -221,7 +221,9 @@ def rerank(
             "Reference, for BLEU before and after reranking, and of the oracle; repeat it for several", "--reference"
         ),
     ] = (),
-    segments: Annotated[bool, Option("Print phrases with their source words, as -report-segmentation does")] = False,
+    segments: Annotated[
+        bool, Option("Print phrases with their source positions, as -report-segmentation does")
+    ] = False,
     output: Annotated[str, Option("The best hypotheses, one line per sentence", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
