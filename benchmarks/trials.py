@@ -136,7 +136,14 @@ class Run:
 def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> tuple[Run, dict[str, list[Run]]]:
     """What is run once, and the runs of each trial, one for each seed."""
     every = {**plan.get("every", {}), **given, "folder": folder}
-    seeds = [int(seed) for seed in given["seeds"].split()] if "seeds" in given else plan.get("seeds", [1])
+    words = given["seeds"].split() if "seeds" in given else plan.get("seeds", [1])
+    try:
+        seeds = [int(seed) for seed in words] or sys.exit("trials: expected at least one seed, found none")
+    except ValueError as error:
+        sys.exit(f"trials: expected whole numbers as seeds: {error}")
+    folders = {re.sub(r"[^\w.-]+", "-", trial) for trial in plan["trial"]}
+    if len(folders) < len(plan["trial"]):
+        sys.exit("trials: expected trials whose names give different folders")
     before = Run.restored("before", ["", *plan.get("before", [])], {**every, "run": folder / "before"}, {})
     trials: dict[str, list[Run]] = {}
     for trial, own in plan["trial"].items():
@@ -166,8 +173,11 @@ def run_all(runs: Sequence[Run], at_once: int) -> bool:
 
 def figures(runs: Sequence[Run], pattern: str) -> list[float]:
     """The number that each finished run printed last."""
-    matches = [re.findall(pattern, "\n".join(run.printed), re.MULTILINE) for run in runs if run.is_done]
-    return [float(found[-1]) for found in matches if found]
+    matches = [(run, re.findall(pattern, "\n".join(run.printed), re.MULTILINE)) for run in runs if run.is_done]
+    missing = [run.name for run, found in matches if not found]
+    if 0 < len(missing) < len(matches):  # else the trial has no such figure
+        sys.exit(f"trials: {missing[0]}: expected a figure like {pattern}, as for other seeds, found none")
+    return [float(found[-1]) for _, found in matches if found]
 
 
 def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Iterator[str]:

@@ -77,11 +77,11 @@ esac
 [ -n "$PHRASE_TABLE" ] && [ -z "$WITH_NETWORKS" ] || corpora TRAIN "$TRAIN"
 corpora DEV "$DEV"
 corpora TEST "$TEST"
-[ -z "$(printf '%s\n' $SETS train all clean domain | sort | uniq -d)" ] ||
-	missing 'TEST sets whose names differ, none of them dev, train, all, clean or domain'
+[ -z "$(printf '%s\n' $SETS train all clean domain corpus align lm phrase-table baseline | sort | uniq -d)" ] ||
+	missing 'TEST sets whose names differ, none of them the name of a step or another text'
 if [ -n "$SELECT" ]; then
 	corpora IN_DOMAIN "$IN_DOMAIN"
-	awk -v share="$SELECT" 'BEGIN { exit !(share ~ /^[0-9.]+$/ && share > 0 && share <= 1) }' ||
+	awk -v share="$SELECT" 'BEGIN { exit !(share ~ /^[0-9]*\.?[0-9]+$/ && share > 0 && share <= 1) }' ||
 		missing "SELECT above 0 and at most 1, found $SELECT"
 	"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("kenlm"))' ||
 		missing "kenlm, for SELECT: pip install 'moses-rnn[lm]'"
@@ -118,6 +118,12 @@ fi
 
 # --- values ---
 one_of 'a CSLM_IN' "$CSLM_IN" auto decoder nbest
+one_of 'a TOKENISED' "$TOKENISED" yes no
+one_of 'a LOWERCASE' "$LOWERCASE" yes no
+for name in SYSTEMS SEEDS; do
+	eval "values=\$$name"
+	[ -z "$(printf '%s\n' $values | sort | uniq -d)" ] || missing "$name that differ, found $values"
+done
 one_of 'a TUNER' "$TUNER" mert mira
 for name in $INTEGERS SEEDS ENSEMBLE_SEEDS; do
 	eval "values=\$$name"

@@ -70,6 +70,8 @@ def main() -> None:
     for name in ("domain", "corpus", "output"):
         parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)
     given = parser.parse_args()
+    if not 0 < given.share <= 1:
+        parser.error(f"expected a share above 0 and at most 1, found {given.share}")
     of_each = [differences(given.lmplz, *paths) for paths in zip(given.domain, given.corpus, strict=True)]
     worse = sum(of_each[1:], start=of_each[0])
     keep = np.zeros(len(worse), dtype=bool)

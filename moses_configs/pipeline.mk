@@ -7,6 +7,10 @@
 # changed run again, and so do those that depend on them. Changed variables are not noticed: use another WORK.
 # Logs are in $(WORK)/log.
 
+ifeq ($(origin INSTALLED),environment)  # only the Makefile of a clone sets it
+override INSTALLED :=
+endif
+
 WORK ?= work
 SRC ?= en
 TRG ?= fr
@@ -275,9 +279,9 @@ WITH_NETWORKS = $(filter $(NETWORK_SYSTEMS),$(SYSTEMS))
 WITH_WORDS = $(filter $(WORD_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
-CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS SELECT IN_DOMAIN TOKENISED MGIZA_BIN TUNER \
+CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS SELECT IN_DOMAIN TOKENISED LOWERCASE MGIZA_BIN TUNER \
 	PHRASE_TABLE BASELINE_INI LM_TEXT CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
-	UNTRANSLATED_SYSTEMS SEEDS ENSEMBLE_SEEDS INTEGERS $(INTEGERS)
+	UNTRANSLATED_SYSTEMS SYSTEMS SEEDS ENSEMBLE_SEEDS INTEGERS $(INTEGERS)
 
 # Names what is missing before anything runs
 .PHONY: pipeline-tools
@@ -373,7 +377,7 @@ $(DONE)/phrase-table: $(DONE)/align $(DONE)/lm
 ifneq ($(BASELINE_INI),)
 $(DONE)/baseline: $(BASELINE_INI) $(SYSTEM_TABLE) | pipeline-tools
 	mkdir -p $(W)/baseline
-	$(BIN)/moses-rnn ini $(BASELINE_INI) --absolute-paths -o $(W)/baseline/moses.ini --force
+	$(BIN)/moses-rnn ini $(BASELINE_INI) --table $(SYSTEM_TABLE) --absolute-paths -o $(W)/baseline/moses.ini --force
 	touch $@
 else
 $(DONE)/baseline: $(DONE)/phrase-table

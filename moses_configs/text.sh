@@ -7,7 +7,7 @@ prefix=$1 name=$2
 log=$WORK/log/tokenise-$name.log
 
 plain() { # FILE, which may have the suffix .gz
-	if [ -f "$1" ]; then cat "$1"; else zcat "$1.gz"; fi
+	if [ -f "$1" ]; then cat "$1"; else zcat "$1.gz"; fi | sed '$a\' # which ends the last line
 }
 
 raw_to_words() { # LANGUAGE
@@ -31,6 +31,7 @@ lines() { # FILE, which may have the suffix .gz
 mkdir -p "$WORK/corpus"
 : > "$log"
 for language in $SRC $TRG; do
+	[ -f "$prefix.$language" ] || gzip -t "$prefix.$language.gz" || exit 1
 	words "$language" > "$WORK/corpus/$name.$language" 2>> "$log" || {
 		tail -n 20 "$log" >&2
 		echo "failed; full log: $log" >&2

@@ -89,6 +89,13 @@ def test_trials_are_a_table_with_spread_and_are_continued(tmp_path):
     assert (tmp_path / "runs" / "small.1" / "times").read_text() == "\n"  # nothing ran twice
 
 
+def test_trials_with_missing_figures_or_in_one_folder_are_refused(tmp_path):
+    trial = '[trial."-"]\ncost = 1.0\n[trial."+"]\ncost = 3.0\n'
+    assert "names give different folders" in trials(tmp_path, plan=PLAN.partition("[trial")[0] + trial, code=1).stderr
+    assert "expected at least one seed" in trials(tmp_path, "seeds=", code=1).stderr
+    assert "expected whole numbers" in trials(tmp_path, "seeds=a", code=1).stderr
+
+
 def test_stopped_trials_begin_no_other_and_are_continued(tmp_path):
     assert "the same command continues" in trials(tmp_path, "code=75", code=75).stderr
     assert not (tmp_path / "runs" / "small.2" / "log").exists()

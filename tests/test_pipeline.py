@@ -194,8 +194,10 @@ MISSING = {
     "no corpus named": (["TRAIN="], "missing: TRAIN, the prefix of a corpus: TRAIN=data/x for data/x.en and data/x.fr"),
     "sets of one name": (
         ["TEST=a/all b/x"],
-        "missing: TEST sets whose names differ, none of them dev, train, all, clean or domain",
+        "missing: TEST sets whose names differ, none of them the name of a step or another text",
     ),
+    "a set like a step": (["TEST=a/lm b/x"], "missing: TEST sets whose names differ, none of them the name of a step"),
+    "neither yes nor no": (["TOKENISED=true"], "missing: a TOKENISED that is one of: yes no"),
     "nothing to select": (["select"], "select: expected a share, such as SELECT=0.5"),
     "no share": (["SELECT=1.5"], "missing: SELECT above 0 and at most 1, found 1.5"),
     "no kenlm": (["SELECT=0.5", "BIN_PYTHON=false"], "missing: kenlm, for SELECT: pip install 'moses-rnn[lm]'"),
@@ -210,6 +212,7 @@ MISSING = {
     "no such aligner": (["ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),
+    "one seed twice": (["SEEDS=1 2 1"], "missing: SEEDS that differ, found 1 2 1"),
     "nothing for a CSLM": ([*TABLE, "SYSTEMS=cslm"], "missing: one of CSLM and CSLM_TEXT, for systems with a CSLM"),
     **{
         f"lists of {base}": ([f"LIST_BASE={base}"], f"LIST_BASE={base}: expected one ")

@@ -110,6 +110,9 @@ def compare_systems(
     suffix. Returns the figures for `format_table`, as JSON. Raises InputError if a file is missing or has not as many
     lines as the references.
     """
+    for what, values in (("system", systems), ("seed", seeds)):
+        if len({*values}) < len(values):
+            raise InputError(f"expected each {what} once, found {' '.join(map(str, values))}")
     references = {name: _lines(folder / "corpus" / f"{name}.{target}") for name in (DEV, *tests)}
     runs = [[_read_run(folder, target, tests, system, seed) for seed in seeds] for system in systems]
     for run in (run for of_system in runs for run in of_system):

@@ -177,7 +177,7 @@ def tune(
 
     name, lines = _read_list(nbest)
     start_weights = read_weights(weights) if weights else None
-    inputs = (name, *references, *(start_weights.files if start_weights else ()))
+    inputs = (name, *inputs_of(*references), *(start_weights.files if start_weights else ()))
     with output_to(output, force, inputs) as file:
         sparse = start_weights.sparse if start_weights else None
         texts = [text_of(reference) for reference in references]
@@ -242,7 +242,7 @@ def rerank(
 
     name, lines = _read_list(nbest)
     chosen_by = read_weights(weights) if weights else None
-    with output_to(output, force, (name, *(chosen_by.files if chosen_by else ()), *references)) as file:
+    with output_to(output, force, (name, *(chosen_by.files if chosen_by else ()), *inputs_of(*references))) as file:
         kept = list(lines) if references else lines
         unused: list[str] = []
         scored = score_by_weights(kept, chosen_by, name, unused) if chosen_by else score_evenly(kept, str(even), name)

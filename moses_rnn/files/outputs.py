@@ -33,7 +33,7 @@ Note = dict[str, Any]  # JSON
 OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # unsupported compressions
 LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
 READ_BYTES = 1 << 20
-VERSION = 1  # of the state file
+VERSION = 2  # of the state file
 SECONDS_BETWEEN_SAVES = 1.0  # a sync takes milliseconds, which may be as long as a block takes
 EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
 

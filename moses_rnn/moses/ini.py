@@ -28,6 +28,7 @@ READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
 OVERRIDES = ("path", "tuneable", "tuneable-components")  # settings on which an extension or MERT relies
 # Which words of an ini are paths
+SUFFIXES = ("", ".gz", ".minphr", ".minlexr")  # that Moses appends to names
 LISTS = "^(lex-[ef]2[ef]|references)$"  # keys with comma-separated paths
 KEYS = re.compile(  # how Moses's features call what they read
     "(^|[-_])(path|file|dir|list|vocab|vocabulary)([-_]|$)|File$|^sparse-(words|clusters|weights)|^(base|extra)$"
@@ -73,8 +74,8 @@ class MosesIni:
             found = f"[{dict(self._sections)[old[0][0]]}], of the old format"
             advice = "Convert it first: $MOSES_ROOT/scripts/training/convert-moses-ini-to-v2.perl < OLD_INI > NEW_INI"
             raise self.error(old[0][0], "phrase dictionaries in [feature]", found, advice)
-        self._features = [*self._read_features()]
-        self.phrase_dictionaries = [feature for feature in self._features if feature.type in DICTIONARY_TYPES]
+        self.features = [*self._read_features()]
+        self.phrase_dictionaries = [feature for feature in self.features if feature.type in DICTIONARY_TYPES]
 
     def _read_features(self) -> Iterator[Feature]:
         unnamed: Counter[str] = Counter()
@@ -131,7 +132,7 @@ class MosesIni:
 
     def check_alone(self, feature: Feature) -> None:
         """Raise an error if a dictionary's number of scores also appears where an extension does not edit it."""
-        for other in self._features:
+        for other in self.features:
             if other is not feature and other.name == feature.name:
                 raise self.error(other.line, f"one feature named {feature.name}", "another", "Give each a name=.")
             for key, value in other.options.items():  # of a group, a mixture or VW
@@ -211,7 +212,7 @@ class MosesIni:
     def tuneable_components(self) -> dict[str, list[bool]]:
         """Return, by feature with tuneable-components, which scores MERT tunes and n-best lists show."""
         key = "tuneable-components"
-        values = {feature.name: feature.options[key].split(",") for feature in self._features if key in feature.options}
+        values = {feature.name: feature.options[key].split(",") for feature in self.features if key in feature.options}
         return {name: [value.lower() in ("true", "yes", "y", "1") for value in flags] for name, flags in values.items()}
 
     @property
@@ -277,8 +278,9 @@ def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:
     if not text or text.startswith("/") or "://" in text:
         return None
     if KEYS.search(key):
+        known = (folder for folder in folders if any(is_there(folder / f"{text}{suffix}") for suffix in SUFFIXES))
         longer = (folder for folder in folders if begins_a_name(folder / text))
-        return _first(folders, text) or _first(folders, f"{text}.gz") or next(longer, folders[0])
+        return next(known, None) or next(longer, folders[0])
     return _first(folders, text) if "/" in text or "." in text else None
 
 

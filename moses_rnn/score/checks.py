@@ -30,14 +30,13 @@ def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: byte
     recorded = fitting_signature(options.output)
     if "added_columns" in recorded:
         recorded["added_columns"] = [without_counts(column) for column in records_of(recorded, "added_columns")]
-    wanted = {**origin, "input_content": origin["input_content"] or None}  # a pipe has none, and equals no other
-    keys = (wanted | recorded).keys() - OF_RESULT
-    differing = sorted(key.replace("_", " ") for key in keys if recorded.get(key) != wanted.get(key))
+    keys = sorted((origin.keys() | recorded.keys()) - OF_RESULT)
+    differing = [key.replace("_", " ") for key in keys if recorded.get(key) != origin.get(key)]
+    if recorded.get("rejected_lines") and not options.rejects:
+        differing.append("rejected lines")
     if differing:
-        raise OutputError(
-            f"{options.output}: already exists, and its signature has another {' and another '.join(differing)}; use "
-            "--force to replace it"
-        )
+        found = f"its signature differs in {', '.join(differing)}" if recorded else "no signature fits it"
+        raise OutputError(f"{options.output}: already exists, and {found}; use --force to replace it")
     if options.new_ini and Path(options.new_ini).read_bytes() != ini:
         raise OutputError(
             f"{options.new_ini}: already exists with other content than this run writes; use --force to replace it"

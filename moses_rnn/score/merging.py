@@ -33,7 +33,6 @@ class ScoredShard:
                 advice="Did its run finish? --resume continues it; the run writes PATH.json at its end.",
             )
         self.path, self.record = path, record
-        self.record_of_table = {key: value for key, value in record.items() if key != "shard"}
         try:
             self._read(record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -100,7 +99,7 @@ def merge(
             advanced(table.bytes, table.bytes / whole)
             if should_stop():
                 raise Stopped(f"stopped after {table.bytes:,} bytes; the same command starts over")
-        record = {
+        record = first.record | {
             "output": Path(output).name,
             "file": table.digest(),
             "native": None if cores == ["torch"] else " and ".join(cores),
@@ -109,7 +108,8 @@ def merge(
             "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
             "merged_from": len(shards),
         }
-        signature.append(as_file({**first.record_of_table, **record}))
+        del record["shard"]
+        signature.append(as_file(record))
         if counts.rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.counts.rejected))
     if force and not counts.rejected:

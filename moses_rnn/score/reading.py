@@ -82,8 +82,9 @@ class InputTable:
         blocks = parse_blocks(read(self.path, meter=self._meter), self.path, rejected, form, before)
         first_block = next(blocks, None)
         if first_block is None:
-            expected = f"a line for each of {options.shard.count:,} shards" if options.shard else "at least one line"
-            raise FormatError(self.path, None, expected, f"{self.lines:,}" if self.lines else "none")
+            of_shard = f" in shard {options.shard}" if options.shard else ""
+            found = f"a table of {self.lines:,} lines" if self.part is not None and not self.part else "none"
+            raise FormatError(self.path, None, f"at least one valid line{of_shard}", found)
         self._blocks, self.form = itertools.chain([first_block], blocks), first_block.form
         self.first = parse_line(first_block[:1].text, self.path, int(first_block.numbers[0]), self.form)
         self.shape = Shape.of(self.first)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
+from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
 from moses_rnn.files.outputs import LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
 from moses_rnn.moses.ini import NewIni, ini_of
@@ -17,7 +17,7 @@ from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_complete, check_fit, check_table, fit_warnings, unit_warnings
-from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.options import ScoringOptions, rejects_of
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
 from moses_rnn.scorers.open import Model, check_learned, model_files, open_model
@@ -117,6 +117,8 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         }
         contents = {options.signature: as_file(signature), options.new_ini: ini.content}
         files.commit({path: content for path, content in contents.items() if path})
+    if options.force and options.signature and not options.rejects:
+        Path(rejects_of(options.output)).unlink(missing_ok=True)  # an older table's
     return result
 
 
@@ -148,6 +150,8 @@ def open_files(
             advise=_advice,
         )
     except AlreadyComplete:
+        if not Path(options.table).is_file():
+            raise OutputError(f"{options.output}: already exists; use --force to replace it") from None
         table = InputTable(options, models[0].form, lambda: None)
         manifest = manifest_of(options, table, models, [column.name for column in columns], compute)
         new_ini = ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
@@ -195,7 +199,6 @@ def _origin(
         "number": options.shard.number,
         "count": options.shard.count,
         "lines": table.lines,
-        "table": str(Path(options.table).absolute()),
         "factors": list(table.shape.factors),
     }
     added = [

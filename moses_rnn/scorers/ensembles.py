@@ -190,6 +190,7 @@ class Ensemble(Model):
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
     """Open the model of one folder, or the ensemble of several; raises as `make_ensemble` does."""
     models = [open_model(folder) for folder in folders]
+    _check_alike(models, "form of phrases", lambda model: str(model.form))
     return models[0] if len(models) == 1 else make_ensemble(models, combination)
 
 

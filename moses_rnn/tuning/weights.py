@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,7 @@ class Weights:
     dense: Mapping[str, Sequence[float]] = field(default_factory=dict)
     tuneable: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of features with tuneable-components
     sparse: Mapping[str, float] = field(default_factory=dict)
+    unlisted: Collection[str] = ("UnknownWordPenalty0",)
 
     def of(self, label: str, count: int) -> list[float]:
         """Return the weights of a dense feature's values; raise an error unless they are `count` finite numbers."""
@@ -58,7 +59,8 @@ def read_weights(path: str) -> Weights:
         files.append(sparse_file)
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
-    return Weights(files, dense, ini.tuneable_components(), sparse)
+    unlisted = ["UnknownWordPenalty0", *(one.name for one in ini.features if one.type == "UnknownWordPenalty")]
+    return Weights(files, dense, ini.tuneable_components(), sparse, unlisted)
 
 
 def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
@@ -91,13 +93,9 @@ def select_weights(names: Sequence[str], weights: Weights) -> Floats:
 
 
 def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
-    """Return the dense features that have a weight but no value in a list.
-
-    Moses never shows the penalty of unknown words in lists.
-    """
-    there = count_values(names).keys()
-    weighed = [label for label, values in weights.dense.items() if any(values) and label not in there]
-    return [label for label in weighed if not label.startswith("UnknownWordPenalty")]
+    """Return the dense features that have a weight but no value in a list, except those that Moses never lists."""
+    there = {*count_values(names), *weights.unlisted}
+    return [label for label, values in weights.dense.items() if any(values) and label not in there]
 
 
 def format_ini(

@@ -52,6 +52,12 @@ def test_systems_are_compared(work):
     ]
 
 
+@pytest.mark.parametrize("twice", [{"seeds": "121"}, {"systems": ["baseline", "rnn", "baseline"]}])
+def test_nothing_counts_twice(work, twice):
+    with pytest.raises(InputError, match="expected each (system|seed) once, found "):
+        compare(work, **twice)
+
+
 def test_a_tuning_that_kept_the_weights_it_began_with(work):
     ini = work / "tune" / "baseline.2" / "moses.ini"
     ini.write_text("# BLEU 0.1998 on dev dev.en\n# We were before running iteration 1\n" + ini.read_text())

@@ -14,4 +14,7 @@ def test_a_shard_names_lines_by_their_numbers_in_the_table(here):
     again = ["--on-bad-line", "skip", "--resume"]
     assert "999 lines scored, 1 left out" in run("score", "table", *model, "--shard", "3/3", *again, cwd=here).stderr
     few = run("score", "table", *model, "--shard", "1/4000", cwd=here, check=False)
-    assert (few.returncode, "expected a line for each of 4,000 shards, found 3,000" in few.stderr) == (3, True)
+    assert (
+        few.returncode,
+        "expected at least one valid line in shard 1/4000, found a table of 3,000 lines" in few.stderr,
+    ) == (3, True)

@@ -28,6 +28,7 @@ MADE_ABSOLUTE = {
     "[weight-file]\n  sparse weights": "[weight-file]\n  @sparse weights",
     "[unknown-lhs]\nlhs": "[unknown-lhs]\n@lhs",
     "[feature]\nKENLM path=near.lm": "[feature]\nKENLM path=~near.lm",  # ini/near.lm.old is another file
+    "[feature]\nLexicalReordering path=reo": "[feature]\nLexicalReordering path=@reo",  # ini/reo.minlexr, not here/reo
 }
 NO_PATHS = [
     "[feature]\nNew my-own=none/t.txt",  # nothing is there
@@ -51,6 +52,8 @@ def folder(tmp_path, monkeypatch):
         "cwd/here/lm.gz",
         "cwd/near.lm",
         "ini/near.lm.old",
+        "cwd/reo",
+        "ini/reo.minlexr",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

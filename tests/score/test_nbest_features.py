@@ -47,11 +47,13 @@ def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line
     assert feature.scorer.name == name
 
 
-@pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])  # of the hypothesis's side each
+@pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])
 def test_the_word_penalty_counts_what_is_outside(models, of):
     feature = features_of(UNSEGMENTED, word_penalty=models / of)["WP"]
     assert feature.parts is whole
-    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == [0, -1, -2]
+    side = b"s" if of == "inverse" else b"t"  # an inverse network reads the hypotheses' language
+    hypotheses = [b"t2 t3 t4", b"t3 t9", b"x </s>"]
+    assert values(feature, [one.replace(b"t", side) for one in hypotheses]) == [0, -1, -2]
 
 
 ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"

@@ -1,5 +1,6 @@
 """Ensembles against their formulas; of model folders, which of them do not belong together."""
 
+import shutil
 from math import exp, log
 
 import numpy as np
@@ -153,6 +154,13 @@ def test_a_mean_of_logs_counts_what_its_members_met(models):
 def test_what_does_not_belong_together_is_refused(models, other, what):
     with pytest.raises(CheckpointError, match=f"{other}: expected the {what}"):
         open_writer([models / "search", models / other])
+
+
+def test_members_read_the_same_factors(models, tmp_path):
+    shutil.copytree(models / "phrases", tmp_path / "factored")
+    edit_config(tmp_path / "factored", provenance={"phrases": {"source_factor": 1}})
+    with pytest.raises(CheckpointError, match=r"factored: expected the form of phrases of .*phrases in an ensemble"):
+        open_writer([models / "phrases", tmp_path / "factored"])
 
 
 def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
