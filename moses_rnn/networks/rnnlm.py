@@ -122,7 +122,7 @@ def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[i
 
     U is in the type of products; an error goes back `reach` steps, or to the first word if 0.
     """
-    kept = max(reach - 1, 0) if reach else 1  # errors by age; without a limit, all together
+    kept = min(max(reach - 1, 0), len(active)) if reach else 1  # errors by age; without a limit, all together
     carried = grad_states.new_zeros(kept, active[0], grad_states.shape[1])
     sums: list[Tensor] = []  # last step first
     last = len(states)

@@ -225,8 +225,9 @@ def build_corpus(
     read = _read(pairs, both, config.max_length, marked=config.marked)
     to_learn, words_seen = read["kept"], [len(side.ids) for side in both]
     judging = _read(held_out or (), both, 0, marked=config.marked)
-    if not read["kept"] + judging["kept"]:
-        raise InputError(f"expected phrase pairs to train on, found none in {read['all'] + judging['all']} lines")
+    for found, what in ((read, "phrase pairs to train on"), (judging, "pairs to hold out")):
+        if not found["kept"] and (found is read or held_out is not None):
+            raise InputError(f"expected {what}, found none in {found['all']:,} lines")
     source, target = (side.phrases() for side in both)
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
     sizes = config.source_words, config.target_words

@@ -21,7 +21,7 @@ from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import Ranks, Threads
 from moses_rnn.training.tasks import Task
 
-STEPS_BETWEEN = 10  # between averaged weights: neighbouring steps differ little
+STEPS_BETWEEN = 10  # between averaged weights, once the average covers many: neighbouring steps differ little
 
 
 class NativeSteps:
@@ -63,7 +63,7 @@ class Optimiser(torch.optim.Optimizer):
         self.native = NativeSteps(core_named(config.native)) if config.native else None
 
     @torch.no_grad()
-    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor], examples: int) -> None:
         """Step some weights at a learning rate along their gradients times `scale`.
 
         Other threads may step other weights.
@@ -90,7 +90,7 @@ class Adam(Optimiser):
     state_names = ("exp_avg", "exp_avg_sq", "step")
 
     @torch.no_grad()
-    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor], examples: int) -> None:
         """See `Optimiser`."""
         operands = [self.operands(tensor) for tensor in weights]
         beta_1, beta_2 = self.BETAS
@@ -130,7 +130,7 @@ class Adadelta(Optimiser):
     state_names = ("square_avg", "acc_delta")
 
     @torch.no_grad()
-    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor], examples: int) -> None:
         """See `Optimiser`."""
         rho, epsilon = self.config.rho, self.config.epsilon
         for tensor in weights:
@@ -153,11 +153,10 @@ class Sgd(Optimiser):
     """
 
     @torch.no_grad()
-    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor]) -> None:
+    def step_along(self, rate: float, scale: float, weights: Sequence[Tensor], examples: int) -> None:
         """See `Optimiser`."""
         # A step along a sum replaces one step per example, and so does its decay.
-        examples = self.config.batch_size if self.config.reduction == "sum" else 1
-        decay = self.config.weight_decay * examples
+        decay = self.config.weight_decay * (examples if self.config.reduction == "sum" else 1)
         for tensor in weights:
             if decay and tensor.dim() > 1:
                 tensor.mul_(1 - rate * decay)
@@ -189,16 +188,18 @@ class Average:
 
     @torch.no_grad()
     def add(self, part: list[int], steps: int) -> None:
-        """Add the weights in `part` to the average every STEPS_BETWEEN steps; `steps` were taken before."""
-        if not self._averages or (steps + 1) % STEPS_BETWEEN:
+        """Add the weights in `part` to the average, if it is their turn; `steps` were taken before."""
+        covered = self._share * (steps + 1)
+        between = STEPS_BETWEEN if covered > STEPS_BETWEEN**2 else 1
+        if not self._averages or (steps + 1) % between:
             return
-        rate = min(STEPS_BETWEEN / (self._share * (steps + 1)), 1.0)
+        rate = min(between / covered, 1.0)
         torch._foreach_lerp_([self._averages[i] for i in part], [self._weights[i].detach() for i in part], rate)
 
     @contextlib.contextmanager
     def in_place(self, steps: int) -> Iterator[None]:
-        """Make the network use the averages; before there are any, its own weights."""
-        if not self._averages or steps < STEPS_BETWEEN:
+        """Make the network use the averages, if there are any."""
+        if not self._averages:
             yield
             return
         self._exchange()

@@ -194,9 +194,7 @@ class TextOptions:
             choices=tuple(networks_of("text")),
         ),
     ] = "cslm"
-    dev: Annotated[
-        str | None, Option("Held-out text [default: some lines of the first text, left out of training]")
-    ] = None
+    dev: Annotated[str | None, Option("Held-out text [default: some lines of TEXTS, left out of training]")] = None
 
     hidden_size: Annotated[HiddenSize, Option("Hidden units H; 0 only with bengio", min=0)] = None
     order: Annotated[int | None, Option("Order n of the n-grams, for cslm [7] and bengio [5]", min=2, max=64)] = None

@@ -375,7 +375,7 @@ EVALUATION_ROWS = 2048  # n-grams at once in evaluations
 
 def _identity(corpus: TextCorpus, **learning: float) -> dict[str, Any]:
     digests = [hashlib.sha256(text.flat.data).hexdigest() for text in (corpus.text, corpus.held_out)]
-    return {"text": digests[0], "held-out text": digests[1], **learning}
+    return {"text": digests[0], "held-out text": digests[1], "words": corpus.vocabulary.sha256(), **learning}
 
 
 class NGrams(Task):

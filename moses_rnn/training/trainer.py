@@ -85,6 +85,8 @@ class Trainer:
         self._look_at_limits_again()
         if not self.resumed:
             self._save(folder)  # so that a checkpoint always has a state beside it
+        elif progress.finished and progress.steps and not progress.history:
+            self._evaluate(folder, observer)  # a limit was lowered before the first evaluation
         while not progress.finished:
             for batch in self.task.batches(progress.epoch, progress.batch):
                 with self._saving_if_deserted(folder):
@@ -145,7 +147,7 @@ class Trainer:
         if math.isfinite(norm):
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
             rate, scale = self._learning_rate(), of_pair * clipped
-            self._threads.each(lambda places: self._descend(places, rate, scale), self._gradients.places)
+            self._threads.each(lambda places: self._descend(places, rate, scale, len(rows)), self._gradients.places)
             progress.skipped_in_a_row = 0
         else:  # a step along NaN would lose the weights
             progress.skipped_steps += 1
@@ -158,8 +160,8 @@ class Trainer:
         progress.seconds = sums.seconds
         return sums.nats / sums.tokens
 
-    def _descend(self, places: list[int], rate: float, scale: float) -> None:
-        self._optimiser.step_along(rate, scale, [self._gradients.weights[i] for i in places])
+    def _descend(self, places: list[int], rate: float, scale: float, examples: int) -> None:
+        self._optimiser.step_along(rate, scale, [self._gradients.weights[i] for i in places], examples)
         self._average.add(places, self.progress.steps)
 
     def _learning_rate(self) -> float:

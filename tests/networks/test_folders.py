@@ -24,7 +24,10 @@ def folder(tmp_path):
 
 HASHES = "expected files to have the hashes of model.safetensors, source"
 CONFIGS = [
-    ({"summary": "last"}, "expected variant to be the name of its three switches .*, found 'paper'"),
+    (
+        {"summary": "last"},
+        "expected variant to be paper or groundhog with their three switches, otherwise custom, found 'paper'",
+    ),
     ({"files": 3}, "expected files to be hashes by file name, found 3"),
     ({"files": {"model.safetensors": "0"}}, HASHES),
     ({"files": {"../../etc/passwd": "0"}}, HASHES),
@@ -46,7 +49,7 @@ def test_switches_of_another_cell_are_refused(folder):
     save_model(folder, Model(ENCDEC_OF_CELLS, CellEncDec(config, seed=1), {"source": SOURCE, "target": TARGET}))
     edit_config(folder, cell="tanh")
     with pytest.raises(
-        CheckpointError, match="expected leaky_share to be null, which tanh cells do not have, found 0.5"
+        CheckpointError, match="expected leaky_share to be null, because tanh cells do not have it, found 0.5"
     ):
         open_model(folder)
 

@@ -103,6 +103,18 @@ def test_too_little_is_refused(tmp_path, pairs, message):
         build_corpus(pairs, tmp_path, CorpusConfig())
 
 
+@pytest.mark.parametrize(
+    ("pairs", "held_out", "message"),
+    [
+        ([(b"a a a a", b"b")], PAIRS, "expected phrase pairs to train on, found none in 1 lines"),
+        (PAIRS, [(b"", b"b")], "expected pairs to hold out, found none in 1 lines"),
+    ],
+)
+def test_each_of_two_texts_needs_pairs(tmp_path, pairs, held_out, message):
+    with pytest.raises(InputError, match=message):
+        build_corpus(pairs, tmp_path, CorpusConfig(max_length=3), held_out=held_out)
+
+
 def test_the_unigram_baseline_is_its_derivation(tmp_path):
     corpus = build_corpus(PAIRS, tmp_path, CorpusConfig())
     counts = Counter(w for _, target in spelled(corpus, corpus.training) for w in [*target.split(), b"</s>"])

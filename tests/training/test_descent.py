@@ -9,6 +9,7 @@ import torch
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.training import descent
 from moses_rnn.training.descent import OPTIMISERS, Gradients, NativeSteps
 from moses_rnn.training.networks import CUSTOMARY_RATES, PHRASES, for_optimiser
 from moses_rnn.training.ranks import ALONE, Threads
@@ -110,8 +111,8 @@ def test_adam_is_torchs(corpus):
             gradient = torch.randn(one.shape, generator=random)
             one.grad, other.grad = gradient.clone(), gradient / 2
         weights = list(ours.parameters())
-        optimiser.step_along(0.01, 0.5, weights[::2])
-        optimiser.step_along(0.01, 0.5, weights[1::2])
+        optimiser.step_along(0.01, 0.5, weights[::2], 1)
+        optimiser.step_along(0.01, 0.5, weights[1::2], 1)
         reference.step()
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(one, other)
@@ -132,14 +133,14 @@ def test_adadelta_is_zeilers():
         squared_step = 0.95 * squared_step + 0.05 * step**2
         x += step
         model.encoder.U.grad = torch.tensor(g, dtype=torch.float32)
-        optimiser.step_along(1.0, 1.0, [model.encoder.U])
+        optimiser.step_along(1.0, 1.0, [model.encoder.U], 1)
     np.testing.assert_allclose(model.encoder.U.detach().numpy(), x, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("reduction", "examples"), [("pair-mean", 1), ("sum", 5)])
 def test_sgd_is_a_step_along_the_gradient(reduction, examples):
     """θ - lr (s g + nλθ) in numpy, with λ of matrices alone, n the examples that a sum is of."""
-    config = dataclasses.replace(for_optimiser(FAST, "sgd"), weight_decay=0.1, batch_size=5, reduction=reduction)
+    config = dataclasses.replace(for_optimiser(FAST, "sgd"), weight_decay=0.1, batch_size=64, reduction=reduction)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
     optimiser = OPTIMISERS[config.optimiser](model.parameters(), config)
     weights = [model.encoder.U, model.encoder.b]
@@ -150,22 +151,27 @@ def test_sgd_is_a_step_along_the_gradient(reduction, examples):
             g = random.normal(size=expected[i].shape)
             expected[i] -= rate * (0.5 * g + (0.1 * examples * expected[i] if tensor.dim() > 1 else 0))
             tensor.grad = torch.tensor(g, dtype=torch.float32)
-        optimiser.step_along(rate, 0.5, weights)
+        optimiser.step_along(rate, 0.5, weights, 5)
     for tensor, numbers in zip(weights, expected, strict=True):
         np.testing.assert_allclose(tensor.detach().numpy(), numbers, rtol=1e-5, atol=1e-7)
 
 
-def test_the_average_is_of_the_last_share_of_the_steps(corpus):
-    """Against the same recurrence in numbers; it is judged and kept, and learning continues from the weights."""
+def test_the_average_is_of_the_last_share_of_the_steps(corpus, monkeypatch):
+    """Against the same recurrence in numbers; it is judged and kept, and learning continues from the weights.
+
+    Each of the first steps counts, then one in ten.
+    """
+    monkeypatch.setattr(descent, "STEPS_BETWEEN", 2)
     config = dataclasses.replace(FAST, averaging=0.25, max_epochs=1)
     plain = trainer_of(corpus, dataclasses.replace(config, averaging=0))
     averaging = trainer_of(corpus, config)
     expected = None
     for step, rows in enumerate(epoch_batches(corpus, config, 0), start=1):
         plain.learn(rows), averaging.learn(rows)
-        if step % 10 == 0:
+        between = 2 if 0.25 * step > 4 else 1
+        if step % between == 0:
             weights = plain.model.decoder.U.detach().double().numpy()
-            rate = min(10 / (0.25 * step), 1)
+            rate = min(between / (0.25 * step), 1)
             expected = weights.copy() if expected is None else expected + rate * (weights - expected)
     assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
     with averaging._average.in_place(averaging.progress.steps):
@@ -192,8 +198,8 @@ def test_the_steps_are_those_that_torch_does(corpus, optimiser):
             other.grad = one.grad.clone()
         for model, steps in zip(models, optimisers, strict=True):
             weights = list(model.parameters())
-            steps.step_along(plain.learning_rate, 0.5, weights[::2])
-            steps.step_along(plain.learning_rate, 0.5, weights[1::2])
+            steps.step_along(plain.learning_rate, 0.5, weights[::2], 1)
+            steps.step_along(plain.learning_rate, 0.5, weights[1::2], 1)
     for one, other in zip(*(model.parameters() for model in models), strict=True):
         torch.testing.assert_close(one, other)
     states = [steps.state_dict()["state"] for steps in optimisers]

@@ -181,7 +181,7 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
 @pytest.mark.usefixtures("with_model")
 def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
     (tmp_path / "training" / "state.safetensors").touch()
-    message = "of network 'rnnlm', found 'encdec'"
+    message = "expected network to be 'rnnlm', found 'encdec'"
     with ModelFolder(tmp_path, RNNLM) as kept, pytest.raises(CheckpointError, match=message):
         kept.check_choices({"seed": 1})
     assert "source.vocab" in names(tmp_path)

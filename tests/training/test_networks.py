@@ -44,6 +44,11 @@ def test_the_papers_presets_are_the_papers(name):
     assert config(*sizes, **preset.network) == config(*sizes)
 
 
+def test_sgd_halves_its_rate_on_a_plateau_in_all_presets():
+    configs = [preset.training for network in NETWORKS.values() for preset in network.presets.values()]
+    assert {config.decay_on_plateau for config in configs if config.optimiser == "sgd"} == {0.5}
+
+
 @pytest.mark.parametrize(("preset", "chosen"), [(None, "small"), ("paper", "paper"), ("small", "small")])
 def test_the_preset_is_small_unless_it_is_named(preset, chosen):
     given = {"preset": preset, "device": "cuda", "max_epochs": None}
@@ -163,7 +168,10 @@ def test_switches_name_their_variant(plan):
 REFUSED = [
     (phrase_options("t", encoder_reset="after", cell="tanh"), "encoder_reset: cell tanh"),
     (phrase_options("t", leaky_share=0.0), "leaky_share: cell gru"),
-    (phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most the 3 slots"),
+    (
+        phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}),
+        "max_length: expected at most 3, the number of slots",
+    ),
     (sentence_options("t", reshuffle=True), "reshuffle: needs partition_words"),
     (phrase_options("t", freeze_embeddings=True), "freeze_embeddings: needs --source-embeddings"),
     (

@@ -88,7 +88,7 @@ def test_each_process_needs_a_gpu_of_its_own(seen):
     for of_rank in seen:
         assert of_rank["device"] == "cpu"
         assert of_rank["cuda:0"] == "--device cuda:0: expected cuda or cpu: each of 2 processes uses its own device"
-        assert torch.cuda.device_count() or of_rank["cuda"].startswith("expected a GPU for each process, found 0 and ")
+        assert torch.cuda.device_count() or of_rank["cuda"].startswith("expected a GPU for each process, found 0 for ")
 
 
 def test_one_that_failed_says_why_and_the_others_end(seen):

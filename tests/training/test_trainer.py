@@ -85,6 +85,14 @@ def test_patience_starts_over_when_a_used_budget_is_raised(corpus, tmp_path):
         assert more.progress.finished == "3 evaluations brought no gain"
 
 
+def test_a_limit_lowered_before_the_first_evaluation_still_ends_with_one(corpus, tmp_path):
+    stops = iter([False, True])
+    first, _ = train(corpus, tmp_path, stop=lambda: next(stops), max_epochs=9)
+    assert (first.progress.steps, first.progress.history) == (2, [])
+    ended, listener = train(corpus, tmp_path, max_epochs=0.001)
+    assert (len(listener.evaluations), ended.progress.finished) == (1, "0.001 epochs are done")
+
+
 def test_a_larger_patience_continues_counting(corpus, tmp_path):
     still = {"learning_rate": 1e-30, "max_epochs": 9}
     train(corpus, tmp_path, patience=2, **still)
