@@ -102,7 +102,7 @@ def test_a_line_without_a_slot_is_refused_or_scores_the_floor(case, here, capfd)
     run(score.main, "t.gz", "--model", "m", "--log", code=3)
     message = capfd.readouterr().err
     assert "t.gz:5: expected phrases of at most 6 words, the network's slots, found 7" in message
-    assert "--long floor gives them the smallest score" in message
+    assert "--long floor gives them a score of -87" in message
     assert not (here / "t.rnn.gz").exists()
     run(score.main, "t.gz", "--model", "m", "--log", "--long", "floor", "--allow-misfit", "--force")
     assert last_numbers(here / "t.rnn.gz")[4] == -87
