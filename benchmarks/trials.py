@@ -141,14 +141,14 @@ def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> 
         seeds = [int(seed) for seed in words] or sys.exit("trials: expected at least one seed, found none")
     except ValueError as error:
         sys.exit(f"trials: expected whole numbers as seeds: {error}")
-    folders = {re.sub(r"[^\w.-]+", "-", trial) for trial in plan["trial"]}
-    if len(folders) < len(plan["trial"]):
+    folders = {trial: re.sub(r"[^\w.-]+", "-", trial) for trial in plan["trial"]}
+    if len({*folders.values()}) < len(folders):
         sys.exit("trials: expected trials whose names give different folders")
     before = Run.restored("before", ["", *plan.get("before", [])], {**every, "run": folder / "before"}, {})
     trials: dict[str, list[Run]] = {}
     for trial, own in plan["trial"].items():
         for seed in seeds:
-            here = folder / (re.sub(r"[^\w.-]+", "-", trial) + f".{seed}")
+            here = folder / f"{folders[trial]}.{seed}"
             values = {**every, "trial": trial, "seed": seed, "run": here}
             texts = [plan.get("settings", ""), *plan["commands"]]
             trials.setdefault(trial, []).append(Run.restored(f"{trial}, seed {seed}", texts, values, own))

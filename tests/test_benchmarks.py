@@ -90,6 +90,8 @@ def test_trials_are_a_table_with_spread_and_are_continued(tmp_path):
 
 
 def test_trials_with_missing_figures_or_in_one_folder_are_refused(tmp_path):
+    of_one = trials(tmp_path, plan=PLAN.replace("'cost (.*)'", "'cost (.*1)$'"), code=1)
+    assert "small, seed 2: expected a figure like cost (.*1)$, as for other seeds, found none" in of_one.stderr
     trial = '[trial."-"]\ncost = 1.0\n[trial."+"]\ncost = 3.0\n'
     assert "names give different folders" in trials(tmp_path, plan=PLAN.partition("[trial")[0] + trial, code=1).stderr
     assert "expected at least one seed" in trials(tmp_path, "seeds=", code=1).stderr

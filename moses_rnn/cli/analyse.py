@@ -61,7 +61,7 @@ def targets(
     column: Column = None,
     layout: Layout = "text",
 ) -> None:
-    """Show the best targets of source phrases. These are the paper's Table 2: by p(target|source) and by the RNN."""
+    """Show the best targets of source phrases. Ranks them by p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis import targets as analysis
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.table.phrase_table import words
@@ -277,7 +277,7 @@ def lengths(  # noqa: PLR0913, one for each option
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Compare translations by BLEU on short and long sentences. OUTPUTs are translations of SOURCE."""
+    """Compare translations by BLEU on short and long sentences. Each OUTPUT is a translation of SOURCE."""
     check_inputs(source, reference, *outputs, model, by_rarity)
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
 

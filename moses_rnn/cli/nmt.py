@@ -64,7 +64,7 @@ again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong com
 @command(TRAIN_EPILOG)
 @takes_settings
 def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
-    """Train a network on parallel texts. They are PREFIX.SOURCE and PREFIX.TARGET."""
+    """Train a network on parallel texts. The texts are PREFIX.SOURCE and PREFIX.TARGET."""
     options = check_options(texts, learning, run)
     dev, endings = texts.dev or texts.prefix, (texts.source, texts.target)
     sides = (f"{prefix}.{ending}" for prefix in (texts.prefix, dev) for ending in endings)

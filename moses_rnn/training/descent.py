@@ -64,7 +64,7 @@ class Optimiser(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step_along(self, rate: float, scale: float, weights: Sequence[Tensor], examples: int) -> None:
-        """Step some weights at a learning rate along their gradients times `scale`.
+        """Step some weights at a learning rate along their gradients times `scale`; the batch has so many `examples`.
 
         Other threads may step other weights.
         """
@@ -197,7 +197,7 @@ class Average:
         torch._foreach_lerp_([self._averages[i] for i in part], [self._weights[i].detach() for i in part], rate)
 
     @contextlib.contextmanager
-    def in_place(self, steps: int) -> Iterator[None]:
+    def in_place(self) -> Iterator[None]:
         """Make the network use the averages, if there are any."""
         if not self._averages:
             yield

@@ -211,7 +211,7 @@ class Trainer:
         return end(self._course()) if end else ""
 
     def _evaluate(self, folder: ModelFolder, observer: Observer) -> None:
-        with self._average.in_place(self.progress.steps):
+        with self._average.in_place():
             is_best = self._judge()
             folder.record(self.progress, is_best=is_best)
             observer.evaluated(self, is_best)

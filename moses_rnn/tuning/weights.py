@@ -27,7 +27,7 @@ class Weights:
     dense: Mapping[str, Sequence[float]] = field(default_factory=dict)
     tuneable: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of features with tuneable-components
     sparse: Mapping[str, float] = field(default_factory=dict)
-    unlisted: Collection[str] = ("UnknownWordPenalty0",)
+    unlisted: Collection[str] = ()  # dense features that Moses never lists
 
     def of(self, label: str, count: int) -> list[float]:
         """Return the weights of a dense feature's values; raise an error unless they are `count` finite numbers."""
@@ -59,7 +59,7 @@ def read_weights(path: str) -> Weights:
         files.append(sparse_file)
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
-    unlisted = ["UnknownWordPenalty0", *(one.name for one in ini.features if one.type == "UnknownWordPenalty")]
+    unlisted = [feature.name for feature in ini.features if feature.type == "UnknownWordPenalty"]
     return Weights(files, dense, ini.tuneable_components(), sparse, unlisted)
 
 
@@ -94,7 +94,7 @@ def select_weights(names: Sequence[str], weights: Weights) -> Floats:
 
 def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
     """Return the dense features that have a weight but no value in a list, except those that Moses never lists."""
-    there = {*count_values(names), *weights.unlisted}
+    there = {*count_values(names), "UnknownWordPenalty0", *weights.unlisted}
     return [label for label, values in weights.dense.items() if any(values) and label not in there]
 
 

@@ -174,7 +174,7 @@ def test_the_average_is_of_the_last_share_of_the_steps(corpus, monkeypatch):
             rate = min(between / (0.25 * step), 1)
             expected = weights.copy() if expected is None else expected + rate * (weights - expected)
     assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
-    with averaging._average.in_place(averaging.progress.steps):
+    with averaging._average.in_place():
         np.testing.assert_allclose(averaging.model.decoder.U.detach().numpy(), expected, rtol=1e-4, atol=1e-6)
     assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
 
