@@ -71,17 +71,25 @@ def _take_settings(context: click.Context, _option: click.Parameter, path: str |
     """Make a file's values the defaults."""
     if path is None:
         return
-    keys = {parameter.name: parameter for parameter in context.command.params if _is_key(parameter)}
-    taken = {}
-    for name, value in _read(path).items():
-        key = AMERICAN.get(name, name)
+    keys = {name: parameter for parameter in context.command.params if _is_key(parameter) for name in _keys(parameter)}
+    taken: dict[str, Any] = {}
+    for key, value in _read(path).items():
         if key not in keys:
-            raise InputError(f"{path}: expected keys among {', '.join(sorted(map(str, keys)))}, found {key}")
+            raise InputError(f"{path}: expected keys among {', '.join(sorted(keys))}, found {key}")
         if expected := expectation(vars(keys[key])["hint"], value):
             raise InputError(f"{path}: {key}: expected {expected}, found {shown_value(value)}")
-        taken[key] = value
+        name = str(keys[key].name)
+        if name in taken:
+            raise InputError(f"{path}: expected each setting once, found two of {', '.join(_keys(keys[key]))}")
+        taken[name] = value
     context.default_map = taken
     context.meta[CONFIG] = path
+
+
+def _keys(param: click.Parameter) -> list[str]:
+    """Return the names by which a file may set a parameter: those of its option, and the API's."""
+    names = [str(param.name), *(name.lstrip("-").replace("-", "_") for name in param.opts if name.startswith("--"))]
+    return sorted({*names, *(american for american, name in AMERICAN.items() if name in names)})
 
 
 def _is_key(param: click.Parameter) -> bool:

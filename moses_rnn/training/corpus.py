@@ -408,7 +408,7 @@ class TextConfig:
 class TextStatistics:
     """Statistics of a text for the training log."""
 
-    lines: int
+    lines: int  # with words
     words: int  # running, without end symbols
     distinct_words: int
     coverage: float  # share of running words in the shortlist
@@ -480,16 +480,16 @@ def build_text_corpus(
 
 
 def _count(text: Lines, name: str) -> tuple[Counter[bytes], int]:
-    """Count each word, and the lines."""
+    """Count each word, and the lines with words."""
     counts: Counter[bytes] = Counter()
-    number = 0
-    for number, line in enumerate(text(), start=1):  # noqa: B007, the last one is the count
-        counts.update(words(line.rstrip(b"\r\n")))
+    lines = 0
+    for lines, sentence in enumerate(_sentences(text()), start=1):  # noqa: B007, the last one is the count
+        counts.update(sentence)
     for special in NOT_WORDS:
         counts.pop(special, None)
     if not counts:
-        raise InputError(f"{name}: expected a text to train on, found no word in {number} lines")
-    return counts, number
+        raise InputError(f"{name}: expected a text to train on, found no word")
+    return counts, lines
 
 
 def build_texts(
@@ -500,24 +500,28 @@ def build_texts(
     order: int,
     chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[Text, Text]:
-    """Write the ids of a text and of the held-out text (another one, or the `chosen` lines) into files."""
+    """Write the ids of a text and of the held-out text (another one, or the `chosen` lines with words) into files."""
     files = [NumberFile(folder / f"{name}.tokens") for name in ("text", "held-out")]
     begin = len(vocabulary)  # the id of <s>
 
-    def add(file: NumberFile, line: bytes) -> None:
-        if sentence := words(line.rstrip(b"\r\n")):
-            file.extend([*[begin] * (order - 1), *vocabulary.ids(sentence), END_ID])
+    def add(file: NumberFile, sentence: list[bytes]) -> None:
+        file.extend([*[begin] * (order - 1), *vocabulary.ids(sentence), END_ID])
 
-    for number, line in enumerate(lines):
-        add(files[chosen is not None and bool(chosen[number])], line)
-    for line in held_out or ():
-        add(files[1], line)
+    for number, sentence in enumerate(_sentences(lines)):
+        add(files[chosen is not None and bool(chosen[number])], sentence)
+    for sentence in _sentences(held_out or ()):
+        add(files[1], sentence)
     for file, what in zip(files, ("a text to train on", "held-out lines"), strict=True):
         file.flush()
         if not file.path.stat().st_size:
             raise InputError(f"expected {what}, found no line with words")
     text, judging = (Text(map_ids(file.path), begin) for file in files)
     return text, judging
+
+
+def _sentences(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield the words of each line that has some."""
+    return filter(None, (words(line.rstrip(b"\r\n")) for line in lines))
 
 
 def chosen_lines(lines: int, config: TextConfig) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, OutputError, shown_value
 from moses_rnn.files.outputs import open_locked, replace_file, writing
-from moses_rnn.networks.config import CONFIG, Architecture, vocabulary_file
+from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, Architecture, vocabulary_file
 from moses_rnn.scorers.open import Model, finish_saving, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
@@ -103,7 +103,7 @@ class ModelFolder:
         if not self._leads:
             return self
         if self._restart and self.path.exists():
-            self._remove_run()
+            self._refuse_other_files()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.arrays.mkdir(exist_ok=True)
@@ -112,8 +112,11 @@ class ModelFolder:
         was_locked_before = (self.arrays / LOCK_FILE).exists()
         self._lock = self._locked()
         try:
-            finish_saving(self.path, self._kind)
-            self._refuse_a_model_alone()
+            if self._restart:
+                self._remove(ARRAYS)  # perhaps of another kind of material; each start writes its own
+            else:
+                finish_saving(self.path, self._kind)
+                self._refuse_a_model_alone()
         except BaseException:
             if not was_locked_before:
                 self._remove_lock()
@@ -125,18 +128,16 @@ class ModelFolder:
         """Release the folder for other runs."""
         if not self._leads:
             return
-        for name in MAPPED:
-            (self.arrays / name).unlink(missing_ok=True)
+        self._remove(MAPPED)
         if kind and not self._state.exists() and not (self.path / CONFIG).exists():
-            for name in STATE_FILES:
-                (self.arrays / name).unlink(missing_ok=True)
+            self._remove(STATE_FILES)
             self._remove_lock()
         if self._lock is not None:
             self._lock.close()
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Raise CheckpointError if the folder's run has another network or other choices; ignore a damaged state."""
-        if not self._leads:
+        if self._restart or not self._leads:
             return
         network = self._kind.key
         with contextlib.suppress(CheckpointError):  # a damaged model
@@ -172,8 +173,10 @@ class ModelFolder:
         replace_file(self._state, save_tensors(on_cpu, metadata))
 
     def restore(self, state: RunState) -> bool:
-        """Restore the saved state in place; return False if there is none."""
-        if not self._state.exists():
+        """Restore the saved state in place; return False if there is none. With `restart`, remove the run instead."""
+        if self._restart:
+            self._remove_run()
+        if self._restart or not self._state.exists():
             return False
         try:
             with safe_open(self._state, framework="pt") as file:
@@ -188,6 +191,7 @@ class ModelFolder:
                 f"{self._state}: expected a saved training state, found: {shown_value(str(error))}",
                 advice="--restart starts over; the best model so far is complete and can score.",
             ) from error
+        self._forget_later_evaluations(state.progress)
         return True
 
     def record(self, progress: Progress, *, is_best: bool) -> None:
@@ -214,23 +218,37 @@ class ModelFolder:
                 "  Replace it with --restart, or name another folder with --model."
             )
 
+    def _remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self.arrays / name).unlink(missing_ok=True)
+
     def _remove_lock(self) -> None:
         (self.arrays / LOCK_FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # other files are there
             self.arrays.rmdir()
             self.path.rmdir()
 
+    def _forget_later_evaluations(self, progress: Progress) -> None:
+        """Remove lines from the log that a run wrote before it was killed, and without its state."""
+        if self._leads and self._log.exists():
+            lines = self._log.read_bytes().splitlines(keepends=True)
+            if len(lines) > len(progress.history):
+                replace_file(self._log, b"".join(lines[: len(progress.history)]))
+
+    def _refuse_other_files(self) -> None:
+        if not (self.arrays / LOCK_FILE).exists() and not all((self.path / name).exists() for name in self._kind.files):
+            raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
+
     def _remove_run(self) -> None:
         """Remove a model and its training state: only files that this package writes."""
-        files = [self.path / name for name in self._kind.files]
-        if not (self.arrays / LOCK_FILE).exists() and not all(path.exists() for path in files):
-            raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
-        if self.arrays.is_dir():
-            self._locked().close()
+        if not self._leads:
+            return
+        files = {*self._kind.files, PENDING_CONFIG}
         if (self.path / CONFIG).exists():  # perhaps of another kind of network
-            files += [self.path / vocabulary_file(side) for side in ("source", "target")]
-        for path in [*(self.arrays / name for name in STATE_FILES), *files]:
-            path.unlink(missing_ok=True)
+            files |= {vocabulary_file(side) for side in ("source", "target")}
+        self._remove((STATE_FILE, LOG_FILE))
+        for name in files:
+            (self.path / name).unlink(missing_ok=True)
 
 
 def _no_link(path: str, flags: int) -> int:

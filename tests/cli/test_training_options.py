@@ -41,6 +41,9 @@ WRONG = {
     "clip_norm: expected a number from 0, found True": {"clip_norm": True},
     "schedule: expected one of plateau, half-epochs, inverse-time, newbob, found 'cosine'": {"schedule": "cosine"},
     "freeze_embeddings: expected true or false, found 'no'": {"freeze_embeddings": "no"},
+    "format: expected one of moses, tsv, found 'csv'": {"format": "csv"},
+    "layout: expected one of moses, tsv, found 'csv'": {"layout": "csv"},
+    "expected each setting once, found two of format, layout": {"format": "tsv", "layout": "moses"},
     "expected settings that work together, found leaky_share: cell gru has no such option": {"leaky_share": 0.5},
     ", warm_up, weight_decay, found restart": {"restart": True},
 }

@@ -136,6 +136,28 @@ def test_a_false_start_leaves_nothing_and_removes_no_other_files(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+def test_a_false_restart_leaves_the_run_as_it_was(saved, tmp_path):
+    with pytest.raises(KeyboardInterrupt), ModelFolder(tmp_path, ENCDEC, restart=True):
+        raise KeyboardInterrupt
+    state = state_of(2)
+    assert saved[0].restore(state)
+    assert same(bits(state.model), saved[1])
+
+
+def test_an_evaluation_logged_without_its_state_is_logged_once(tmp_path):
+    state = state_of(1)
+    with ModelFolder(tmp_path, ENCDEC) as kept:
+        for cost in (3.0, 2.0):
+            state.progress.history.append({"nats_per_token": cost})
+            kept.record(state.progress, is_best=False)
+            if cost == 3.0:
+                kept.save(state)
+    with ModelFolder(tmp_path, ENCDEC) as kept:
+        assert kept.restore(state_of(2))
+    log = (tmp_path / "training" / "log.jsonl").read_text()
+    assert log == '{"nats_per_token": 3.0, "best": false}\n'
+
+
 def test_a_second_run_is_refused_until_the_first_has_ended(tmp_path):
     with ModelFolder(tmp_path, ENCDEC):
         for restart in (False, True):
@@ -174,7 +196,10 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
     with pytest.raises(CheckpointError, match="found a model without it\n  Replace it with --restart"):
         ModelFolder(tmp_path, ENCDEC).__enter__()
     (tmp_path / "mine").touch()
-    with ModelFolder(tmp_path, ENCDEC, restart=True):
+    before = names(tmp_path)
+    with ModelFolder(tmp_path, ENCDEC, restart=True) as kept:
+        assert names(tmp_path) == before
+        assert not kept.restore(None)
         assert names(tmp_path) == ["mine", "training/lock"]
 
 
@@ -185,7 +210,9 @@ def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
     with ModelFolder(tmp_path, RNNLM) as kept, pytest.raises(CheckpointError, match=message):
         kept.check_choices({"seed": 1})
     assert "source.vocab" in names(tmp_path)
-    with ModelFolder(tmp_path, RNNLM, restart=True):
+    with ModelFolder(tmp_path, RNNLM, restart=True) as kept:
+        kept.check_choices({"seed": 1})
+        assert not kept.restore(None)
         assert names(tmp_path) == ["training/lock"]
 
 

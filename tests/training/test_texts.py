@@ -9,7 +9,7 @@ import torch
 from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.training.corpus import TextConfig, TextCorpus, build_texts, chosen_lines
+from moses_rnn.training.corpus import TextConfig, TextCorpus, build_text_corpus, build_texts, chosen_lines
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.tasks import NGrams, Sentences
@@ -54,6 +54,14 @@ def test_how_far_errors_go_changes_gradients_and_no_costs(tmp_path):
         torch.autograd.grad(cost.objective, task.model.U)[0] for cost, task in zip((whole, cut), tasks, strict=True)
     ]
     assert not torch.allclose(*gradients)
+
+
+def test_lines_with_words_are_held_out(tmp_path):
+    lines = [b"", *[b"w%d" % (i % 4) if i % 20 else b" " for i in range(2000)]]
+    config = TextConfig(held_out_lines=50)
+    corpus = build_text_corpus(lambda: iter(lines), None, ("a", ""), tmp_path, 2, config)
+    assert (corpus.statistics.lines, corpus.statistics.held_out_lines) == (1900, 50)
+    assert (corpus.text.tokens(), corpus.held_out.tokens()) == (2 * 1850, 2 * 50)
 
 
 @pytest.mark.parametrize(
