@@ -215,7 +215,7 @@ def explain(
 ) -> None:
     """Explain the score of a phrase pair.
 
-    This prints what a network, PHRASE_TABLE and the weights of a moses.ini say about it. PAIR is "source ||| target",
+    This prints what a network, PHRASE_TABLE and the weights of a moses.ini say about PAIR: "source ||| target",
     in the table's words, or a whole line of the table.
     """
     folder = choose_model(model, phrase_table)

@@ -108,7 +108,7 @@ class MapRequest:
 def map_(request: MapRequest) -> None:
     """Draw words, phrases, sentences, alignments or gates.
 
-    FILE is a phrase table (phrases, gates) or a text (sentences, alignments); words takes none.
+    FILE is a phrase table (phrases, gates), a text (sentences, alignments) or absent (words).
     """
     _check_options(request)
     _check_files(request)

@@ -58,7 +58,7 @@ With several processes (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn cslm train train.fr --model cslm
 
 {shown_presets(*networks_of("text"))}
-Texts are tokenised like the decoder's output, one sentence per line. After any interruption, run the same command again
+Tokenise texts like the decoder's output, one sentence per line. After any interruption, run the same command again
 to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.
 """
@@ -122,7 +122,7 @@ class Judging:
 
 @command(PERPLEXITY_EPILOG)
 def perplexity(given: Judging) -> None:
-    """Print the perplexities of texts. Models are measured one by one and all together; TEXTS are tokenised."""
+    """Print the perplexities of tokenised TEXTS. Models are measured one by one and all together."""
     _check_judging(given)
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
     from moses_rnn.analysis.perplexity import score_text, sentences_of

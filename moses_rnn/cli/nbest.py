@@ -64,7 +64,7 @@ Example:
 
 \b
 Values are natural logarithms. Every other byte of the list stays as it is, so Moses's own scripts/nbest-rescore/ can
-read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if the list already has one, its number goes up.
+read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if RNN0 is taken, the new one is RNN1.
 """
 
 
@@ -227,7 +227,7 @@ def rerank(
     output: Annotated[str, Option("The best hypotheses, one line per sentence", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
-    """Print the best hypothesis of each sentence by an ini's weights."""
+    """Print each sentence's best hypothesis under an ini's weights."""
     if (weights is None) == (even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
     from moses_rnn.tuning.reranking import (

@@ -55,7 +55,7 @@ On all GPUs of a machine (docs/training.md):
     --dev corpus/dev --model search
 
 {shown_presets(*networks_of("sentences"))}
-Give the texts tokenised and escaped, as Moses sees them. After any interruption, even kill -9, run the same command
+Texts must be tokenised and escaped, as Moses sees them. After any interruption, even kill -9, run the same command
 again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
 {STOPPED} stopped and resumable.
 """
@@ -148,7 +148,7 @@ Examples: texts from bracketed trees and from dependencies; all sentences of a t
 
 A file whose name ends in .conllu, compressed or not, holds dependencies; any other file holds trees. This writes
 PREFIX.words, and either PREFIX.brackets, with trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions,
-with the actions of an arc-standard parser: SH LA:det SH RA:root. moses-rnn nmt train learns one from the other like any
+with the actions of an arc-standard parser: SH LA:det SH RA:root. moses-rnn nmt train learns these from words like any
 translation. Sentences with crossing arcs have no actions; they are left out and counted. Exit codes: 0 done, 1 failure,
 2 wrong command line, 3 treebank rejected.
 """

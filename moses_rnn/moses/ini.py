@@ -318,7 +318,7 @@ class IniEdit:
     ] = None
     feature: Annotated[str | None, Option("Phrase dictionary to change, if there are several")] = None
     type: Annotated[str | None, Option("New type of the dictionary, such as ProbingPT [default: unchanged]")] = None
-    path: Annotated[str | None, Option("New path= [default: the table, or beside it with the type's suffix]")] = None
+    path: Annotated[str | None, Option("New path= [default: the table, or its name with the type's suffix]")] = None
     weights: Annotated[
         tuple[float, ...],
         Option(

@@ -104,7 +104,7 @@ class ExtensionRequest:
         ),
     ] = "none"
     moses_ini: Annotated[
-        str | None, Option("Also write a copy of this moses.ini that loads the new table, beside it")
+        str | None, Option("Also write, beside the new table, a copy of this moses.ini that loads it")
     ] = None
     allow_misfit: Annotated[bool, Option("Accept a model that has learned nothing")] = False
     device: Device = "auto"
