@@ -23,11 +23,11 @@ from stages import Stage, make_parser, padded, print_rates, texts_of, threads_of
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
+from moses_rnn.networks.batches import flatten
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfig, RnnSearchStepper
 from moses_rnn.networks.tries import SteppedPairs
-from moses_rnn.networks.vocabulary import Phrase
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import ParallelTexts, Watch
 from moses_rnn.training.networks import NETWORKS, TrainingConfig
@@ -115,11 +115,6 @@ def lists_of(pairs: Sequence[IdPair], size: int, words: int) -> list[IdPair]:
     return lists
 
 
-def flat(texts: Sequence[Phrase]) -> tuple[np.ndarray, np.ndarray]:
-    """Ids end to end, and lengths."""
-    return np.array([i for text in texts for i in text], np.int64), np.array([len(text) for text in texts], np.int64)
-
-
 def scoring(model: RnnSearch, lists: list[IdPair], few: list[IdPair]) -> list[Stage]:
     """Stages of hypotheses."""
     stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: Naive(model).score(few), len(few))]
@@ -130,7 +125,7 @@ def scoring(model: RnnSearch, lists: list[IdPair], few: list[IdPair]) -> list[St
         def work(network: SteppedPairs = network) -> None:
             for first in range(0, len(lists), 8192):
                 sources, targets = zip(*lists[first : first + 8192], strict=True)
-                network.log_probs(flat(sources), flat(targets))
+                network.log_probs(flatten(sources), flatten(targets))
 
         stages.append(Stage(f"each source and each prefix once, {precision}", work, len(lists)))
     return stages

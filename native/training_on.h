@@ -184,7 +184,7 @@ struct TrainingOn {
 
   static void add_to(float* to, F x, int n) { store(to, load(to, n) + x, n); }
 
-  // As back_after in moses_rnn/networks/recurrence.py.
+  // As Recurrence.back in moses_rnn/networks/recurrence.py.
   static void back_after(const CellRows& cell, const CellGradients& to) {
     const int H = cell.H;
     each(cell.rows, H, [&](size_t i, int j, int n) {

@@ -230,7 +230,6 @@ def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[t
 
 
 def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], reading: Reading) -> list[Proposals]:
-    """The network's proposals for the sources of Table 2."""
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
     sampler = Sampler(model.make_stepper(Compute(precision="fp64")), SamplingConfig(samples=SAMPLES, seed=SEED))

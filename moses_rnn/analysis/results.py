@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from moses_rnn.errors import InputError, MosesRnnError
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
+
+from moses_rnn.errors import InputError
 from moses_rnn.files.shipped import shipped_file
 from moses_rnn.moses.ini import MosesIni
-
-if TYPE_CHECKING:
-    from sacrebleu.metrics.bleu import BLEU
 
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no use for
@@ -143,9 +144,6 @@ def _compare_runs(
     ``SET_p`` of each test set and ``p`` of all together.
     """
     bleu = open_bleu()
-    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415, an extra
-    from sacrebleu.significance import PairedTest  # noqa: PLC0415
-
     metrics = {"BLEU": bleu, "chrF": CHRF()}
     scored: list[Json] = [{"seed": run.seed} for run in runs]
     for name in references:
@@ -164,11 +162,7 @@ def _compare_runs(
 
 
 def open_bleu() -> BLEU:
-    """Return BLEU of tokenised text; raise an error if sacreBLEU is not installed."""
-    try:
-        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
-    except ImportError as error:
-        raise MosesRnnError("sacrebleu is not installed: pip install sacrebleu") from error
+    """Return BLEU of tokenised text."""
     return BLEU(tokenize="none", force=True)
 
 
@@ -178,7 +172,6 @@ def _joined(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
 
 
 def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], tests: Sequence[str]) -> Json:
-    """All results of one system."""
     summary: Json = {"on_lists": runs[0].on_lists, "runs": scores}
     for key in [f"{name}_{label}" for name in runs[0].hypotheses for label in ("BLEU", "chrF")]:
         values = [record[key] for record in scores]

@@ -431,7 +431,6 @@ def report(
 
 
 def _made() -> str:
-    """When, and by which command."""
     given = click.get_current_context().obj
     try:
         when = datetime.fromtimestamp(float(given or time.time()), UTC)

@@ -124,7 +124,6 @@ def map_(request: MapRequest) -> None:
 
 
 def _check_options(request: MapRequest) -> None:
-    """Refuse an option of another kind of map."""
     context = click.get_current_context()
     for name in sorted(set().union(*OPTIONS.values()) - OPTIONS[request.what]):
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -134,7 +133,6 @@ def _check_options(request: MapRequest) -> None:
 
 
 def _check_files(request: MapRequest) -> None:
-    """Refuse what does not go with the kind of map."""
     what = request.what
     if what == "alignments" and not request.lines:
         raise click.UsageError("Missing option '--line'.")

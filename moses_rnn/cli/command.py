@@ -150,7 +150,6 @@ class SettingParameter(click.Parameter):
 
 
 def _parameter(declared: inspect.Parameter, section: str) -> click.Parameter:
-    """Make an argument, option or setting of click."""
     name, hint, default = declared.name, declared.annotation, declared.default
     kind, option = noted(hint)
     repeated = get_args(kind)[1:] == (...,)
@@ -174,7 +173,6 @@ def _parameter(declared: inspect.Parameter, section: str) -> click.Parameter:
 
 
 def _click_type(kind: Any, option: Option) -> Any:
-    """Return the click type that converts to a Python type and checks the value."""
     if option.parse:
         return _reading(option.parse)
     if option.choices or get_origin(kind) is Literal:

@@ -165,7 +165,6 @@ def perplexity(given: Judging) -> None:
 
 
 def _check_judging(given: Judging) -> None:
-    """Refuse options that conflict."""
     if given.vocabulary and not given.rare:
         raise click.UsageError("--vocabulary needs --rare uniform")
     if given.vocabulary and given.lm:
@@ -177,7 +176,6 @@ def _check_judging(given: Judging) -> None:
 
 
 def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
-    """Print the table of one CSLM, with or without an n-gram model."""
     from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
     from moses_rnn.scorers.shares import Backoff
 

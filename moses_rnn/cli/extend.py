@@ -57,7 +57,6 @@ def main(request: ExtensionRequest) -> None:
 
 
 def _check_options(request: ExtensionRequest) -> None:
-    """Refuse options that contradict each other or would do nothing."""
     if request.fewer_than is None and request.text is None:
         raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
     if STANDARD_STREAM in (request.phrase_table, request.text, request.output, request.moses_ini):

@@ -60,6 +60,5 @@ def main(
 
 
 def _diff(old: str, content: bytes, output: str) -> str:
-    """What changed, as `diff -u` prints it."""
     before, after = (data.decode("utf-8", "surrogateescape").split("\n") for data in (Path(old).read_bytes(), content))
     return "\n".join(unified_diff(before, after, old, output, lineterm=""))

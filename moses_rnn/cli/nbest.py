@@ -112,7 +112,6 @@ def _paths(given: ListRequest) -> list[Path]:
 
 
 def _check(given: ListRequest) -> None:
-    """Refuse what does not go together."""
     if given.shard and "-" in (given.nbest, given.output):
         raise click.UsageError("--shard needs a list and an --output that are files")
     if not _paths(given):

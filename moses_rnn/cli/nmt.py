@@ -186,7 +186,6 @@ def linearise(
 
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
-    """Yield the words and the linearised tree of each sentence."""
     from moses_rnn.analysis.trees import read_trees
     from moses_rnn.files.streams import read_lines
 

@@ -60,7 +60,6 @@ def translate(request: TranslationRequest) -> None:
 
 
 def _check_options(request: TranslationRequest) -> None:
-    """Refuse what contradicts itself or would do nothing."""
     if request.resume and request.output == "-":
         raise click.UsageError("--resume needs -o: output on stdout cannot be resumed")
     if request.candidates and request.n_best:

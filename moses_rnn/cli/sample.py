@@ -99,7 +99,6 @@ def main(given: Sampling) -> None:
 
 
 def _check_options(given: Sampling) -> None:
-    """Raise click.UsageError for options that contradict each other or would do nothing."""
     options = {"samples": given.samples, "seed": given.seed}
     idle = [name for name, value in options.items() if value is not None]
     if given.beam and idle:
@@ -120,7 +119,6 @@ def _reads_sources(model: Model, given: Sampling) -> bool:
 
 
 def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
-    """Return all source phrases, as the network reads them."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.translation.proposals import parse_sources
 

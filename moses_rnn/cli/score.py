@@ -111,7 +111,6 @@ def main(given: Scoring) -> None:
 
 
 def _check_options(given: Scoring) -> None:
-    """Raise click.UsageError for options that contradict each other or would do nothing."""
     to_stdout = given.output == STANDARD_STREAM
     if given.as_json and (to_stdout or given.estimate):
         raise click.UsageError(
@@ -129,7 +128,6 @@ def _check_options(given: Scoring) -> None:
 
 
 def _check_ini(given: Scoring) -> None:
-    """Raise click.UsageError if the ini cannot be extended."""
     if given.shard and given.moses_ini:
         raise click.UsageError("--moses-ini needs the whole table: merge the shards, then run moses-rnn ini")
     if given.output_ini and not given.moses_ini:
@@ -141,7 +139,6 @@ def _check_ini(given: Scoring) -> None:
 
 
 def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
-    """Yield lines about what was written where, by what, and with which scores."""
     from moses_rnn.score.checks import shares
 
     counts = result.counts

@@ -95,7 +95,6 @@ def _next_words(options: Options) -> list[str | Path]:
 
 
 def _warning(outcome: Outcome) -> str:
-    """Return what is wrong with the model; empty if nothing is."""
     best, rival, measure = outcome.progress.best, outcome.baseline_cost or math.inf, outcome.measure
     if best >= rival:
         return (

@@ -75,7 +75,6 @@ def _read_every_line(table: str, *, strict: bool, must_be_sorted: bool) -> Valid
 
 
 def _record(report: Validation) -> Mapping[str, Any]:
-    """Return the figures of a sound table as JSON."""
     return {
         "table": report.name,
         "sound": True,

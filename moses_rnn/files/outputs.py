@@ -484,7 +484,6 @@ class ResumableOutputs:
         self._discard()
 
     def _discard(self) -> None:
-        """Drop everything that could be resumed."""
         self._keeps, self._record = False, {}
 
     def _close(self) -> None:

@@ -327,7 +327,6 @@ def verify(
 
 
 def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log) -> list[str]:
-    """Return the kinds that are possible for such a table."""
     possible = [kind for kind in kinds if not form.hierarchical or kind in OF_RULES]
     if max(shape.factors) > 1 and "moses2" in possible:
         possible.remove("moses2")
@@ -359,8 +358,9 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
     sample: list[bytes] = []
     low: list[bytes] = []
     for i, line in enumerate(_with_words(table, form)):
-        if len(low) < max(count // 10, 1) and line.source not in low[-1:] and _has_low(line.scores):
-            low.append(line.source)
+        if len(low) < max(count // 10, 1) and line.source not in low[-1:]:
+            is_low = b"e-" in line.scores and any(feature_of(score) <= FULL_PRECISION for score in words(line.scores))
+            low += [line.source] * is_low
         place = i if i < count else generator.randrange(i + 1)
         if place < count:
             sample[place : place + 1] = [line.source]
@@ -395,7 +395,3 @@ def _select_lines(sources: Collection[bytes], lines: Iterable[TableLine]) -> Ite
             met.add(line.source)
             yield line
         before = line
-
-
-def _has_low(scores: bytes) -> bool:
-    return b"e-" in scores and any(feature_of(score) <= FULL_PRECISION for score in words(scores))

@@ -90,6 +90,12 @@ def flatten(phrases: Sequence[Phrase]) -> tuple[Ids, Lengths]:
     return np.array([word for phrase in phrases for word in phrase], np.int64), lengths
 
 
+def take_spans(tokens: Ids, begins: Ints, lengths: Lengths) -> Ids:
+    """Concatenate spans of an array of ids."""
+    shift = begins - (np.cumsum(lengths) - lengths)
+    return tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
+
+
 def row_slices(rows: int, at_once: int) -> Iterator[slice]:
     """Yield slices of at most `at_once` rows that cover all rows."""
     for first in range(0, rows, at_once):

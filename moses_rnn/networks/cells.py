@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Limits, Rare, Unit
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Rare, Unit
 from moses_rnn.networks.encdec import (
     Decoder,
     EncDec,
@@ -32,6 +32,7 @@ from moses_rnn.networks.encdec import (
     Terms,
 )
 from moses_rnn.networks.layers import LSTM, LSTM_PEEPHOLE, Cell, Layer, State, SteppedLayer
+from moses_rnn.options import Option
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
 
@@ -42,8 +43,8 @@ class CellConfig(EncDecConfig):
 
     cell: Literal["gru", "tanh", "relu", "leaky", "lstm", "lstm-peephole"] = "gru"
     encoder_reset: Reset | None = None  # gru: before or after the product
-    leaky_share: Annotated[float, Limits(0, 1)] | None = None  # leaky: share of units that leak
-    forget_bias: Annotated[float, Limits(-1000, 1000)] | None = None  # LSTMs: initial b_f
+    leaky_share: Annotated[float, Option(min=0, max=1)] | None = None  # leaky: share of units that leak
+    forget_bias: Annotated[float, Option(min=-1000, max=1000)] | None = None  # LSTMs: initial b_f
     unit: Unit = "phrases"  # of its training data
     rare: Rare | None = None  # None: <unk>
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
 
 from torch import nn
 
 from moses_rnn.errors import shown_value
 from moses_rnn.networks.learning_curves import NATS, Measure
+from moses_rnn.options import Option, expectation
 
 MAX_SIZE = 1 << 24  # largest size in a network, checked before anything is allocated
 SENTENCES, PHRASES = "sentences", "phrases"  # units of training data
@@ -22,17 +22,8 @@ FIRST_NETWORK = "encdec"  # its config.json has no key "network"
 SOURCE_TO_TARGET, TARGET_TO_SOURCE = DIRECTIONS = "source-to-target", "target-to-source"
 
 Json = dict[str, Any]
-
-
-class Limits(NamedTuple):
-    """The range of a number, inclusive."""
-
-    least: float
-    most: float
-
-
-Size = Annotated[int, Limits(1, MAX_SIZE)]
-SizeOrNone = Annotated[int, Limits(0, MAX_SIZE)]  # 0: the network has no such part
+Size = Annotated[int, Option(min=1, max=MAX_SIZE)]
+SizeOrNone = Annotated[int, Option(min=0, max=MAX_SIZE)]  # 0: the network has no such part
 Unit = Literal["sentences", "phrases"]
 Rare = Mapping[str, Any]  # kind and window of rare-word annotation
 
@@ -42,10 +33,9 @@ class Config:
     """Base of the networks' configs: checks every field against its type, or raises ValueError."""
 
     def __post_init__(self) -> None:
-        own: Any = type(self)
-        for key, hints in _hints(own).items():
-            if not any(_fits(getattr(self, key), hint) for hint in hints):
-                self.refuse(key, " or ".join(map(_description, hints)))
+        for key, hint in get_type_hints(type(self), include_extras=True).items():
+            if expected := _expectation(hint, getattr(self, key)):
+                self.refuse(key, expected)
 
     def refuse(self, key: str, expected: str) -> NoReturn:
         """Raise ValueError for a field."""
@@ -58,33 +48,17 @@ class Config:
         return int(own.hidden_size if hasattr(own, "hidden_size") else own.first_size)
 
 
-@functools.cache
-def _hints(config: Any) -> dict[str, tuple[Any, ...]]:
-    """Return the allowed types of each field."""
-    every = get_type_hints(config, include_extras=True)
-    return {key: get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,) for key, hint in every.items()}
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if get_origin(hint) is Annotated:
-        number, limits = get_args(hint)
-        is_number = type(value) is int or (number is float and type(value) is float)
-        return is_number and limits.least <= value <= limits.most
-    if hint == Rare:
+def _expectation(hint: Any, value: Any) -> str:
+    """As `expectation`, for None and `Rare` too."""
+    if value is None and NoneType in (hint, *get_args(hint)):
+        return ""
+    if hint is NoneType:
+        return "null"
+    kind = get_args(hint)[0] if NoneType in get_args(hint) else hint
+    if kind == Rare:
         known = isinstance(value, Mapping) and isinstance(value.get("kind"), str)
-        return known and _fits(value.get("window"), Size)
-    return type(value) is hint  # bool or None
-
-
-def _description(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return " or ".join(map(repr, get_args(hint)))
-    if get_origin(hint) is Annotated:
-        number, limits = get_args(hint)
-        return f"a {'whole ' * (number is int)}number from {limits.least} to {limits.most}"
-    return {bool: "true or false", NoneType: "null"}.get(hint, 'a "kind" and a "window"')
+        return "" if known and not expectation(Size, value.get("window")) else 'a "kind" and a "window"'
+    return expectation(kind, value)
 
 
 # --- kinds of network -------------------------------------------------------------------------------------------------

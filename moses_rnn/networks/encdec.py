@@ -178,7 +178,6 @@ class Decoder(GatedStep):
         self.G_r, self.G_l, self.b_G = unset(R, M), unset(K, R), unset(K)
 
     def _add_context(self, H: int) -> None:
-        """Add the weights of c in a step."""
         self.C, self.C_z, self.C_r = unset(H, H), unset(H, H), unset(H, H)
 
     def terms(self, c: Tensor) -> Terms:
@@ -296,7 +295,6 @@ class EncDecStepper(NetworkStepper):
     # -- methods that other cells override; each row is a node of a trie or of a beam
 
     def _begin(self, h_0: Tensor) -> Tensor:
-        """Return the state before the first step."""
         return h_0
 
     def _shown(self, state: Tensor) -> Tensor:

@@ -101,7 +101,6 @@ def state_gradients(model: EncDec, sources: Sequence[Phrase], targets: Sequence[
 
 
 def _step(decoder: Decoder, x: Tensor, c: Tensor, state: State) -> State:
-    """Take one step of each row."""
     if isinstance(decoder, CellDecoder):
         return decoder.run(x, c, state, [len(x)])[1]
     return (decoder.states(x, c, state[0], [len(x)]),)

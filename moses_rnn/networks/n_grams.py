@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Lengths, Values, distinct_rows, row_slices
-from moses_rnn.networks.config import Limits
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.network import Drop, LanguageNetwork, WordPrefixes, WordStepper, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.vocabulary import END_ID, Ids
+from moses_rnn.options import Option
 
-Order = Annotated[int, Limits(2, 64)]
+Order = Annotated[int, Option(min=2, max=64)]
 
 
 class NGramNetwork(LanguageNetwork):

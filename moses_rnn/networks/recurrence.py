@@ -18,17 +18,6 @@ from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel, States
 
 
-def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Take a step in which r acts on U h + c; return h_t, the gates, h~, and U h + c."""
-    H = h.shape[1]
-    Uh_c = Uh + c
-    gates = torch.sigmoid(x[:, : 2 * H] + Uh_c[:, : 2 * H])
-    z, r = gates.chunk(2, 1)
-    q = Uh_c[:, 2 * H :]
-    h_tilde = torch.tanh(x[:, 2 * H :] + r * q)
-    return torch.lerp(h_tilde, h, z), gates, h_tilde, q
-
-
 def gates_before(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gates of a step in which r acts on h, and r h."""
     H = h.shape[1]
@@ -41,26 +30,6 @@ def state_before(x: Tensor, Urh: Tensor, c: Tensor, gates: Tensor, h: Tensor) ->
     H = h.shape[1]
     h_tilde = torch.tanh(x[:, 2 * H :] + Urh + c[:, 2 * H :])
     return torch.lerp(h_tilde, h, gates[:, :H]), h_tilde
-
-
-def back_after(grad_h: Tensor, gates: Tensor, h_tilde: Tensor, q: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of the sums in z, r and h~; of U h + c; and of h, except through products."""
-    z, r = gates.chunk(2, 1)
-    grad_tilde = grad_h * (1 - z) * (1 - h_tilde * h_tilde)
-    grad_gates = torch.cat([grad_h * (h - h_tilde) * z * (1 - z), grad_tilde * q * r * (1 - r)], 1)
-    return torch.cat([grad_gates, grad_tilde], 1), torch.cat([grad_gates, grad_tilde * r], 1), grad_h * z
-
-
-def back_tilde(grad_h: Tensor, gates: Tensor, h_tilde: Tensor) -> Tensor:
-    """Return the gradient of the sum in h~, given that of h_t."""
-    return grad_h * (1 - gates[:, : h_tilde.shape[1]]) * (1 - h_tilde * h_tilde)
-
-
-def back_before(grad_h: Tensor, grad_rh: Tensor, gates: Tensor, h_tilde: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the sums in z and r, and of h except through products, given those of h_t and r h."""
-    z, r = gates.chunk(2, 1)
-    grad_gates = torch.cat([grad_h * (h - h_tilde) * z * (1 - z), grad_rh * h * r * (1 - r)], 1)
-    return grad_gates, grad_h * z + grad_rh * r
 
 
 class Step(NamedTuple):
@@ -125,17 +94,20 @@ class Recurrence(NamedTuple):
         self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int], U_all: Tensor, U: Tensor
     ) -> Iterator[Step]:
         """Yield the steps; `U_all` and `U` are from `matrices`."""
-        h = h_0
+        h, H = h_0, h_0.shape[1]
         for x_t in torch.split(x, list(active)):
             rows = len(x_t)
             c_t, above = c[:rows], h[:rows]
             Uh = linear(self.kernel.rounded(above), U_all)
             if self.reset_after:
-                h, gates, h_tilde, inside = step_after(x_t, Uh, c_t, above)
+                Uh_c = Uh + c_t
+                gates = torch.sigmoid(x_t[:, : 2 * H] + Uh_c[:, : 2 * H])
+                inside = Uh_c[:, 2 * H :]
+                h_tilde = torch.tanh(x_t[:, 2 * H :] + gates[:, H:] * inside)
+                h = torch.lerp(h_tilde, above, gates[:, :H])
             else:
                 gates, inside = gates_before(x_t, Uh, c_t, above)
-                Urh = linear(self.kernel.rounded(inside), U)
-                h, h_tilde = state_before(x_t, Urh, c_t, gates, above)
+                h, h_tilde = state_before(x_t, linear(self.kernel.rounded(inside), U), c_t, gates, above)
             yield Step(h, above, gates, h_tilde, inside)
 
     def back(self, grad_h: Tensor, step: Step, U: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -145,14 +117,17 @@ class Recurrence(NamedTuple):
         the product with `U_all`; and of h_{t-1}, except through products (rows × H).
         """
         _, above, gates, h_tilde, inside = step
+        z, r = gates.chunk(2, 1)
+        grad_z = grad_h * (above - h_tilde) * z * (1 - z)
+        grad_tilde = grad_h * (1 - z) * (1 - h_tilde * h_tilde)
         if self.reset_after:
-            grad_x, grad_Uh, direct = back_after(grad_h, gates, h_tilde, inside, above)
-            return grad_x, grad_Uh, grad_Uh, direct
-        grad_tilde = back_tilde(grad_h, gates, h_tilde)
+            grad_gates = torch.cat([grad_z, grad_tilde * inside * r * (1 - r)], 1)
+            grad_Uh = torch.cat([grad_gates, grad_tilde * r], 1)
+            return torch.cat([grad_gates, grad_tilde], 1), grad_Uh, grad_Uh, grad_h * z
         grad_rh = self.kernel.rounded(grad_tilde) @ U
-        grad_gates, direct = back_before(grad_h, grad_rh, gates, h_tilde, above)
+        grad_gates = torch.cat([grad_z, grad_rh * above * r * (1 - r)], 1)
         grad_x = torch.cat([grad_gates, grad_tilde], 1)
-        return grad_x, grad_x, grad_gates, direct
+        return grad_x, grad_x, grad_gates, grad_h * z + grad_rh * r
 
 
 class _Function(torch.autograd.Function):

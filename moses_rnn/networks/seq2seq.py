@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 
 from moses_rnn.networks.batches import Batch, Ints, Lengths, take_rows
-from moses_rnn.networks.config import Architecture, Config, Limits, Rare, Size, Unit
+from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.layers import LstmStack, State, SteppedLayer
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words, unset
 from moses_rnn.networks.softmax import Output
 from moses_rnn.networks.tries import build_trie, last_states
 from moses_rnn.networks.vocabulary import END_ID, Ids
+from moses_rnn.options import Option
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Seq2SeqConfig(Config):
     target_vocabulary_size: Size
     hidden_size: Size = 1000
     embedding_size: Size = 1000
-    layers: Annotated[int, Limits(1, 64)] = 4
+    layers: Annotated[int, Option(min=1, max=64)] = 4
     source_order: Literal["reversed", "forward"] = "reversed"  # </s> comes last either way
     peepholes: bool = True
     unit: Unit = "sentences"  # of its training data

@@ -10,12 +10,12 @@ import torch
 
 from moses_rnn.errors import PairError
 from moses_rnn.networks.batches import Ints, Lengths, Values
-from moses_rnn.networks.config import Limits
 from moses_rnn.networks.network import for_scoring
 from moses_rnn.networks.tries import IdPhrases, take_phrases
 from moses_rnn.networks.vocabulary import Ids
+from moses_rnn.options import Option
 
-Slots = Annotated[int, Limits(1, 64)]
+Slots = Annotated[int, Option(min=1, max=64)]
 Slotted = Ints  # phrases × slots
 
 

@@ -18,16 +18,6 @@ from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
 from moses_rnn.networks.steps import Candidates, NodeBlock
 
 
-def log_normaliser(logits: Tensor, b: Tensor) -> Tensor:
-    """Return log Σ exp(logit + b) of each row; rows × 1."""
-    return torch.logsumexp(logits.to(b.dtype) + b, 1, keepdim=True)
-
-
-def grad_logits(logits: Tensor, b: Tensor, log_total: Tensor, grad_log_p: Tensor) -> Tensor:
-    """Return the gradient of all logits, given that of each row's log p, without the extra 1 of the chosen word."""
-    return (-(logits.to(b.dtype) + b - log_total).exp() * grad_log_p).to(logits.dtype)
-
-
 class WordSample(NamedTuple):
     """Words drawn with replacement to estimate a sum over all words; n each."""
 
@@ -96,7 +86,7 @@ class _Function(torch.autograd.Function):
     def forward(ctx: Any, projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel) -> Tensor:
         projected, G_l, b_G = kernel.rounded(projected), kernel.rounded(G_l), b_G.detach()
         logits = linear(projected, G_l)
-        log_total: Tensor = log_normaliser(logits, b_G)
+        log_total = torch.logsumexp(logits.to(b_G.dtype) + b_G, 1, keepdim=True)
         ctx.save_for_backward(projected, G_l, b_G, words, logits, log_total)
         ctx.kernel = kernel
         return (logits.gather(1, words[:, None]) + b_G[words, None] - log_total).squeeze(1)
@@ -104,8 +94,7 @@ class _Function(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         projected, G_l, b_G, words, logits, log_total = ctx.saved_tensors
-        grad_log_p = gradients[0][:, None]
-        grad_x = grad_logits(logits, b_G, log_total, grad_log_p)
+        grad_x = (-(logits.to(b_G.dtype) + b_G - log_total).exp() * gradients[0][:, None]).to(logits.dtype)
         grad_x[torch.arange(len(words), device=words.device), words] += gradients[0].to(grad_x.dtype)
         every, kind = grad_x.new_ones(1, len(grad_x)), b_G.dtype
         grad_b = (every @ grad_x).squeeze(0)  # several times as fast as sum(0) in bfloat16
@@ -158,5 +147,4 @@ class OutputLayer:
         return chosen - largest[above] - torch.log1p(rest)[above]
 
     def _logit(self, projected: Tensor, words: Tensor) -> Tensor:
-        """Return the logit of one word for each prefix."""
         return (projected * self._exact_G.index_select(0, words)).sum(1) + self._b_G[words]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, join_rows, take_rows
+from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, join_rows, take_rows, take_spans
 from moses_rnn.networks.steps import Stepper, Terms, node_blocks
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -92,9 +92,7 @@ def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
 def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> IdPhrases:
     """Take the phrases in `rows`, in that order."""
     begins = np.cumsum(lengths) - lengths
-    taken = lengths[rows]
-    within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-    return ids[np.repeat(begins[rows], taken) + within], taken
+    return take_spans(ids, begins[rows], lengths[rows]), lengths[rows]
 
 
 def distinct_phrases(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, Ints]:

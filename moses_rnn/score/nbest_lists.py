@@ -110,7 +110,6 @@ class ListFeatures:
                 self._judge(label, "source", of_sources, feature.knows_source)
 
     def _judge(self, label: str, side: str, counts: Counter[bytes], knows: Knows) -> float:
-        """Return the share of words that a model does not know."""
         share = sum(count for word, count in counts.items() if not knows(word)) / max(counts.total(), 1)
         if share > UNKNOWN_REFUSAL and not self.allow_misfit:
             raise MisfitError(

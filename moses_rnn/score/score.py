@@ -29,7 +29,6 @@ from moses_rnn.table.signatures import (
     PROGRAM,
     TableCounts,
     as_file,
-    content_of,
     fitting_signature,
     recorded_columns,
     records_of,
@@ -216,7 +215,10 @@ def _origin(
         "program": PROGRAM,
         "torch": manifest["torch"],
         "input": Path(options.table).name,
-        "input_content": content_of(table.identity),
+        # without its time, which differs between copies; empty for a pipe
+        "input_content": {
+            key: table.identity[key] for key in ("bytes", "first_mb", "last_mb") if key in table.identity
+        },
         **({"shard": shard} if shard else {}),
         "precision": manifest["precision"],
         "native": manifest["native"],
@@ -239,7 +241,6 @@ def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
 
 
 def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str]) -> Iterator[str]:
-    """Warn about rejected lines and about work that was split for lack of memory."""
     if counts.rejected:
         more = ", for example" if counts.rejected > len(examples) else ""
         yield f"{counts.rejected:,} lines were left out and written to {options.rejects}{more}: " + "; ".join(examples)

@@ -98,7 +98,6 @@ class EnsembleStepper(Stepper):
         return torch.stack(there).mean(0) if there else None
 
     def _each(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Iterator[tuple[Any, ...]]:
-        """Yield each member's stepper, terms and prefixes."""
         return zip(self._steppers, terms, prefixes.members, strict=True)
 
     def _combined(self, members: Sequence[Tensor]) -> Tensor:
@@ -210,7 +209,6 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
 
 
 def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str]) -> None:
-    """Raise CheckpointError if a model differs from the first one."""
     for model in models[1:]:
         expected, found = of(models[0]), of(model)
         if found != expected:

@@ -420,7 +420,6 @@ def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLi
 
 
 def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
-    """Raise FormatError about unexpected factors."""
     advice = (
         f"If these are factors, choose the one to use with moses-rnn-train --{side}-factor. If not, write '|' as "
         "&#124; in an unfactored table."

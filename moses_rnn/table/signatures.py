@@ -74,11 +74,6 @@ def fitting_signature(table: str) -> dict[str, Any]:
     return signature
 
 
-def content_of(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input's identity without its time, which differs between copies; empty for a pipe."""
-    return {key: identity[key] for key in ("bytes", "first_mb", "last_mb") if key in identity}
-
-
 @dataclass
 class TableCounts:
     """Counts over lines, for the state of an unfinished run, the signature and the user.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.outputs import replace_file, writing
-from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.batches import Lengths, row_slices, take_spans
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
 from moses_rnn.table.phrase_table import words
 
@@ -32,6 +32,7 @@ MAX_HELD_OUT_SHARE = 0.1
 # Files that other processes map, besides the word ids
 RECORD, POSITIONS = "corpus.json", ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
 NOT_WORDS = (b"<s>", b"<null>")  # symbols of NPLM and KenLM; in a text, they are unknown words
+AT_ONCE = 1 << 20  # rows or ids
 BLOCK = 1 << 22  # words and boundaries at once
 Lines = Callable[[], Iterable[bytes]]  # reads a text from the beginning at each call
 
@@ -68,12 +69,6 @@ class CorpusStatistics:
     target_coverage: float
 
 
-def take_spans(tokens: Ids, begins: Positions, lengths: Lengths) -> Ids:
-    """Concatenate spans of an array of ids."""
-    shift = begins - (np.cumsum(lengths) - lengths)
-    return tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
-
-
 @dataclass(frozen=True)
 class Phrases:
     """One side of all pairs: concatenated ids; phrase i is ``tokens[ends[i]:ends[i + 1]]``."""
@@ -93,7 +88,7 @@ class Phrases:
 
     def hashes(self) -> Hashes:
         """Return a 64-bit hash of every phrase."""
-        parts = [self._hash_block(first, last) for first, last in _ranges(len(self.ends) - 1)]
+        parts = [self._hash_block(rows.start, rows.stop) for rows in row_slices(len(self.ends) - 1, AT_ONCE)]
         return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
     def _hash_block(self, first: int, last: int) -> Hashes:
@@ -109,16 +104,16 @@ class Phrases:
     def count(self, chosen: npt.NDArray[np.bool_], size: int) -> Lengths:
         """Count the occurrences of each id below `size` in the chosen phrases."""
         counts = np.zeros(size, np.int64)
-        for first, last in _ranges(len(self.ends) - 1):
-            ends = self.ends[first : last + 1]
-            keep = np.repeat(chosen[first:last], np.diff(ends))
+        for rows in row_slices(len(self.ends) - 1, AT_ONCE):
+            ends = self.ends[rows.start : rows.stop + 1]
+            keep = np.repeat(chosen[rows], np.diff(ends))
             counts += np.bincount(self.tokens[ends[0] : ends[-1]][keep], minlength=size)
         return counts
 
     def renumber(self, new_ids: Ids) -> None:
         """Replace every id, in place."""
-        for first, last in _ranges(len(self.tokens)):
-            self.tokens[first:last] = new_ids[self.tokens[first:last]]
+        for some in row_slices(len(self.tokens), AT_ONCE):
+            self.tokens[some] = new_ids[self.tokens[some]]
 
 
 @dataclass(frozen=True)
@@ -384,11 +379,6 @@ def mix(values: Hashes) -> Hashes:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
-
-
-def _ranges(total: int, step: int = 1 << 20) -> Iterator[tuple[int, int]]:
-    for first in range(0, total, step):
-        yield first, min(first + step, total)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ line; others, such as GloVe, leave that line out.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -96,7 +95,7 @@ def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, fr
     embedding = model.embeddings[side]
     rows = _take(embedding, vocabulary, path)
     if frozen:
-        embedding.register_hook(functools.partial(_without, rows))  # type: ignore[no-untyped-call]
+        embedding.register_hook(lambda gradient: gradient.index_fill(0, rows, 0.0))  # type: ignore[no-untyped-call]
     every = len(vocabulary) - END_ID - 1
     kept = ", frozen" if frozen else ""
     return f"{side} embeddings: {len(rows):,} of {every:,} words from {path}{kept}; {every - len(rows):,} random"
@@ -111,10 +110,6 @@ def _take(embedding: Tensor, vocabulary: Vocabulary, path: str) -> Tensor:
         embedding[ids[word]] = torch.tensor(row, dtype=embedding.dtype)
         taken.append(ids[word])
     return torch.tensor(taken, dtype=torch.int64, device=embedding.device)
-
-
-def _without(rows: Tensor, gradient: Tensor) -> Tensor:
-    return gradient.index_fill(0, rows, 0.0)
 
 
 def sha256_of(path: str) -> str:

@@ -29,15 +29,6 @@ from moses_rnn.scorers.open import Model, finish_saving, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
 RANDOM = "random.torch"
-ADDED = {
-    "native": "",
-    "schedule": "plateau",
-    "partition_words": 0,
-    "reshuffle": False,
-    "source_embeddings": "",
-    "target_embeddings": "",
-    "freeze_embeddings": False,
-}  # options that older states lack, with their values at that time
 
 
 @dataclass
@@ -284,8 +275,7 @@ def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
 
 
 def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    then = {**ADDED, **saved}
-    differing = [f"{key} {then.get(key)!r}, now {wanted[key]!r}" for key in wanted if then.get(key) != wanted[key]]
+    differing = [f"{key} {saved.get(key)!r}, now {wanted[key]!r}" for key in wanted if saved.get(key) != wanted[key]]
     if differing:
         raise CheckpointError(
             f"{path}: expected the input and options that this training started with, found others: "

@@ -191,7 +191,6 @@ def restarts() -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first sentence of torch's message."""
     return str(error).strip().partition("\n")[0].partition(". ")[0]
 
 

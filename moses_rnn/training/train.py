@@ -277,7 +277,6 @@ def estimate(task: Task, seconds: float = LEAST_SECONDS) -> Estimate:
 
 
 def _provenance(plan: Plan, material: Material, corpus: Any) -> dict[str, Any]:
-    """Return the record of a run for its checkpoint."""
     unigram = corpus.unigram_nats_per_token
     return {
         "version": __version__,

@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.corpus import Positions
@@ -79,7 +79,9 @@ class Trainer:
         """Train, or continue the folder's run, until a limit is reached or `should_stop` is true; save either way."""
         progress = self.progress
         self.resumed = folder.restore(self._state())
-        self.ranks.compare(self._what_ranks_share())
+        parts = {"threads": self.config.threads, "accumulate": self.config.accumulate}
+        device = next(self.model.parameters()).device.type
+        self.ranks.compare({**self._state().identity, **parts, "steps": progress.steps, "device": device})
         observer.starting(self)
         self._started = time.monotonic() - progress.seconds
         self._look_at_limits_again()
@@ -107,11 +109,6 @@ class Trainer:
     def _state(self) -> RunState:
         identity = {**self.task.identity, **self.config.course()}
         return RunState(identity, self.model, self._optimiser, self.progress, self._average.tensors)
-
-    def _what_ranks_share(self) -> dict[str, Any]:
-        device = next(self.model.parameters()).device.type
-        parts = {"threads": self.config.threads, "accumulate": self.config.accumulate}
-        return {**self._state().identity, **parts, "steps": self.progress.steps, "device": device}
 
     def _save(self, folder: ModelFolder) -> None:
         folder.save(self._state())
@@ -175,7 +172,6 @@ class Trainer:
         return self.config.learning_rate * SCHEDULES[self.config.schedule](self._course())
 
     def _course(self) -> Course:
-        """Return the progress for schedules."""
         progress, of_epoch = self.progress, self.task.examples
         judged = [
             Evaluation(figures[self.task.unit] / of_epoch, figures[self.task.measure.key])
@@ -246,7 +242,6 @@ class Trainer:
         )
 
     def _with_course(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """Return the figures of an evaluation with the run's progress."""
         progress = self.progress
         return {
             self.task.unit: progress.examples,

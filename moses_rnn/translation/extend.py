@@ -157,7 +157,6 @@ def _check(table: str, models: Models) -> None:
 
 
 def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
-    """Yield the lines of a table, reporting progress."""
     meter = Meter()
     for line in parse_table(read_lines(table, meter=meter), table):
         if advanced and line.number % LINES_BETWEEN_LOOKS == 0:
@@ -166,7 +165,6 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
 
 
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
-    """Write the whole table in blocks."""
     waiting = bytearray()
     for line in lines:
         waiting += line

@@ -104,13 +104,6 @@ def test_what_older_versions_saved_of_a_runs_progress_is_still_read():
     assert vars(Progress(**OLDER)) == OLDER
 
 
-@pytest.mark.parametrize(("choice", "then", "now"), [("native", "", "avx2"), ("schedule", "plateau", "newbob"), ("partition_words", 0, 100), ("reshuffle", False, True)])  # fmt: skip
-def test_what_older_states_do_not_name_is_what_it_was_then(saved, choice, then, now):
-    assert saved[0].restore(state_of(2)._replace(identity={**IDENTITY, choice: then}))
-    with pytest.raises(CheckpointError, match=f"{choice} {then!r}, now {now!r}"):
-        saved[0].restore(state_of(2)._replace(identity={**IDENTITY, choice: now}))
-
-
 def checkpoint():
     vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
     return encdec_checkpoint(
