@@ -177,8 +177,11 @@ TRAINED_inverse = $(DONE)/train-inverse
 TRAINED_wp = $(DONE)/train-rnn
 TRAINED_cslm = $(DONE)/train-cslm
 
-NETWORKS := rnnsearch seq2seq rnnenc posunk
+NETWORKS := rnnsearch r2l seq2seq rnnenc posunk
 FLAGS_rnnsearch = $(SEARCH_FLAGS)
+# an RNNsearch that writes from right to left, for lists
+ARCHITECTURE_r2l = rnnsearch
+FLAGS_r2l = $(SEARCH_FLAGS) --right-to-left
 FLAGS_seq2seq = $(LSTM_FLAGS)
 FLAGS_rnnenc = $(RNNENC_FLAGS)
 # an RNNsearch whose rare words are pointers; dev has no word alignment, so some of the pairs are held out

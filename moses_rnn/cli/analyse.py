@@ -478,7 +478,8 @@ def results(
     from moses_rnn.analysis.results import compare_systems, format_table, list_warnings
 
     comparison = compare_systems(work, target, tests, systems, seeds)
-    with optional_output(output, force=force) as file:
+    inputs = [str(path) for path in Path(work).glob("*/**/*")]
+    with optional_output(output, *inputs, force=force) as file:
         if file:
             file.commit(f"{json.dumps(comparison, indent=2)}\n".encode())
     for text in list_warnings(comparison):

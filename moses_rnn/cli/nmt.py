@@ -231,7 +231,7 @@ def rebuild(
 
     pieces, malformed = [], 0
     lines = zip(*parallel_texts(words, written), strict=True)
-    with output_to(output, force, (written, words)) as file:
+    with output_to(output, force, inputs_of(written, words)) as file:
         for number, (sentence, line) in enumerate(lines, 1):
             text = words_of(sentence)
             if kind == "conllu" and not text:  # CoNLL-U cannot represent it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -31,6 +32,7 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 if TYPE_CHECKING:
     from moses_rnn.api.pairs import BytesPair
     from moses_rnn.score.score import ScoringResult
+    from moses_rnn.scorers.open import Model
 
 
 EPILOG = f"""\b
@@ -200,9 +202,10 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.scorers.open import check_learned, model_files, needs_alignments, open_model
 
     table, models = given.table, given.models
+    opened = [open_model(folder) for folder in models]
     if not given.allow_misfit:
-        for folder in models:
-            check_learned(open_model(folder))
+        for one in opened:
+            check_learned(one)
     model = api.load(
         models,
         device=choose_device(given.device, "--device"),
@@ -212,20 +215,51 @@ def _score_pairs(given: Scoring) -> None:
     )
     inputs = (table, *(path for folder in models for path in model_files(folder)))
     lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
+    words = _PairWords()
     lines, copies = itertools.tee(read_lines(table, meter=meter))
-    pairs = _pairs(lines, table, aligned=any(map(needs_alignments, models)))
+    pairs = words.passing(_pairs(lines, table, aligned=any(map(needs_alignments, models))))
     with output_to(given.output, given.force, inputs) as output, progress("pairs", quiet=given.quiet) as advanced:
         for scores in api.score_pairs(model, pairs):
             scored = zip(scores.tolist(), copies, strict=False)
             output.append(b"".join(b"%b\t%.9g\n" % (line.removesuffix(b"\n"), score) for score, line in scored))
             lowest, highest, done = min(lowest, scores.min()), max(highest, scores.max()), done + len(scores)
             advanced(done, meter.share)
+        for one in opened:
+            words.check(one, table, allowed=given.allow_misfit)
         output.commit()
     if given.as_json:
         record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
         print_json({**record, "lowest": float(lowest), "highest": float(highest)})
     elif not given.quiet:
         print_err(f"{done:,} pairs scored: {given.output}")
+
+
+class _PairWords:
+    """Counts the words of both sides of pairs, to refuse a model that knows too few of them."""
+
+    def __init__(self) -> None:
+        self._sources: Counter[bytes] = Counter()
+        self._targets: Counter[bytes] = Counter()
+
+    def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
+        """Yield the pairs after counting the words of each."""
+        from moses_rnn.table.phrase_table import words
+
+        for pair in pairs:
+            self._sources.update(words(pair.source))
+            self._targets.update(words(pair.target))
+            yield pair
+
+    def check(self, model: Model, table: str, *, allowed: bool) -> None:
+        """Raise MisfitError if a model of plain words does not know most words of a side."""
+        from moses_rnn.score.nbest_lists import check_known
+
+        read, written = (self._targets, self._sources) if model.inverse else (self._sources, self._targets)
+        sides = ("read", read, model.source_vocabulary), ("written", written, model.target_vocabulary)
+        for side, counts, vocabulary in sides if model.form.is_plain else ():
+            check_known(
+                f"{table}: expected pairs", model.name, side, counts, vocabulary.id_of().__contains__, allowed=allowed
+            )
 
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:

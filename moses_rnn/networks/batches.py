@@ -96,6 +96,12 @@ def take_spans(tokens: Ids, begins: Ints, lengths: Lengths) -> Ids:
     return tokens[np.repeat(shift, lengths) + np.arange(int(lengths.sum()))]
 
 
+def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
+    """Reverse the words of each of the concatenated phrases."""
+    ends = np.cumsum(lengths)
+    return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
+
+
 def row_slices(rows: int, at_once: int) -> Iterator[slice]:
     """Yield slices of at most `at_once` rows that cover all rows."""
     for first in range(0, rows, at_once):

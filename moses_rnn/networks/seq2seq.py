@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Batch, Ints, Lengths, take_rows
+from moses_rnn.networks.batches import Batch, Ints, Lengths, reverse_each, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.layers import LstmStack, State, SteppedLayer
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words, unset
@@ -186,12 +185,6 @@ class SteppedStack:
             stepped.append(layer.step(a, take_rows(state, rows), b))
             a = stepped[-1][0]
         return tuple(stepped)
-
-
-def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
-    """Reverse the words of each of the concatenated phrases."""
-    ends = np.cumsum(lengths)
-    return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
 
 
 SEQ2SEQ = Architecture("seq2seq", "deep LSTM", "LSTM", Seq2SeqConfig, Seq2Seq, stepper=Seq2SeqStepper, format=2)

@@ -20,6 +20,20 @@ LINES = 20_000  # minimum hypotheses scored together; a sentence's list is never
 UNKNOWN_REFUSAL = 0.5
 
 
+def check_known(expected: str, label: str, side: str, counts: Counter[bytes], knows: Knows, *, allowed: bool) -> float:
+    """Return the share of a side's words that a model does not know; raise MisfitError for most of them."""
+    share = sum(count for word, count in counts.items() if not knows(word)) / max(counts.total(), 1)
+    if share > UNKNOWN_REFUSAL and not allowed:
+        raise MisfitError(
+            f"{expected} that {label}'s model knows, found {share:.1%} of the {side} words outside its shortlist",
+            advice=(
+                "Was the model trained on another language or tokenisation?\n"
+                "Use --allow-misfit to score with it anyway."
+            ),
+        )
+    return share
+
+
 def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> dict[str, Feature]:
     """Label features with the next free number: CSLM0, or CSLM1 if the list has a CSLM0."""
     taken = {label for label, _ in first.labels()} if first else set()
@@ -110,17 +124,7 @@ class ListFeatures:
                 self._judge(label, "source", of_sources, feature.knows_source)
 
     def _judge(self, label: str, side: str, counts: Counter[bytes], knows: Knows) -> float:
-        share = sum(count for word, count in counts.items() if not knows(word)) / max(counts.total(), 1)
-        if share > UNKNOWN_REFUSAL and not self.allow_misfit:
-            raise MisfitError(
-                f"{self.name}: expected a list that {label}'s model knows, found {share:.1%} of the {side} words "
-                "outside its shortlist",
-                advice=(
-                    "Was the model trained on another language or tokenisation?\n"
-                    "Use --allow-misfit to score with it anyway."
-                ),
-            )
-        return share
+        return check_known(f"{self.name}: expected a list", label, side, counts, knows, allowed=self.allow_misfit)
 
     def _texts(self, label: str, lines: Sequence[NBestLine], sources: Phrases) -> list[bytes]:
         """Return a feature's values for the lines, formatted."""

@@ -158,14 +158,14 @@ class Ensemble(Model):
         width = max(model.config.width for model in self.models)
         return Compute(device, choose_precision(precision or "fp32", device, width), floors_long=floors_long)
 
-    def make_stepper(self, compute: Compute) -> EnsembleStepper:
-        """Make a stepper for all members together."""
+    def make_stepper(self, compute: Compute, *, any_order: bool = False) -> EnsembleStepper:
+        """Make a stepper for all members together; see `Model`."""
         words = self.source_vocabulary.words
         members: list[Member] = []
         for model in self.models:
             ids = np.array(model.source_vocabulary.ids(words), dtype=np.int64)
             ids[END_ID] = END_ID  # a vocabulary does not map the spelling of the end symbol
-            members.append((model.make_stepper(compute), ids))
+            members.append((model.make_stepper(compute, any_order=any_order), ids))
         return EnsembleStepper(members, self.combination)
 
     @property
@@ -183,7 +183,7 @@ class Ensemble(Model):
         return MeanScorer([model.make_scorer(compute) for model in self.models], self)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
-        return SteppedPairs(self.make_stepper(compute))
+        return SteppedPairs(self.make_stepper(compute, any_order=True))
 
 
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
@@ -200,11 +200,13 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     _check_written(models)
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
+    if combination != MEAN_LOG:
+        _check_alike(models, "order of words", _order)
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
     words = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
     first = models[0]
     vocabularies = {"source": words, "target": first.target_vocabulary}
-    given = first.direction, first.provenance, first.hashes, first.folder
+    given = first.direction, first.provenance, first.hashes, first.folder, first.right_to_left
     return Ensemble(first.architecture, first.network, vocabularies, *given, members=models, combination=combination)
 
 
@@ -220,6 +222,10 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
 
 def _check_written(models: Sequence[Model]) -> None:
     _check_alike(models, "words in target.vocab", lambda model: model.target_vocabulary.sha256())
+
+
+def _order(model: Model) -> str:
+    return "right to left (which --combine mean-log accepts)" if model.right_to_left else "left to right"
 
 
 def _rare_words(model: Model) -> str:

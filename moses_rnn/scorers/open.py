@@ -86,6 +86,7 @@ class Model:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)  # of its files
     folder: Path = Path()
+    right_to_left: bool = False  # whether it writes a target's last word first
 
     config: Any = field(init=False)  # sizes and options of its network
     source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; empty for a language model
@@ -143,8 +144,9 @@ class Model:
         score = f"log p({written} | {read}) of the {self.title}, natural"
         if self.unbounded:
             score = f"s({read}, {written}) of the {self.title}, unbounded and no log-probability"
+        order = "; the last word comes first" * self.right_to_left
         rare = f"; rare words by {self.rare.kind}, window {self.rare.window}" if self.rare else ""
-        return f"{score}, {self.architecture.ends}{rare}"
+        return f"{score}, {self.architecture.ends}{order}{rare}"
 
     @property
     def baseline_cost(self) -> float | None:
@@ -170,8 +172,16 @@ class Model:
         native = core is not None and core.multiplies(precision)
         return Compute(device, precision, native, floors_long and not native)
 
-    def make_stepper(self, compute: Compute) -> Stepper:
-        """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word."""
+    def make_stepper(self, compute: Compute, *, any_order: bool = False) -> Stepper:
+        """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word.
+
+        The words must come from left to right, unless `any_order` is set.
+        """
+        if self.right_to_left and not any_order:
+            raise CheckpointError(
+                f"{self.folder}: expected a network that writes from left to right, found one with --right-to-left",
+                advice="It scores tables and n-best lists. Combine it with others by --combine mean-log.",
+            )
         if self.architecture.stepper is None:
             raise CheckpointError(
                 f"{self.folder}: expected a network that writes word by word, found: {self.network_title}"
@@ -185,7 +195,7 @@ class Model:
         That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), or s_0 of
         an RNNsearch; raise CheckpointError for other networks.
         """
-        stepper, some, blocks = self.make_stepper(compute), phrases or [[]], []
+        stepper, some, blocks = self.make_stepper(compute, any_order=True), phrases or [[]], []
         for rows in row_slices(len(some), SUMMARISED):
             vectors = stepper.summaries(*flatten(some[rows]))
             if vectors is None:
@@ -214,7 +224,7 @@ class Model:
             floor = LONG_FLOOR if compute.floors_long else None
             network = self.architecture.pairs(self.network, compute.device, compute.dtype, floor)
         elif not compute.native:
-            network = SteppedPairs(self.make_stepper(compute))
+            network = SteppedPairs(self.make_stepper(compute, any_order=True))
         else:
             core = native_core()
             if core is None or self.architecture.native is None:
@@ -234,6 +244,8 @@ def save_model(folder: Path, model: Model) -> None:
         record = {"network": kind.key, **record}
     if kind.reads_sources or kind.format > FORMAT:
         record["direction"] = model.direction
+    if model.right_to_left:
+        record["right_to_left"] = True
     folder.mkdir(parents=True, exist_ok=True)
     contents = {vocabulary_file(side): model.vocabularies[side].to_bytes() for side in kind.sides}
     weights = model.network.state_dict().items()
@@ -362,7 +374,8 @@ def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:
     network.load_state_dict(read_tensors(folder / MODEL, files[MODEL], shapes, title), assign=True)
     direction, provenance = record.get("direction", SOURCE_TO_TARGET), record.get("provenance", {})
     network = network.eval().requires_grad_(False)
-    return Model(architecture, network, vocabularies, direction, provenance, hashes, folder)
+    right_to_left = record.get("right_to_left", False)
+    return Model(architecture, network, vocabularies, direction, provenance, hashes, folder, right_to_left)
 
 
 def _config(record: Json, architecture: Architecture) -> Config:
@@ -372,6 +385,8 @@ def _config(record: Json, architecture: Architecture) -> Config:
     if direction not in directions:
         expected = " or ".join(map(repr, directions))
         raise ValueError(f"expected direction to be {expected}, found {shown_value(direction)}")
+    if type(record.get("right_to_left", False)) is not bool:
+        raise ValueError(f"expected right_to_left to be true or false, found {shown_value(record['right_to_left'])}")
     for key, expected in (("files", "hashes by file name"), ("provenance", "what training recorded, by name")):
         if not isinstance(record.get(key, {}), dict):
             raise ValueError(f"expected {key} to be {expected}, found {shown_value(record[key])}")  # noqa: TRY004

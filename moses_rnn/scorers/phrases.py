@@ -9,7 +9,7 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
-from moses_rnn.networks.batches import Ints, Lengths, Values
+from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
@@ -31,7 +31,7 @@ class PhraseScorer:
 
     def __init__(self, model: Model, network: PairNetwork) -> None:
         self.name, self.meaning, self.unbounded = model.name, model.meaning, model.unbounded
-        self._inverse = model.inverse
+        self._inverse, self._right_to_left = model.inverse, model.right_to_left
         self._network = network
         self._read = PhraseIds(model.source_vocabulary.id_of())
         self._written = PhraseIds(model.target_vocabulary.id_of())
@@ -67,7 +67,8 @@ class PhraseScorer:
 
     def _score(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
         sources, targets = self._read(read), self._written(written)
-        values = self._network.log_probs(sources, targets)
+        written_ids = (reverse_each(*targets), targets[1]) if self._right_to_left else targets
+        values = self._network.log_probs(sources, written_ids)
         tally.unknown += int(np.count_nonzero(unknown_words(*sources) + unknown_words(*targets)))
         return values
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from moses_rnn.errors import FormatError
 from moses_rnn.native import native_core
 from moses_rnn.table.phrase_table import (
+    BYTE_ORDER_MARK,
     PLAIN,
     SEPARATOR,
     Counts,
@@ -218,6 +219,8 @@ def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> I
     sound = np.zeros(len(spans), np.bool_)
     if parser.form == PLAIN:
         sound = find_regular(text, spans, parser.columns)
+    if number == 1 and text.startswith(BYTE_ORDER_MARK):
+        sound[:1] = False
     begins = np.append(0, spans[:-1, LINE_END])
     odd_lines: list[TableLine] = []
     done = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -243,7 +243,7 @@ class SentencePairs:
     name, corpus = "corpus", Corpus
 
     def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
-        self._watch, self._inverse = watch, options["inverse"]
+        self._watch, self._inverse, self._right_to_left = watch, options["inverse"], options["right_to_left"]
         endings = options["source"], options["target"]
         texts = ParallelTexts.of_prefix(options["prefix"], *endings, options.get("alignment"))
         dev = options["dev"] and ParallelTexts.of_prefix(options["dev"], *endings, options.get("dev_alignment"))
@@ -314,10 +314,11 @@ class SentencePairs:
         for source, target, links in texts.aligned_pairs(self._watch):
             yield (target, source, transposed(links)) if self._inverse else (source, target, links)
 
-    def _pairs(self, texts: ParallelTexts) -> Iterable[Pair]:
+    def _pairs(self, texts: ParallelTexts) -> Iterator[Pair]:
         """Yield pairs of a text to read and a text to write."""
-        pairs = texts.pairs(self._watch)
-        return ((target, source) for source, target in pairs) if self._inverse else pairs
+        for source, target in texts.pairs(self._watch):
+            read, written = (target, source) if self._inverse else (source, target)
+            yield read, b" ".join(reversed(words(written))) if self._right_to_left else written
 
     def describe(self, corpus: Corpus) -> list[str]:
         """See `Material`."""

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from moses_rnn.errors import MosesRnnError, shown_value
+from moses_rnn.errors import ArgumentError, MosesRnnError, shown_value
 from moses_rnn.options import (
     FIRST_SECTION,
     Device,
@@ -145,6 +145,9 @@ class SentenceOptions:
         ),
     ] = "rnnsearch"
     inverse: Annotated[bool, Option("Learn p(source | target) instead")] = False
+    right_to_left: Annotated[
+        bool, Option("Learn to write the last word first: as a further n-best feature, it gains BLEU")
+    ] = False
 
     hidden_size: HiddenSize = None
     embedding_size: EmbeddingSize = None
@@ -224,11 +227,11 @@ OF_SOME = {name for network in NETWORKS.values() for name in network.own}
 DECIDED_LATER = {"optimiser", "precision", "native", "threads", "source_embeddings", "target_embeddings"}
 
 
-class UnfitOption(MosesRnnError, ValueError):
+class UnfitOption(ArgumentError):
     """An option that is invalid or conflicts with the others."""
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name}: {why}")
+        MosesRnnError.__init__(self, f"{name}: {why}")
         self.name, self.why = name, why
 
 
@@ -259,6 +262,8 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     if given.get("reshuffle") and not given.get("partition_words"):
         raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
     _check_rare(given)
+    if given.get("right_to_left") and "rare" in given:
+        raise UnfitOption("right_to_left", "does not go with --rare, which is for translations")
     learning = {key: given.get(key, value) for key, value in preset.learning.items()}
     training = _training(preset.training, config, every)
     sizes = {key: given[key] for key in ("shortlist", "min_count") if key in given}

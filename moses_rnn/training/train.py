@@ -55,6 +55,7 @@ ROWS = 64  # minimum examples per thread and minibatch: smaller products are ine
 NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
 
 
+OTHER_NAMES = {"format": "layout", "network": "architecture", "optimizer": "optimiser"}  # as the commands spell them
 OF_CELLS = "encdec of other cells"  # its folder has another format
 # what a network of NETWORKS is, and how it learns
 LEARNERS: dict[str, tuple[Architecture, Callable[..., Task]]] = {
@@ -126,7 +127,8 @@ def train(
         observer: follows the run.
         should_stop: called while the material is read and after every step.
         ranks: the processes that train it together; all call this function with equal options.
-        options: by name, those of the command line and of its file of settings; see `options.choose`.
+        options: by name, those of the command line and of its file of settings, with _ in place of -; see
+            `options.choose`.
 
     Raises:
         UnfitOption: options do not go together.
@@ -137,6 +139,7 @@ def train(
         PeerFailed: another of the processes is gone.
         Stopped: while the material was read.
     """
+    options = {OTHER_NAMES.get(name, name): value for name, value in options.items()}
     options["device"] = choose_device(str(options.get("device") or "auto"), "device")
     if material is not None:
         options.update(name_material(material, options.get("architecture") or "encdec"))
@@ -151,6 +154,7 @@ def train(
             corpus.vocabularies,
             direction=TARGET_TO_SOURCE if plan.options.get("inverse") else SOURCE_TO_TARGET,
             provenance=_provenance(plan, pairs, corpus),
+            right_to_left=bool(plan.options.get("right_to_left")),
         )
         progress = Trainer(task, ranks).run(folder, observer, should_stop)
         known = task.measure.baseline_cost

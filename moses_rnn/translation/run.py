@@ -8,6 +8,8 @@ import itertools
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 
+import torch
+
 from moses_rnn.errors import AlreadyComplete, FormatError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, ResumableOutputs, pack
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines
@@ -17,6 +19,7 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.scorers.ensembles import Ensemble
 from moses_rnn.scorers.open import Model, model_files
 from moses_rnn.table.phrase_table import SEPARATOR, words
+from moses_rnn.table.signatures import PROGRAM
 from moses_rnn.translation import translate
 from moses_rnn.translation.options import TranslationRequest
 from moses_rnn.translation.search import BeamConfig
@@ -87,6 +90,9 @@ def _manifest(request: TranslationRequest, model: Model, config: BeamConfig, lex
     """Return everything that determines the output, except the text, which the hash in each block's note covers."""
     members = [dict(member.hashes) for member in model.models]
     return {
+        "program": PROGRAM,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
         "model": {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0],
         "beam": asdict(config),
         "block_lines": translate.LINES,

@@ -52,7 +52,7 @@ def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
 
 def test_a_network_without_summaries_is_refused_by_name():
     model = replace(search(), folder=Path("m"))
-    vars(model)["make_stepper"] = lambda _compute: random_stepper(9, 8)
+    vars(model)["make_stepper"] = lambda _compute, any_order: random_stepper(9, 8)
     with pytest.raises(
         CheckpointError, match="m: expected a network that represents a sentence as one vector, found: RNNs"
     ):

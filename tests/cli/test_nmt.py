@@ -91,3 +91,11 @@ def test_what_was_linearised_comes_back(here):
     (here / "t.trees").write_bytes(trees)
     nmt("linearise", "t.trees", "-o", "t", "--force")
     assert nmt("rebuild", "t.brackets", "--words", "t.words", "--as", "trees").stdout_bytes == trees
+
+
+def test_no_output_replaces_an_input_whose_suffix_is_left_out(here):
+    (here / "actions.gz").write_bytes(gzip.compress((here / "actions").read_bytes()))
+    (here / "actions").unlink()
+    with pytest.raises(AssertionError, match="actions.gz"):
+        nmt("rebuild", "actions", "--words", "words", "--as", "factors", "-o", "actions.gz", "--force")
+    assert gzip.decompress((here / "actions.gz").read_bytes()).startswith(b"SH")

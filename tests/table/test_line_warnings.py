@@ -23,6 +23,10 @@ CASES = {
         ["t:1: not UTF-8 (3 lines): kept byte for byte; such words are <unk>",
          "t:4: NUL byte (1 line): kept; tools written in C cut a text there"],
     ),
+    "of an editor": (
+        [b"\xef\xbb\xbfa ||| b ||| 1\n", b"\xef\xbb\xbfa ||| b ||| 1\n"],
+        ["t:1: byte order mark (1 line): it is part of the first source word; most likely an editor put it there"],
+    ),
     "of Windows": (
         [b"\xef\xbb\xbfa ||| b ||| 1\r\n", b"\xef\xbb\xbfa ||| b ||| 1\r\n"],
         ["t:1: byte order mark (1 line): it is part of the first source word; most likely an editor put it there",

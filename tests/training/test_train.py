@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import json
 import math
 import shutil
 
@@ -45,6 +46,11 @@ def test_an_estimate_ends_at_the_smaller_limit(corpus, limits, passes):
     found = estimate(PhrasePairs(network(corpus), corpus, dataclasses.replace(FAST, **limits)), seconds=0.0)
     assert (found.pairs, 0 < found.pairs_per_second < math.inf) == (len(corpus.training), True)
     assert found.passes == pytest.approx(60e-6 * found.pairs_per_second / found.pairs if passes is None else passes)
+
+
+def test_python_spells_options_as_the_commands_do(table, tmp_path):
+    with pytest.raises(moses_rnn.ArgumentError, match="layout: expected one of moses, tsv, found 'csv'"):
+        moses_rnn.train(table, model=tmp_path / "m", format="csv")
 
 
 def test_files_are_read_until_somebody_stops(table):
@@ -200,3 +206,47 @@ def test_a_run_of_rare_words_goes_on_and_remembers_how(tmp_path):
     assert {*RareWords("posunk", 3).written_tokens} <= {*model.target_vocabulary.words}
     assert model.provenance["alignment"] == "train.links"
     assert model.provenance["corpus"]["held_out_pairs"] == 30
+
+
+@pytest.mark.parametrize("architecture", ["rnnsearch", "seq2seq", "rnnenc"])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_a_network_from_right_to_left_is_one_of_reversed_texts(prefix, tmp_path, architecture, inverse):
+    how = {"architecture": architecture, "inverse": inverse}
+    written, read = (".src", ".trg") if inverse else (".trg", ".src")
+    for name in ("train", "dev"):
+        lines = prefix.with_name(name + written).read_text().splitlines()
+        turned = "".join(" ".join(reversed(line.split())) + "\n" for line in lines)
+        (tmp_path / name).with_suffix(written).write_text(turned)
+        (tmp_path / name).with_suffix(read).write_bytes(prefix.with_name(name + read).read_bytes())
+    train(prefix, tmp_path / "m", dev=str(prefix.with_name("dev")), right_to_left=True, **how)
+    train(tmp_path / "train", tmp_path / "turned", dev=str(tmp_path / "dev"), **how)
+    one, other = (moses_rnn.load(tmp_path / name, device="cpu") for name in ("m", "turned"))
+    pairs = [("t1 t2 t3", "s3 s5"), ("t4", "s1 s2 s1")] if inverse else [("s1 s2 s3", "t3 t5"), ("s4", "t1 t2 t1")]
+    turned = [(source, " ".join(reversed(target.split()))) for source, target in pairs]
+    if inverse:
+        pairs, turned = [[(read, written) for written, read in some] for some in (pairs, turned)]
+    assert one.score(pairs).tolist() == other.score(turned).tolist()
+    assert one.score(pairs).tolist() != other.score(pairs).tolist()
+    assert "the last word comes first" in one.meaning
+
+
+def test_a_network_from_right_to_left_only_scores(prefix, tmp_path):
+    with pytest.raises(MosesRnnError, match="right_to_left: does not go with --rare"):
+        train(prefix, tmp_path / "m", rare="noalign", right_to_left=True)
+    for name, right_to_left in (("m", True), ("n", False)):
+        train(prefix, tmp_path / name, right_to_left=right_to_left)
+    with pytest.raises(CheckpointError, match="expected the input and options that this training started with"):
+        train(prefix, tmp_path / "m", max_epochs=2)
+    with pytest.raises(CheckpointError, match="m: expected a network that writes from left to right"):
+        list(moses_rnn.load(tmp_path / "m", device="cpu").translate(["s1 s2"]))
+    both = [tmp_path / "n", tmp_path / "m"]
+    with pytest.raises(CheckpointError, match="m: expected the order of words .* found right to left"):
+        moses_rnn.load(both)
+    pairs = [("s1 s2 s3", "t3 t5 t1")]
+    alone = sum(moses_rnn.load(folder, device="cpu").score(pairs) for folder in both)
+    together = moses_rnn.load(both, device="cpu", combine="mean-log")
+    assert together.score(pairs) == pytest.approx(alone / 2)
+    with pytest.raises(CheckpointError, match="from left to right"):
+        list(together.translate(["s1 s2"]))
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert (config["right_to_left"], "right_to_left" in (tmp_path / "n" / "config.json").read_text()) == (True, False)

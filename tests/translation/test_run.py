@@ -188,7 +188,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("difference", CHANGES)
-def test_other_options_do_not_continue_a_run(here, difference):
+def test_other_options_do_not_continue_a_run(here, monkeypatch, difference):
     run(attentive(), request(output="whole", **GIVEN | {"n_best": "w", "alignments": "a"}), lexicon=WORDS)
     change, lexicon = CHANGES[difference]
     stop_half_way(attentive(), request(**GIVEN), WORDS)
@@ -197,6 +197,10 @@ def test_other_options_do_not_continue_a_run(here, difference):
     ) as caught:
         run(attentive(), request(**GIVEN | change, resume=True), lexicon=lexicon)
     assert difference in str(caught.value)
+    with monkeypatch.context() as patched:
+        patched.setattr("torch.get_num_threads", lambda: 3)
+        with pytest.raises(OutputError, match=r"threads \d+, now 3"):
+            run(attentive(), request(**GIVEN, resume=True), lexicon=WORDS)
     run(attentive(), request(**GIVEN, resume=True), lexicon=WORDS)  # nothing was lost
     assert (here / "out").read_bytes() == (here / "whole").read_bytes()
 
