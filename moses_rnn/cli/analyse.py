@@ -411,6 +411,7 @@ def report(
         if network.architecture.stepper is None:
             expected = "expected a network that writes word by word"
             raise CheckpointError(f"{folder}: {expected}, found: {network.network_title}")
+        network.check_order()
         scorer = network.make_scorer(Compute(precision="fp64"))
         with ExitStack() as stack:
 
@@ -478,7 +479,7 @@ def results(
     from moses_rnn.analysis.results import compare_systems, format_table, list_warnings
 
     comparison = compare_systems(work, target, tests, systems, seeds)
-    inputs = [str(path) for path in Path(work).glob("*/**/*")]
+    inputs = [str(path) for part in ("corpus", "decode", "tune") for path in Path(work, part).rglob("*")]
     with optional_output(output, *inputs, force=force) as file:
         if file:
             file.commit(f"{json.dumps(comparison, indent=2)}\n".encode())

@@ -80,4 +80,5 @@ def open_phrase_network(folder: Path, *, of_any_cell: bool = False) -> Model:
     if not isinstance(model.network, EncDec) or (isinstance(model.network, CellEncDec) and not of_any_cell):
         expected = "an RNN Encoder-Decoder" + ("" if of_any_cell else " with the paper's gated units")
         raise CheckpointError(f"{folder}: expected {expected}, found: {model.network_title}")
+    model.check_order()
     return model

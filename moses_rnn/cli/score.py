@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from moses_rnn.scorers.open import Model
 
 
+ENOUGH_WORDS = 100  # of a side of pairs, to judge whether a model fits
 EPILOG = f"""\b
 Example: score a table with the model beside it, and write the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --moses-ini moses.ini
@@ -202,10 +203,10 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.scorers.open import check_learned, model_files, needs_alignments, open_model
 
     table, models = given.table, given.models
-    opened = [open_model(folder) for folder in models]
-    if not given.allow_misfit:
-        for one in opened:
-            check_learned(one)
+    words = _PairWords(table)
+    for folder in () if given.allow_misfit else models:
+        check_learned(one := open_model(folder))
+        words.expect(one)
     model = api.load(
         models,
         device=choose_device(given.device, "--device"),
@@ -215,7 +216,6 @@ def _score_pairs(given: Scoring) -> None:
     )
     inputs = (table, *(path for folder in models for path in model_files(folder)))
     lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
-    words = _PairWords()
     lines, copies = itertools.tee(read_lines(table, meter=meter))
     pairs = words.passing(_pairs(lines, table, aligned=any(map(needs_alignments, models))))
     with output_to(given.output, given.force, inputs) as output, progress("pairs", quiet=given.quiet) as advanced:
@@ -223,9 +223,10 @@ def _score_pairs(given: Scoring) -> None:
             scored = zip(scores.tolist(), copies, strict=False)
             output.append(b"".join(b"%b\t%.9g\n" % (line.removesuffix(b"\n"), score) for score, line in scored))
             lowest, highest, done = min(lowest, scores.min()), max(highest, scores.max()), done + len(scores)
+            if done == len(scores):  # the first ones
+                words.check()
             advanced(done, meter.share)
-        for one in opened:
-            words.check(one, table, allowed=given.allow_misfit)
+        words.check()
         output.commit()
     if given.as_json:
         record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
@@ -235,31 +236,37 @@ def _score_pairs(given: Scoring) -> None:
 
 
 class _PairWords:
-    """Counts the words of both sides of pairs, to refuse a model that knows too few of them."""
+    """Counts the words of both sides of pairs, to refuse models of plain words that know too few of them."""
 
-    def __init__(self) -> None:
-        self._sources: Counter[bytes] = Counter()
-        self._targets: Counter[bytes] = Counter()
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._counts: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()
+        self._known: list[tuple[str, Sequence[Mapping[bytes, int]]]] = []
+
+    def expect(self, model: Model) -> None:
+        """Expect most words to be in the shortlists of a model."""
+        if model.form.is_plain:
+            sides = model.source_vocabulary.id_of(), model.target_vocabulary.id_of()
+            self._known.append((str(model.folder), sides[::-1] if model.inverse else sides))
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
         """Yield the pairs after counting the words of each."""
         from moses_rnn.table.phrase_table import words
 
         for pair in pairs:
-            self._sources.update(words(pair.source))
-            self._targets.update(words(pair.target))
+            for counts, text in zip(self._counts, (pair.source, pair.target), strict=True):
+                counts.update(words(text))
             yield pair
 
-    def check(self, model: Model, table: str, *, allowed: bool) -> None:
-        """Raise MisfitError if a model of plain words does not know most words of a side."""
+    def check(self) -> None:
+        """Raise MisfitError if a model does not know most words of a side."""
         from moses_rnn.score.nbest_lists import check_known
 
-        read, written = (self._targets, self._sources) if model.inverse else (self._sources, self._targets)
-        sides = ("read", read, model.source_vocabulary), ("written", written, model.target_vocabulary)
-        for side, counts, vocabulary in sides if model.form.is_plain else ():
-            check_known(
-                f"{table}: expected pairs", model.name, side, counts, vocabulary.id_of().__contains__, allowed=allowed
-            )
+        for folder, known in self._known:
+            for side, counts, ids in zip(("source", "target"), self._counts, known, strict=True):
+                if counts.total() >= ENOUGH_WORDS:
+                    expected = f"{self._table}: expected pairs"
+                    check_known(expected, folder, side, counts, ids.__contains__, allowed=False)
 
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:

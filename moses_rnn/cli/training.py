@@ -257,12 +257,14 @@ def together() -> Iterator[Ranks]:
 def options_of_rank(options: Options, ranks: Ranks) -> Options:
     """Return the options of this process: its own device, and progress only in the first process.
 
-    After torchrun has restarted a training, --restart has no effect: it applies to the first start.
+    After torchrun has restarted a training, --restart has no effect, unless the earlier run is still there.
     """
+    from moses_rnn.training.model_folder import is_restarting
     from moses_rnn.training.ranks import restarts
 
     quiet = options["quiet"] or not ranks.leads
-    if options["restart"] and restarts() and not quiet:
+    restart = options["restart"] and (not restarts() or is_restarting(Path(options["model"])))
+    if options["restart"] and not restart and not quiet:
         print_err(f"--restart: ignored, because torchrun restarted this training (restart {restarts()})")
     device = choose_device(ranks.device(options["device"]))
-    return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}
+    return {**options, "device": device, "quiet": quiet, "restart": restart}

@@ -200,8 +200,12 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     _check_written(models)
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
-    if combination != MEAN_LOG:
-        _check_alike(models, "order of words", _order)
+    for model in models:
+        if combination != MEAN_LOG and model.right_to_left != models[0].right_to_left:
+            raise CheckpointError(
+                f"{model.folder}: expected a network that writes in the order of {models[0].folder}, found the other",
+                advice="--combine mean-log combines scores of both orders.",
+            )
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
     words = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
     first = models[0]
@@ -222,10 +226,6 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
 
 def _check_written(models: Sequence[Model]) -> None:
     _check_alike(models, "words in target.vocab", lambda model: model.target_vocabulary.sha256())
-
-
-def _order(model: Model) -> str:
-    return "right to left (which --combine mean-log accepts)" if model.right_to_left else "left to right"
 
 
 def _rare_words(model: Model) -> str:

@@ -177,17 +177,22 @@ class Model:
 
         The words must come from left to right, unless `any_order` is set.
         """
-        if self.right_to_left and not any_order:
-            raise CheckpointError(
-                f"{self.folder}: expected a network that writes from left to right, found one with --right-to-left",
-                advice="It scores tables and n-best lists. Combine it with others by --combine mean-log.",
-            )
+        if not any_order:
+            self.check_order()
         if self.architecture.stepper is None:
             raise CheckpointError(
                 f"{self.folder}: expected a network that writes word by word, found: {self.network_title}"
             )
         stepper: Stepper = self.architecture.stepper(self.network, compute.device, compute.dtype)
         return stepper
+
+    def check_order(self) -> None:
+        """Raise CheckpointError unless the network writes from left to right."""
+        if self.right_to_left:
+            raise CheckpointError(
+                f"{self.folder}: expected a network that writes from left to right, found one with --right-to-left",
+                advice="Such a network only scores: tables, pairs and n-best lists.",
+            )
 
     def summaries(self, phrases: Sequence[Phrase], compute: Compute = HERE) -> Floats:
         """Return the decoder's initial vector for each phrase or sentence, given as ids; phrases × size.
@@ -385,8 +390,10 @@ def _config(record: Json, architecture: Architecture) -> Config:
     if direction not in directions:
         expected = " or ".join(map(repr, directions))
         raise ValueError(f"expected direction to be {expected}, found {shown_value(direction)}")
-    if type(record.get("right_to_left", False)) is not bool:
-        raise ValueError(f"expected right_to_left to be true or false, found {shown_value(record['right_to_left'])}")
+    order, may_differ = record.get("right_to_left", False), architecture.reads_sources and not record.get("rare")
+    if type(order) is not bool or (order and not may_differ):
+        expected = "false, or true for a network of sources and targets without rare words"
+        raise ValueError(f"expected right_to_left to be {expected}, found {shown_value(order)}")
     for key, expected in (("files", "hashes by file name"), ("provenance", "what training recorded, by name")):
         if not isinstance(record.get(key, {}), dict):
             raise ValueError(f"expected {key} to be {expected}, found {shown_value(record[key])}")  # noqa: TRY004

@@ -66,9 +66,15 @@ STATE_FOLDER = "training"  # inside the model folder; only needed to continue tr
 STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"
+RESTARTING = "restarting"  # while an earlier run is there that this one will replace
 ARRAYS = ("source.tokens", "source.lengths", "target.tokens", "target.lengths", "text.tokens", "held-out.tokens")
 MAPPED = (RECORD, "source.words", "target.words", *POSITIONS)  # further files that several processes share
-STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS, *MAPPED)
+STATE_FILES = (STATE_FILE, LOG_FILE, RESTARTING, *ARRAYS, *MAPPED)
+
+
+def is_restarting(path: Path) -> bool:
+    """Whether a run with `restart` has not yet replaced the earlier one."""
+    return (path / STATE_FOLDER / RESTARTING).exists()
 
 
 class ModelFolder:
@@ -104,8 +110,10 @@ class ModelFolder:
         self._lock = self._locked()
         try:
             if self._restart:
+                (self.arrays / RESTARTING).touch()
                 self._remove(ARRAYS)  # perhaps of another kind of material; each start writes its own
             else:
+                self._remove([RESTARTING])
                 finish_saving(self.path, self._kind)
                 self._refuse_a_model_alone()
         except BaseException:
@@ -146,7 +154,10 @@ class ModelFolder:
         _check_identity(self._state, saved, choices)
 
     def save(self, state: RunState) -> None:
-        """Write the state atomically: a run killed while writing leaves the previous state."""
+        """Write the state atomically: a run killed while writing leaves the previous state.
+
+        With `restart`, the first state replaces the earlier run.
+        """
         if not self._leads:
             return
         names = [name for name, _ in state.model.named_parameters()]
@@ -162,11 +173,12 @@ class ModelFolder:
         }
         metadata["sha256"] = _digest(metadata, on_cpu)
         replace_file(self._state, save_tensors(on_cpu, metadata))
-
-    def restore(self, state: RunState) -> bool:
-        """Restore the saved state in place; return False if there is none. With `restart`, remove the run instead."""
         if self._restart:
             self._remove_run()
+            self._restart = False
+
+    def restore(self, state: RunState) -> bool:
+        """Restore the saved state in place; return False if there is none, or with `restart`."""
         if self._restart or not self._state.exists():
             return False
         try:
@@ -231,15 +243,13 @@ class ModelFolder:
             raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
 
     def _remove_run(self) -> None:
-        """Remove a model and its training state: only files that this package writes."""
-        if not self._leads:
-            return
+        """Remove the model and log of the earlier run: only files that this package writes."""
         files = {*self._kind.files, PENDING_CONFIG}
         if (self.path / CONFIG).exists():  # perhaps of another kind of network
             files |= {vocabulary_file(side) for side in ("source", "target")}
-        self._remove((STATE_FILE, LOG_FILE))
         for name in files:
             (self.path / name).unlink(missing_ok=True)
+        self._remove((LOG_FILE, RESTARTING))
 
 
 def _no_link(path: str, flags: int) -> int:

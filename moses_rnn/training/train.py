@@ -43,7 +43,7 @@ from moses_rnn.training.materials import (
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
 from moses_rnn.training.networks import NETWORKS, Preset, TrainingConfig, networks_of
-from moses_rnn.training.options import Options, choose
+from moses_rnn.training.options import Options, UnfitOption, choose
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
@@ -139,7 +139,11 @@ def train(
         PeerFailed: another of the processes is gone.
         Stopped: while the material was read.
     """
-    options = {OTHER_NAMES.get(name, name): value for name, value in options.items()}
+    for other, name in OTHER_NAMES.items():
+        if other in options:
+            if name in options:
+                raise UnfitOption(other, f"given twice: it is another name of {name}")
+            options[name] = options.pop(other)
     options["device"] = choose_device(str(options.get("device") or "auto"), "device")
     if material is not None:
         options.update(name_material(material, options.get("architecture") or "encdec"))

@@ -13,7 +13,7 @@ from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
-from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
+from moses_rnn.training.model_folder import ModelFolder, Progress, RunState, is_restarting
 from tests.networks.checkpoints import encdec_checkpoint
 
 IDENTITY = {"corpus": "abc"}
@@ -132,6 +132,9 @@ def test_a_false_start_leaves_nothing_and_removes_no_other_files(tmp_path):
 def test_a_false_restart_leaves_the_run_as_it_was(saved, tmp_path):
     with pytest.raises(KeyboardInterrupt), ModelFolder(tmp_path, ENCDEC, restart=True):
         raise KeyboardInterrupt
+    assert is_restarting(tmp_path)
+    with ModelFolder(tmp_path, ENCDEC):
+        assert not is_restarting(tmp_path)
     state = state_of(2)
     assert saved[0].restore(state)
     assert same(bits(state.model), saved[1])
@@ -191,9 +194,10 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
     (tmp_path / "mine").touch()
     before = names(tmp_path)
     with ModelFolder(tmp_path, ENCDEC, restart=True) as kept:
-        assert names(tmp_path) == before
         assert not kept.restore(None)
-        assert names(tmp_path) == ["mine", "training/lock"]
+        assert names(tmp_path) == sorted([*before, "training/restarting"])
+        kept.save(state_of(1))
+        assert names(tmp_path) == ["mine", "training/lock", "training/state.safetensors"]
 
 
 @pytest.mark.usefixtures("with_model")
@@ -206,7 +210,8 @@ def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
     with ModelFolder(tmp_path, RNNLM, restart=True) as kept:
         kept.check_choices({"seed": 1})
         assert not kept.restore(None)
-        assert names(tmp_path) == ["training/lock"]
+        kept.save(state_of(1))
+        assert names(tmp_path) == ["training/lock", "training/state.safetensors"]
 
 
 def test_the_first_of_several_processes_alone_writes(tmp_path):

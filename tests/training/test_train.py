@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import moses_rnn
+from moses_rnn.cli.analyse_options import open_phrase_network
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, Stopped
 from moses_rnn.scorers.open import open_model
 from moses_rnn.scorers.rare_words import RareWords
@@ -49,6 +50,8 @@ def test_an_estimate_ends_at_the_smaller_limit(corpus, limits, passes):
 
 
 def test_python_spells_options_as_the_commands_do(table, tmp_path):
+    with pytest.raises(moses_rnn.ArgumentError, match="format: given twice"):
+        moses_rnn.train(table, model=tmp_path / "m", format="tsv", layout="moses")
     with pytest.raises(moses_rnn.ArgumentError, match="layout: expected one of moses, tsv, found 'csv'"):
         moses_rnn.train(table, model=tmp_path / "m", format="csv")
 
@@ -240,7 +243,7 @@ def test_a_network_from_right_to_left_only_scores(prefix, tmp_path):
     with pytest.raises(CheckpointError, match="m: expected a network that writes from left to right"):
         list(moses_rnn.load(tmp_path / "m", device="cpu").translate(["s1 s2"]))
     both = [tmp_path / "n", tmp_path / "m"]
-    with pytest.raises(CheckpointError, match="m: expected the order of words .* found right to left"):
+    with pytest.raises(CheckpointError, match="m: expected a network that writes in the order of .*n, found the other"):
         moses_rnn.load(both)
     pairs = [("s1 s2 s3", "t3 t5 t1")]
     alone = sum(moses_rnn.load(folder, device="cpu").score(pairs) for folder in both)
@@ -248,5 +251,8 @@ def test_a_network_from_right_to_left_only_scores(prefix, tmp_path):
     assert together.score(pairs) == pytest.approx(alone / 2)
     with pytest.raises(CheckpointError, match="from left to right"):
         list(together.translate(["s1 s2"]))
+    train(prefix, tmp_path / "e", architecture="rnnenc", right_to_left=True)
+    with pytest.raises(CheckpointError, match="e: expected a network that writes from left to right"):
+        open_phrase_network(tmp_path / "e", of_any_cell=True)
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert (config["right_to_left"], "right_to_left" in (tmp_path / "n" / "config.json").read_text()) == (True, False)
