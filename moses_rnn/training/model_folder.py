@@ -232,7 +232,7 @@ class ModelFolder:
             self.path.rmdir()
 
     def _forget_later_evaluations(self, progress: Progress) -> None:
-        """Remove lines from the log that a run wrote before it was killed, and without its state."""
+        """Remove logged evaluations that the state lacks: the run was killed before it saved them."""
         if self._leads and self._log.exists():
             lines = self._log.read_bytes().splitlines(keepends=True)
             if len(lines) > len(progress.history):

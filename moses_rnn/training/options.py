@@ -145,9 +145,7 @@ class SentenceOptions:
         ),
     ] = "rnnsearch"
     inverse: Annotated[bool, Option("Learn p(source | target) instead")] = False
-    right_to_left: Annotated[
-        bool, Option("Learn to write the last word first: as a further n-best feature, it gains BLEU")
-    ] = False
+    right_to_left: Annotated[bool, Option("Learn to write the last word first, for a second n-best feature")] = False
 
     hidden_size: HiddenSize = None
     embedding_size: EmbeddingSize = None
