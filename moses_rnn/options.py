@@ -118,7 +118,7 @@ Json = Annotated[bool, Option("Print the summary on stdout as one JSON object, n
 LongPhrases = Annotated[
     str,
     Option(
-        "If a phrase is too long for a CSTM or ranker: end the run, or score -87 (e^-87 in a table)",
+        "If a phrase is too long for a CSTM or ranker: end the run, or score it -87 (e^-87 in a table)",
         "--long",
         choices=("refuse", "floor"),
     ),
@@ -138,7 +138,7 @@ Ray = Annotated[
     str | None,
     Option(
         "Work on a Ray cluster: at this address, the one running here (auto), or one for this run only (local). "
-        "Without an ADDRESS, this must be the last option",
+        "Without an ADDRESS, only another option may follow",
         metavar="[ADDRESS]",
         bare="auto",
     ),

@@ -42,7 +42,7 @@ Examples: frequent and rare long sources; shorter ones too, as CSV; a given sour
   moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
-Whether a source is drawn depends only on its words, so other tables of the same text give the same sources. Among
+Whether a rare source is chosen depends only on its words, so other tables of the same text give the same ones. Among
 equally good targets, the table's first one comes first. {SORTED}
 """
 
@@ -61,7 +61,7 @@ def targets(
     column: Column = None,
     layout: Layout = "text",
 ) -> None:
-    """Show the best targets of source phrases. Ranks them by p(target|source) and by the RNN (the paper's Table 2)."""
+    """Show the best targets of source phrases. Rank them by p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis import targets as analysis
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.table.phrase_table import words
@@ -95,8 +95,8 @@ Example: also show how far the table and the RNN agree over all pairs, as a figu
   moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
 
 Logarithms are natural. Pairs whose RNN score is at the floor, and those with a score of 0, are counted but left out of
-both correlations. The summary checks the paper's observations: does the RNN prefer shorter targets, and does it follow
-counts? {SORTED}
+the figure's correlations. The summary checks the paper's observations: does the RNN prefer shorter targets, and does it
+follow counts? {SORTED}
 """
 
 
@@ -112,7 +112,7 @@ def summary(
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
-    """Summarise what the table and the RNN prefer. Shows lengths, agreement, correlation with counts (Figure 3)."""
+    """Summarise what the table and the RNN prefer. Show lengths, agreement, correlation with counts (Figure 3)."""
     check_inputs(phrase_table)
     from moses_rnn.analysis import agreement
     from moses_rnn.analysis.scored_table import ScoredTable
@@ -145,7 +145,7 @@ Example: keep 70% of the table:
 
 Then change path= in the tuned moses.ini; the weights stay. One threshold applies to the whole table. Kept lines do not
 change. An evenly spread share of the pairs tied at the threshold stays. Most sources of a raw table have a single
-target. If these targets alone exceed --keep, more lines stay. To avoid this, --keep-best-words 1 protects only single
+target, and each source keeps its best one, even beyond --keep. To avoid this, --keep-best-words 1 protects only single
 words, from which longer sources are built. --by direct uses p(target|source), which is 1 for most sources seen once;
 --by both uses the mean of the two rank quantiles. {SORTED}
 """
@@ -215,7 +215,7 @@ def explain(
 ) -> None:
     """Explain the score of a phrase pair.
 
-    This prints what a network, PHRASE_TABLE and the weights of a moses.ini say about PAIR: "source ||| target",
+    This prints what a network, PHRASE_TABLE and the weights of a moses.ini say about PAIR. PAIR is "source ||| target"
     in the table's words, or a whole line of the table.
     """
     folder = choose_model(model, phrase_table)
@@ -348,18 +348,18 @@ Examples: two networks that learned words -> brackets, or words -> actions (mose
 OUTPUT has one line per tree of GOLD. The results end with two baselines that ignore the words.
 
 If GOLD has bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. An output that is not a tree is
-repaired and counted as malformed. All brackets count, including the root's and those of punctuation. The baselines use
-the commonest labels of GOLD: the root alone, and a bracket from each word to the end.
+repaired and counted as malformed. All brackets count, including the root's and those of punctuation. The baselines,
+with the commonest labels of GOLD, are the root alone and a bracket from each word to the end.
 
 If GOLD is CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Impossible actions are skipped, and leftover
-words attach to the root; outputs with either are malformed. All words count, including punctuation. The baselines use
-the commonest relation of GOLD: each word attaches to the one before it, or to the next one.
+words attach to the root; outputs with either are malformed. All words count, including punctuation. In the baselines,
+each word attaches to the one before it, or to the next one, by the commonest relation of GOLD.
 """
 
 
 @command(PARSES_EPILOG)
 def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
-    """Compare parses with gold trees. Shows F1 for bracketed trees, UAS and LAS for CoNLL-U, and malformed outputs."""
+    """Compare parses with gold trees. Show F1 for bracketed trees, UAS and LAS for CoNLL-U, and malformed outputs."""
     from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import find_input, read_lines
 
@@ -443,7 +443,7 @@ def _made() -> str:
 
 
 EPILOG = """\b
-Example:
+Examples:
   moses-rnn analyse targets phrase-table.rnn.gz --count 3
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 """
@@ -468,7 +468,7 @@ Example, as the pipeline calls it:
 def results(
     work: Path,
     *,
-    target: Annotated[str, Option("Suffix of the target language")],
+    target: Annotated[str, Option("File suffix of the target language")],
     systems: Annotated[tuple[str, ...], Option("System, the baseline first; repeat it for several", "--system")],
     tests: Annotated[tuple[str, ...], Option("Test set; repeat it for several", "--test")] = ("test",),
     seeds: Annotated[tuple[str, ...], Option("Seed of a tuning run; repeat it for several", "--seed")],

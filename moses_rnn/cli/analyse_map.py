@@ -41,25 +41,25 @@ Examples: words (Figure 4 of the paper), phrases of a table by their summaries c
   moses-rnn analyse map words --model phrase-table.rnn-model -o words.svg -o words.csv
   moses-rnn analyse map phrases phrase-table.gz -o phrases.svg
   moses-rnn analyse map sentences test.en --model search -o sentences.svg
-All source words with their numbers, as moses-rnn-train --source-embeddings reads them:
+All source words with their embeddings, as moses-rnn-train --source-embeddings reads them:
   moses-rnn analyse map words --model phrase-table.rnn-model --export source.vec
 Where a network looks while it translates lines 3 and 7; the same for a given translation, as text:
   moses-rnn analyse map alignments test.en --model search --line 3 --line 7 -o maps
   moses-rnn analyse map alignments test.en test.fr --model search --line 3
-Which units of an encoder remember and which forget over phrases of a table, with all units in a file:
+Which units of an encoder remember and which forget in phrases of a table; a file lists all units:
   moses-rnn analyse map gates phrase-table.gz -o gates.csv
 
 sentences: each sentence appears as the vector that the decoder starts from: for a deep LSTM, h of all layers after the
 last word; for RNNsearch, s_0; for an RNN Encoder-Decoder, c. Of sentences that differ only in unknown words, only the
 first is shown.
 
-alignments: the source runs across and the target down, both with </s>. Each row shows α for one target word and
-sums to 1; white is 0, black is 1. Words that are <unk> to the network are grey. FILE is the text that the network
-reads, TARGET its translation, line by line. Without TARGET, the network translates with a beam of width 12.
+alignments: the source runs across and the target down, both with </s>. Each row shows the attention weights α for one
+target word and sums to 1; white is 0, black is 1. Words that are <unk> to the network are grey. FILE is the text that
+the network reads, TARGET its translation, line by line. Without TARGET, the network translates with a beam of width 12.
 
 gates: a unit with z near 1 keeps its state (long-term); one with r near 0 forgets it (short-term); see section 2.3 of
 the paper. An update gate is active if z is above 0.5, a reset gate if r is below 0.5. Words that occur at least five
-times in the sample are shown. --side target shows the decoder's gates.
+times in the sampled phrases are shown. --side target shows the decoder's gates.
 """
 
 

@@ -51,7 +51,7 @@ def main() -> None:
 
 
 TRAIN_EPILOG = f"""\b
-Example:
+Examples:
   moses-rnn cslm train train.fr --model cslm --max-minutes 20
   moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
 With several processes (docs/training.md):
@@ -101,7 +101,8 @@ class Judging:
         tuple[str, ...], Option("ARPA n-gram model for comparison, backoff and interpolation; repeat it for several")
     ] = ()
     rare: Annotated[
-        str | None, Option("Share <unk> evenly among the words outside the shortlist", choices=("uniform",))
+        str | None,
+        Option("Share the probability of <unk> evenly among the words outside the shortlist", choices=("uniform",)),
     ] = None
     vocabulary: Annotated[
         str | None,
@@ -122,7 +123,7 @@ class Judging:
 
 @command(PERPLEXITY_EPILOG)
 def perplexity(given: Judging) -> None:
-    """Print the perplexities of tokenised TEXTS. Models are measured one by one and all together."""
+    """Print the perplexities of tokenised TEXTS. Models are measured alone and interpolated."""
     _check_judging(given)
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
     from moses_rnn.analysis.perplexity import score_text, sentences_of

@@ -71,4 +71,7 @@ class _Together(ProgramGroup):
 @click.command(cls=_Together, context_settings=CONTEXT, epilog=EPILOG)
 @shows_version
 def main() -> None:
-    """Neural features for phrase-based translation with Moses."""
+    """Neural features for phrase-based translation with Moses.
+
+    In these pages, the paper is Cho et al. (EMNLP 2014).
+    """

@@ -14,7 +14,7 @@ Example: four runs on four machines, then one table and the ini that mert-moses.
 Each shard's signature records what scored it and the hash of its file. If a shard is missing, duplicated, damaged or
 from another model, the merge stops and names it. It also stops if the model does not fit the whole table. It joins the
 shards without compressing them again. A merge that is interrupted, even by kill -9, leaves nothing under the output's
-name. Exit codes are those of moses-rnn-score.
+name. Exit codes are those of moses-rnn-score; after 75, the same command starts over.
 """
 
 

@@ -38,7 +38,7 @@ Example: add two features to both lists, tune on the first, and rerank the secon
   moses-rnn nbest rerank test.more.gz weights.ini > test.out
 
 \b
-Lists are Moses's (-n-best-list FILE 100 distinct, preferably with -include-segmentation-in-n-best), plain or
+Lists are in Moses's format (-n-best-list FILE 100 distinct, preferably with -include-segmentation-in-n-best), plain or
 compressed; - is stdin. `moses-rnn nbest NBEST …` is short for `moses-rnn nbest add NBEST …`.
 """
 
@@ -58,13 +58,14 @@ def main() -> None:
 
 
 ADD_EPILOG = """\b
-Example:
+Examples:
   moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
   moses-rnn nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
 
 \b
-Values are natural logarithms. Every other byte of the list stays as it is, so Moses's own scripts/nbest-rescore/ can
-read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if RNN0 is taken, the new one is RNN1.
+The added values are natural logarithms, except WP0 and RANK0. Every other byte of the list stays as it is, so Moses's
+own scripts/nbest-rescore/ can read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if RNN0 is taken,
+the new one is RNN1.
 """
 
 
@@ -167,7 +168,7 @@ def tune(
     output: Annotated[str, Option("Ini for the new weights", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
-    """Tune feature weights on an n-best list for a high BLEU."""
+    """Tune feature weights on an n-best list for high BLEU."""
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start
@@ -201,7 +202,7 @@ Example:
   moses-rnn nbest rerank test.more.gz weights.ini --reference test.fr > test.out
 
 \b
---even LSTM0 takes no weights. It adds a feature to the decoder's total, just as Sutskever et al. (2014, section 3.4)
+--even LSTM0 takes no weights. It adds this feature to the decoder's total, just as Sutskever et al. (2014, section 3.4)
 average the two. The result depends on the scale of the weights that made the list.
 """
 

@@ -158,7 +158,7 @@ translation. Sentences with crossing arcs have no actions; they are left out and
 def linearise(
     treebank: str,
     *,
-    words_only: Annotated[bool, Option("Write only PREFIX.words, with every sentence")] = False,
+    words_only: Annotated[bool, Option("Write only PREFIX.words, even for sentences with crossing arcs")] = False,
     output: Annotated[str, Option("Prefix of the texts", "-o --output", metavar="PREFIX")],
     force: Force = False,
 ) -> None:
@@ -208,9 +208,9 @@ Examples: bracketed trees from linearised ones; relations as factors of a text f
   moses-rnn nmt rebuild test.out --words test.words --as trees -o test.trees
   moses-rnn nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
 
-WRITTEN has one line for each line of --words: linearised trees for trees, arc-standard actions for conllu and factors.
-Malformed lines are repaired and counted (see docs/nbest.md). Factors are word|relation; a | within either is escaped.
-Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
+WRITTEN has one line for each line of --words: linearised trees for --as trees, arc-standard actions for conllu and
+factors. Malformed lines are repaired and counted (see docs/nbest.md). Factors are word|relation; a | within either is
+escaped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
 """
 
 

@@ -27,11 +27,11 @@ Examples: from stdin to stdout; a large text with resumable 100-best lists; thre
 Each input line gives one output line, in order; an empty line stays empty. Tokenise the text like the training text;
 words outside the shortlist are read as <unk>. N-best lists are in Moses's format with one feature: SEARCH0, LSTM0 or
 RNN0 depending on the network, ENS0 for several. Its value is log p(words, </s> | source), natural, never divided by the
-length. Attention adds word alignments. Each line of --alignments is a JSON record of the line's number, its
-words and α. The last column belongs to the end symbol, and so does the last row if there is one more row than words.
-With -o, finished lines are saved about once a second. After any interruption, the same command with --resume continues
-and gives the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected, {STOPPED}
-stopped and resumable.
+length. Attention adds word alignments. Each line of --alignments is a JSON record of the input line's number, the words
+of both sides, and the attention weights α. The last column belongs to the end symbol, and so does the last row if there
+is one more row than words. With -o, finished lines are saved about once a second. After any interruption, the same
+command with --resume continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or
+model rejected, {STOPPED} stopped and resumable.
 """
 
 

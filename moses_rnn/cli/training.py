@@ -49,7 +49,7 @@ def shown_presets(*names: str) -> str:
         for name in names
         for preset, shown in NETWORKS[name].presets.items()
     )
-    return f"\b\nPresets (you can set every figure):{lines}\n"
+    return f"\b\nPresets (you can override every figure):{lines}\n"
 
 
 def check_options(material: object, learning: Options, run: RunOptions) -> dict[str, Any]:

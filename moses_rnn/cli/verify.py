@@ -43,7 +43,7 @@ def main(
     ] = (),
     sources: Annotated[int, Option("Source phrases to check", min=1)] = 300,
     whole: Annotated[
-        bool, Option("Build dictionaries from the whole table, not only from these sources' lines")
+        bool, Option("Build dictionaries from the whole table, not only from the lines of the sources to check")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -322,11 +322,11 @@ class IniEdit:
     weights: Annotated[
         tuple[float, ...],
         Option(
-            "Starting weight of the new columns, one for all or one each [default: mean absolute weight of the others]",
+            "Starting weight of all new columns; repeat it for one each [default: mean absolute weight of the others]",
             "--weight",
         ),
     ] = ()
-    absolute_paths: Annotated[bool, Option("Make every path absolute, as mert-moses.pl needs them")] = False
+    absolute_paths: Annotated[bool, Option("Make all paths absolute, as mert-moses.pl needs them")] = False
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class ScoringOptions:
     models: Annotated[
         tuple[Path, ...],
         Option(
-            "Model folder; repeat it for several, see --combine [default: the one beside the table]",
+            "Model folder; repeat it for several (see --combine) [default: the one beside the table]",
             "--model",
             metavar="FOLDER",
         ),
@@ -60,7 +60,7 @@ class ScoringOptions:
     word_penalty: Annotated[bool, Option("Add exp(-n) for n target words outside the shortlist")] = False
     logarithms: Annotated[
         bool,
-        Option("Write natural logs, for programs other than Moses; excludes --moses-ini", "--log"),
+        Option("Write natural logs, for programs other than Moses; excludes --moses-ini and --floor", "--log"),
     ] = False
     floor: Annotated[
         float,
@@ -68,14 +68,14 @@ class ScoringOptions:
     ] = DEFAULT_FLOOR
     output_ini: Annotated[
         str | None,
-        Option("File for the ini of --moses-ini [default: moses.rnn.ini for moses.ini, beside the new table]"),
+        Option("File for the new ini [default: moses.rnn.ini for moses.ini, beside the new table]"),
     ] = None
 
     layout: Annotated[TableFormat, Section("Unusual tables and models")] = "moses"
     on_bad_line: Annotated[
         str,
         Option(
-            "On a bad line: end the run, or move the line to OUTPUT.rejects",
+            "On a bad line: end the run, or write the line to NEW_TABLE.rejects",
             choices=("error", "skip"),
         ),
     ] = "error"
@@ -164,7 +164,7 @@ class ListRequest:
         tuple[tuple[Path, ...], ...],
         Option(
             "Add log p of several models together: their folders, separated by commas; for language models also n-gram "
-            "files. Repeat it for several",
+            "files. Repeat it for several ensembles",
             "--ensemble",
             parse=_parse_paths,
         ),
@@ -172,8 +172,8 @@ class ListRequest:
     combine: Annotated[
         str | None,
         Option(
-            "How an --ensemble combines: normalised mean of log p, plain mean of log p, or log of the mean "
-            "of p [default: geometric, which language models do not have; their default is arithmetic]",
+            "How an --ensemble combines its models: normalised mean of log p, plain mean of log p, or log of the "
+            "mean of p [default: geometric, which language models do not have; their default is arithmetic]",
             choices=("geometric", "mean-log", "arithmetic"),
         ),
     ] = None
@@ -188,7 +188,9 @@ class ListRequest:
     long_phrases: LongPhrases = "refuse"
     backoff: Annotated[
         str | None,
-        Option("ARPA file that divides a language model's <unk> among the words outside its shortlist"),
+        Option(
+            "ARPA file that divides the probability of a language model's <unk> among the words outside its shortlist"
+        ),
     ] = None
     word_penalty: Annotated[
         Path | None,

@@ -51,7 +51,7 @@ class TrainingConfig:
     averaging: Annotated[float, Setting(min=0, max=1)] = 0.0  # about the last share of the steps: weights are averaged
     weight_decay: Annotated[float, Setting(min=0)] = 0.0  # Adam and SGD; of matrices, times the learning rate
     # of embeddings and maxout, or of a CSLM's layers
-    dropout: Annotated[float, Option("Share of units to drop while learning", min=0, max=1, max_open=True)] = 0.0
+    dropout: Annotated[float, Option("Share of units to drop during training", min=0, max=1, max_open=True)] = 0.0
     initial_deviation: Annotated[float, Setting(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
     sampled_words: int = 0  # drawn per minibatch to estimate the normalisation; 0: use all words
     partition_words: int = 0  # maximum number of words in a normalisation, see training/tasks.py; 0: all words

@@ -52,7 +52,9 @@ class RunOptions:
     """Options of every training run."""
 
     preset: Annotated[
-        str, Section(FIRST_SECTION), Option("Sizes and training, shown below", choices=("small", "paper"))
+        str,
+        Section(FIRST_SECTION),
+        Option("Network sizes and training options, shown below", choices=("small", "paper")),
     ] = "small"
     device: Device = "auto"
     threads: Threads = None
@@ -82,8 +84,8 @@ class TableOptions:
     architecture: Annotated[
         str,
         Option(
-            "The RNN Encoder-Decoder, or for comparison a network for phrases of up to 7 words: a CSTM, or a ranker, "
-            "whose score is not a log-probability",
+            "encdec: the RNN Encoder-Decoder; for comparison, networks for phrases of up to 7 words: cstm, a "
+            "feed-forward network, or ranker, whose score is not a log-probability",
             choices=tuple(networks_of("table")),
         ),
     ] = "encdec"
@@ -104,7 +106,10 @@ class TableOptions:
     target_factor: TargetFactor = None
     frequencies: Annotated[
         str,
-        Option("Learn each pair once, as the paper does, or as often as it was extracted", choices=("ignore", "count")),
+        Option(
+            "Learn each pair once, as Cho et al. (2014) do, or as often as it was extracted",
+            choices=("ignore", "count"),
+        ),
     ] = "ignore"
 
     maxout_size: Size = None

@@ -99,7 +99,7 @@ class ExtensionRequest:
     provenance: Annotated[
         str,
         Option(
-            "Add a column with exp(1) on new lines and exp(0) on others: a feature of 1 and 0",
+            "Add a column with exp(1) on new lines and exp(0) on others: a feature of 1 or 0",
             choices=("none", "column"),
         ),
     ] = "none"
