@@ -40,4 +40,5 @@ def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow
     print_err(f"signature: {new_table}.json")
     for text in result.warnings:
         print_err(f"warning: {text}")
-    print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))
+    if result.ini.lines[0]:
+        print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))

@@ -173,10 +173,12 @@ def tune(
     from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start
     from moses_rnn.tuning.tune import tune as tune_weights
-    from moses_rnn.tuning.weights import format_ini, read_weights
+    from moses_rnn.tuning.weights import check_labels, format_ini, read_weights
 
     name, lines = _read_list(nbest)
     start_weights = read_weights(weights) if weights else None
+    if start_weights:
+        check_labels(start_weights.files[0], start_weights.sparse)
     inputs = (name, *inputs_of(*references), *(start_weights.files if start_weights else ()))
     with output_to(output, force, inputs) as file:
         sparse = start_weights.sparse if start_weights else None

@@ -178,8 +178,8 @@ def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
         "rejected": counts.rejected,
         "computed_by": result.computed_by,
         "columns": columns,
-        "feature": result.ini.lines[0],
-        "weight": result.ini.lines[1],
+        "feature": result.ini.lines[0] or None,
+        "weight": result.ini.lines[1] or None,
         "warnings": list(result.warnings),
     }
 

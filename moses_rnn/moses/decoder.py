@@ -21,7 +21,7 @@ import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.files.streams import read_blocks, read_lines
-from moses_rnn.moses.dictionaries import BINARY, KINDS, OF_RULES, TEXT_TYPES
+from moses_rnn.moses.dictionaries import BINARY, KINDS, TEXT_TYPES
 from moses_rnn.moses.ini import MosesIni, factor_list, is_readable_path
 from moses_rnn.moses.nbest import NBestLine, parse_nbest
 from moses_rnn.table.phrase_table import (
@@ -36,6 +36,7 @@ from moses_rnn.table.phrase_table import (
     read_first_line,
     words,
 )
+from moses_rnn.table.signatures import check_probabilities, fitting_signature
 from moses_rnn.table.table_blocks import parse_blocks
 
 SHOWN_LINES = 8  # of a failed program's output
@@ -251,6 +252,7 @@ def _distance(expected: Values, seen: Values) -> float:
 def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
     """Check that a table's scores match its ini's weights; return the findings as text, and the ini's dictionary."""
     ini = MosesIni(Path(name).read_bytes(), name)
+    check_probabilities(table, fitting_signature(table))
     feature = ini.choose(table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
@@ -260,7 +262,8 @@ def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
     ini.weight_lines(feature, declared)
     ini.check_not_overridden(feature)
     ini.check_alone(feature)
-    written, places = feature.options.get("path", ""), ini.places(feature, "")
+    suffixes = ("", ".minphr") if feature.type == "PhraseDictionaryCompact" else ("",)
+    written, places = feature.options.get("path", ""), ini.places(feature, *suffixes)
     if not places:
         raise ini.error(feature.line, "a dictionary at path=", f"nothing at {written}")
     if feature.type in TEXT_TYPES and not places[0].samefile(table):
@@ -327,7 +330,8 @@ def verify(
 
 
 def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log) -> list[str]:
-    possible = [kind for kind in kinds if not form.hierarchical or kind in OF_RULES]
+    made = {kind: BINARY.get(KINDS[kind][0]) for kind in kinds}
+    possible = [kind for kind, binary in made.items() if not (form.hierarchical and binary) or binary.holds_rules]
     if max(shape.factors) > 1 and "moses2" in possible:
         possible.remove("moses2")
     for kind in sorted(set(kinds) - set(possible)):
@@ -342,7 +346,7 @@ def _make(kind: str, text: Path, shape: Shape, moses: Moses, folder: Path, log: 
     if type_name in BINARY:
         path = folder / f"dictionary{BINARY[type_name].suffix}"
         if not path.exists():
-            command = BINARY[type_name].command_for(str(text), shape, str(path), EVERYTHING)
+            command = BINARY[type_name].command_for(str(text), shape, str(path), shape.columns, EVERYTHING)
             log(f"{kind}: {command}")
             moses.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(moses.root)))), folder)
     return Dictionary(type_name, path, shape.columns, decoder, shape.factors)

@@ -25,6 +25,7 @@ class Binary:
 
     suffix: str
     command: str
+    holds_rules: bool = False  # CreateProbingPT --scfg ends on those of train-model.perl
 
     @property
     def program(self) -> str:
@@ -35,15 +36,18 @@ class Binary:
         """Return the default path of a text table's dictionary: beside it."""
         return str(without_compression_suffix(table)) + self.suffix
 
-    def command_for(self, table: str, shape: Shape, path: str, most: int = STORED_TARGETS) -> str:
-        """Return the shell command that makes the dictionary at `path`."""
+    def command_for(self, table: str, shape: Shape, path: str, own: int, most: int = STORED_TARGETS) -> str:
+        """Return the shell command that makes the dictionary at `path`.
+
+        The first `own` scores are those of phrase-extract; further ones were added.
+        """
         return self.command.format(
             table=shlex.quote(table),
             out=shlex.quote(path),
             columns=shape.columns,
             factors=" ".join(map(str, shape.factors)),
             most=most,
-            rank=DIRECT_COLUMN if shape.columns > DIRECT_COLUMN + 1 else min(1, shape.columns - 1),
+            rank=DIRECT_COLUMN if own > DIRECT_COLUMN + 1 else min(1, own - 1),
             unaligned="" if shape.aligned else " -encoding None",
         )
 
@@ -59,7 +63,7 @@ BINARY = {
         ".probing", "$MOSES_ROOT/bin/CreateProbingPT --num-scores {columns} --input-pt {table} --output-dir {out}"
     ),
     "PhraseDictionaryOnDisk": Binary(
-        ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}"
+        ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}", holds_rules=True
     ),
 }
 LOADABLE = TEXT_TYPES | BINARY.keys()  # types that load a text table or can be made from one
@@ -81,4 +85,3 @@ KINDS = {  # kinds that can be verified: the type in an ini, and the decoder tha
     "probing": ("ProbingPT", "moses"),
     "moses2": ("ProbingPT", "moses2"),
 }
-OF_RULES = ("text", "on-disk")  # what rules can be; CreateProbingPT --scfg ends on those of train-model.perl

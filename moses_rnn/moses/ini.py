@@ -20,7 +20,7 @@ from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.moses.dictionaries import BINARY, DICTIONARY_TYPES, LOADABLE, TEXT_TYPES
 from moses_rnn.options import Argument, Option
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER, Shape, read_first_line
-from moses_rnn.table.signatures import read_signature
+from moses_rnn.table.signatures import check_probabilities, fitting_signature, read_signature, recorded_columns
 
 WEIGHT = re.compile(NUMBER.pattern.decode())
 OLD_SECTIONS = ("ttable-file", "weight-t")  # for phrase tables, before [feature] existed
@@ -40,6 +40,7 @@ READ = frozenset({"weight-file", "input-file", "unknown-lhs", "spe-src", "spe-tr
 DEFAULT_WEIGHT = 0.2  # train-model.perl's weight of each phrase-table score
 NO = frozenset({"no", "n", "false", "0"})  # false values in Moses, case-insensitive
 SOMEWHERE = "/path/of/the/scored/table"
+READS_ALL = "VWFeatureTargetPhraseScores"  # unless use= names features
 OTHER_TABLE = "Is this the ini of another table?"
 EXTENDED_ALREADY = "Is it already extended? Then it loads a scored table: give the ini for the original table."
 
@@ -127,8 +128,9 @@ class MosesIni:
         return [place for place in places if written and is_there(place)]
 
     def is_path_of(self, feature: Feature, table: str) -> bool:
-        """Whether the feature's ``path=`` (or that with .gz) is that file."""
-        return Path(table).exists() and any(place.samefile(table) for place in self.places(feature, "", ".gz"))
+        """Whether the feature's ``path=`` is that text table, or the dictionary made from it beside it."""
+        file = BINARY[feature.type].path_for(table) if feature.type in BINARY else table
+        return Path(file).exists() and any(place.samefile(file) for place in self.places(feature, *SUFFIXES))
 
     def check_alone(self, feature: Feature) -> None:
         """Raise an error if a dictionary's number of scores also appears where an extension does not edit it."""
@@ -139,6 +141,11 @@ class MosesIni:
                 if other is not feature and key not in ("name", "path") and feature.name in value.split(","):
                     advice = "It depends on the number of scores. Extend it by hand, or use an ini without it."
                     raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
+            if other.type == READS_ALL and "use" not in other.options:
+                advice = "It reads the scores of all features. Name those that it shall use with use=."
+                raise self.error(
+                    other.line, f"no feature that uses {feature.name}", f"{READS_ALL} without use=", advice
+                )
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
                 advice = "These weights override [weight] and would be too few: remove them, or move them to [weight]."
@@ -192,10 +199,11 @@ class MosesIni:
         ``[weight-overwrite]`` wins over ``[weight]``; an ``x`` there keeps a number (moses/Parameter.cpp).
         """
         weights = {}
-        for _, line in self.section("weight-add", "weight"):
+        for index, line in self.section("weight-add", "weight"):
             name, *values = tokens(line)
-            if name.endswith("="):
-                weights[name[:-1]] = [weight_of(value) for value in values]
+            if not values:  # a '#' in a name begins a comment
+                raise self.error(index, "a feature's name with '=', a blank and weights", repr(name))
+            weights[name[:-1]] = [weight_of(value) for value in values]
         for index, line in self.section("weight-overwrite"):
             before: list[float] = []
             kept: list[float] | None = None
@@ -349,7 +357,9 @@ def edit_ini(edit: IniEdit) -> NewIni:
         lines, warnings = _place_paths(ini, absolute=edit.absolute_paths)
         return NewIni(_encode(lines), warnings=warnings)
     feature = ini.choose(name=edit.feature, table=edit.table)
-    first, _ = read_first_line(edit.table)
+    signature = fitting_signature(edit.table)
+    check_probabilities(edit.table, signature)
+    first, form = read_first_line(edit.table)
     shape, declared = Shape.of(first), ini.declared(feature)
     added = shape.columns - declared
     if added < 0:
@@ -364,14 +374,17 @@ def edit_ini(edit: IniEdit) -> NewIni:
             advice="Name one of them with --type.",
         )
     binary = BINARY.get(kind)
+    if binary and form.hierarchical and not binary.holds_rules:
+        raise InputError(f"{kind}: expected a type that holds hierarchical rules, found one for phrases")
     made = binary.path_for(edit.table) if binary else edit.table
     before = _table_before(ini, feature, edit.table)
+    own = min([declared, *recorded_columns(signature)])
     new = _extend(ini, feature, replace(edit, table=made, type=kind), declared, added, before)
     warning = f"{edit.table} has as many scores as {feature.name} had: only its path changes"
     return replace(
         new,
         warnings=new.warnings if added else (warning, *new.warnings),
-        command=binary.command_for(edit.table, shape, edit.path or made) if binary else None,
+        command=binary.command_for(edit.table, shape, edit.path or made, own) if binary else None,
     )
 
 

@@ -47,7 +47,7 @@ def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
 def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
     """Return the phrase pairs of the hypothesis; raise FormatError without a fitting segmentation.
 
-    Words that no phrase has, which the decoder copied, are pairs too: their score is the same in all hypotheses.
+    Words that the decoder copied are pairs too. Moses usually copies the same words in all hypotheses of a sentence.
     """
     read, written = words(source), words(line.hypothesis)
     segments = segmentation_of(line, name)

@@ -82,7 +82,12 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         table = InputTable(options, models[0].form, stop_if_requested)
         check_table(options, table, models, names)
         # fails now, not after hours
-        ini = ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
+        is_loadable = not options.logarithms
+        ini = (
+            ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
+            if is_loadable
+            else NewIni()
+        )
         with open_workers(options, models, columns, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = TableCounts(**(files.begin(manifest) or {}))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn import __version__
+from moses_rnn.errors import InputError
 from moses_rnn.files.streams import parse_json
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
@@ -63,6 +64,13 @@ def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
     """Return the floor to which a column's log scores were raised; the default if none is recorded."""
     floor = recorded_columns(signature).get(column, {}).get("floor")
     return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
+
+
+def check_probabilities(table: str, signature: Mapping[str, Any]) -> None:
+    """Raise InputError if a table's signature says that a score is a logarithm (--log), which Moses misreads."""
+    for column, record in recorded_columns(signature).items():
+        if record.get("written_as") == LOGARITHM:
+            raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
 
 
 def fitting_signature(table: str) -> dict[str, Any]:

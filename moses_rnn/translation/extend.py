@@ -37,7 +37,13 @@ from moses_rnn.table.phrase_table import (
     read_first_line,
     words,
 )
-from moses_rnn.table.signatures import LOGARITHM, changed_signature, recorded_columns, recorded_floor, records_of
+from moses_rnn.table.signatures import (
+    changed_signature,
+    check_probabilities,
+    recorded_columns,
+    recorded_floor,
+    records_of,
+)
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.options import ExtensionRequest
@@ -274,6 +280,7 @@ def choose_fills(
 ) -> list[ColumnValue]:
     """Choose each column's fill in new lines, given its range; reject logarithms and another network's columns."""
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
+    check_probabilities(table, signature)
     added = {i: record for i, record in recorded_columns(signature).items() if i < len(columns)}
     if min([*added, len(columns)]) >= len(STANDARD):
         fills[: len(STANDARD)] = STANDARD
@@ -283,8 +290,6 @@ def choose_fills(
     names = [str(record["name"]) for record in added.values()]
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
     for (column, record), name in zip(added.items(), names, strict=True):
-        if record.get("written_as") == LOGARITHM:
-            raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
         fills[column] = known.get(name, fills[column])
         for model in models:
             alone = names.count(name) == 1

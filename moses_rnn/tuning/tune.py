@@ -59,9 +59,9 @@ def tune(
 def recover_weights(points: TunableList) -> Floats:
     """Recover the weights that a list was made with, by least squares from total = Σ weight · feature.
 
-    Totals and features are compared with those of the sentence's first hypothesis, so that what the list does not show
-    and all hypotheses of a sentence share falls out: the penalty of unknown words, above all. For the same reason
-    nothing can be learned of a constant feature; its weight is 0. Features that cannot be told apart share theirs.
+    Totals and features are compared with those of the sentence's first hypothesis, so what all hypotheses of a sentence
+    share has no effect. The penalty of unknown words, which no list shows, must be among it. A constant feature gets
+    the weight 0. Features that cannot be told apart share their weights.
     """
     shown = points.present & points.present[:, :1]
     features = (points.features - points.features[:, :1])[shown]  # hypotheses × weights

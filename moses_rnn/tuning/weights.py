@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,6 +114,14 @@ def format_ini(
         else:
             lines.append(f"{label}= {' '.join(f'{value:.9g}' for value in values)}")
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def check_labels(name: str, labels: Iterable[str]) -> None:
+    """Raise InputError if an ini cannot hold a sparse feature's weight."""
+    for label in labels:
+        if "#" in label:
+            expected = f"sparse features without '#', which begins a comment in an ini, found {label}"
+            raise InputError(f"{name}: expected {expected}", advice="Remove its weight from the weight file.")
 
 
 def count_values(names: Sequence[str]) -> dict[str, int]:

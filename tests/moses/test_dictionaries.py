@@ -21,6 +21,7 @@ COMMANDS = [
 def test_what_makes_a_dictionary_of_a_table_with_such_a_line(kind, line, command):
     shape = Shape.of(parse_line(line.encode(), "t", 1, PhraseForm(0, 0)))
     binary = BINARY[kind]
-    assert binary.command_for("t.gz", shape, binary.path_for("t.gz")) == f"$MOSES_ROOT/bin/{command}"
+    path, own = binary.path_for("t.gz"), min(shape.columns, 4)
+    assert binary.command_for("t.gz", shape, path, own) == f"$MOSES_ROOT/bin/{command}"
     assert binary.program == command.split()[0]
-    assert " 'a b' " in binary.command_for("a b", shape, "o")
+    assert " 'a b' " in binary.command_for("a b", shape, "o", own)

@@ -95,6 +95,7 @@ COUNTED_ELSEWHERE = {
     "another of its name": ("KENLM name=TranslationModel0 path=x", ""),
     "weights of a later line": ("Distortion", "[weight]\nTranslationModel0: 1 1 1 1"),  # the last character is any
     "alternate weights": ("Distortion", "[alternate-weight-setting]\nid=a\nTranslationModel0= 1 1"),
+    "scores of all features": ("VWFeatureTargetPhraseScores name=V used-by=VW0", ""),
     "another path": ("Distortion", "[feature-overwrite]\nTranslationModel0 path=/other"),
     "other tuneable scores": ("Distortion", "[feature-overwrite]\nTranslationModel0 tuneable-components=1,1,1,0"),
     "another type": ("Distortion", "[feature-name-overwrite]\nPhraseDictionaryMemory ProbingPT"),
@@ -120,6 +121,35 @@ def test_what_makes_a_binary_dictionary(folder):
     assert edit(folder, type="ProbingPT", path=None).command == f"{made}t5.probing"
     binary = INI.replace(b"PhraseDictionaryMemory", b"ProbingPT")  # stays one
     assert f" path={folder}/t5.probing " in edit(folder, binary, path=None).content.decode()
+
+
+def signed(table, index, **record):
+    signature = {"program": "moses_rnn 0.1.0", "file": {"bytes": table.stat().st_size}}
+    added = [{"index": index, "name": "RNN", **record}]
+    table.with_name(f"{table.name}.json").write_text(json.dumps({**signature, "added_columns": added}))
+
+
+def test_a_binary_dictionary_ranks_targets_by_a_score_of_the_table(folder):
+    signed(folder / "t4", 2)  # without lexical scores
+    on_disk = {"type": "PhraseDictionaryOnDisk", "path": "o"}
+    assert edit(folder, table="t4", **on_disk).command.endswith("CreateOnDiskPt 1 1 4 100 1 t4 o")
+    assert edit(folder, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 100 2 t5 o")
+    two = INI.replace(b"=4", b"=2").replace(b"0.1 -0.3 0.2 0.2 ", b"0.1 -0.3 ")
+    assert edit(folder, two, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 100 1 t5 o")
+
+
+def test_logarithms_are_refused(folder):
+    signed(folder / "t5", 4, written_as="natural logarithm")
+    with pytest.raises(InputError, match=r"^t5: expected probabilities in score 5, found logarithms \(--log\)"):
+        edit(folder)
+
+
+@pytest.mark.parametrize("kind", ["PhraseDictionaryCompact", "ProbingPT"])
+def test_a_dictionary_that_cannot_hold_rules_is_refused(folder, kind):
+    (folder / "t5").write_bytes(b"a [X] ||| b [X] ||| 1 1 1 1 1 ||| 0-0\n")
+    assert edit(folder, type="PhraseDictionaryOnDisk").command
+    with pytest.raises(InputError, match=f"^{kind}: expected a type that holds hierarchical rules"):
+        edit(folder, type=kind)
 
 
 @pytest.mark.parametrize(

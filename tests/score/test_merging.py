@@ -63,6 +63,12 @@ def test_merged_they_are_the_whole_table(here, models, count):
     assert "num-features=4" in result.ini.lines[0]
 
 
+def test_logarithms_get_no_lines_of_an_ini(here, models):
+    changes = {"logarithms": True, "allow_misfit": True}
+    of_whole = score(options_for(here, models, **changes), show_nothing, never)
+    assert of_whole.ini.lines == merged(here, score_shards(here, models, 2, **changes)).ini.lines == ("", "")
+
+
 def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
     score(options_for(here, models, word_penalty=True, allow_misfit=True), show_nothing, never)
     second = {

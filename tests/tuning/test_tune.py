@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import FormatError, InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.tuning.tune import choose_start, format_features, format_scores, recover_weights, tune
@@ -50,6 +50,8 @@ def test_weights_are_read_back_from_the_ini():
     assert data == b"[weight]\nLM0= 0.5\nTM0= -1.25e-07 0.333333333\n"
     assert MosesIni(data, "ini").all_weights() == {"LM0": [0.5], "TM0": [-1.25e-7, 0.333333333]}
     assert select_weights(NAMES, weights_of(MosesIni(data, "ini").all_weights())) == pytest.approx(weights, rel=1e-9)
+    with pytest.raises(FormatError, match="ini:2: expected a feature's name with '=', a blank and weights, found 'A_'"):
+        MosesIni(b"[weight]\nA_#= 0.5\n", "ini").all_weights()
 
 
 def test_weights_of_an_ini_in_the_order_of_the_list():

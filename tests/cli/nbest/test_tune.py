@@ -23,6 +23,11 @@ def test_sparse_features_are_tuned_by_their_weights_in_an_ini(nbest, here):
     (here / "m").write_bytes(b"0 ||| t2 ||| LM0= -1 LM0_a= 2 ||| 0\n0 ||| t3 ||| LM0= -2 LM0_a= 1 ||| 0\n")
     (here / "s.ini").write_text("[weight]\nLM0= 1\nLM0_a= 0.5\n")
     assert b"\nLM0_a= " in nbest("tune", "m", "--reference", "ref", "--weights", "s.ini").stdout
+    (here / "s.ini").write_text("[weight]\nLM0= 1\n[weight-file]\nsparse\n")
+    (here / "sparse").write_text("LM0_a 0.5\nLM0_# 1\n")
+    done = nbest("tune", "m", "--reference", "ref", "--weights", "s.ini", "-o", "out", code=3)
+    assert "s.ini: expected sparse features without '#', which begins a comment in an ini, found LM0_#" in done.stderr
+    assert not (here / "out").exists()
 
 
 def test_several_references(nbest, here, more):
