@@ -70,11 +70,15 @@ class Lookup:
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
     """Parse a pair given by itself or as a line of a table."""
-    fields = [b" ".join(words(field)) for field in text.rstrip(b"\r\n").split(SEPARATOR)]
-    if len(fields) < 2 or not fields[0] or not fields[1] or b"\n" in text.rstrip(b"\r\n"):
+    fields = text.rstrip(b"\r\n").split(SEPARATOR)
+    if len(fields) < 2 or not words(fields[0]) or not words(fields[1]) or b"\n" in text.rstrip(b"\r\n"):
         raise InputError(f"expected a pair as 'source ||| target', found {shown(text)}")
-    source, target = fields[:2]
-    alignment = fields[3] if len(fields) > 3 else b""
+    return lookup_of(fields[0], fields[1], fields[3] if len(fields) > 3 else b"", form)
+
+
+def lookup_of(source: bytes, target: bytes, alignment: bytes, form: PhraseForm) -> Lookup:
+    """Return a pair with single blanks and in the network's words; a rule of a table needs no alignment."""
+    source, target = (b" ".join(words(phrase)) for phrase in (source, target))
     if alignment or not form.hierarchical:
         form.check(source, target, alignment, "the pair", 1)
     return Lookup(source, target, form.read(source, target, alignment))
@@ -86,8 +90,9 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
 
     def phrases() -> Iterator[tuple[bytes]]:
         for block in blocks:
-            if pair.source in block.text:
-                at = [i for i, source in enumerate(block.field("source")) if source == pair.source]
+            if pair.source in block.text or b"  " in block.text:
+                sources = block.field("source")
+                at = [i for i, source in enumerate(sources) if b" ".join(words(source)) == pair.source]
                 lines = [parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form) for i in at]
                 options.extend(read_option(line, name, block.form) for line in lines)
             yield from zip(dict.fromkeys(block.pairs().sides(inverse=inverse)[0]))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from moses_rnn.analysis.explain import Explanation, Lookup, explain_in_table, explain_words
+from moses_rnn.analysis.explain import Explanation, Lookup, explain_in_table, explain_words, lookup_of
 from moses_rnn.api.chunks import CHUNK, Floats, score_chunks
 from moses_rnn.api.pairs import (
     BytesPair,
@@ -61,8 +61,8 @@ class Sample:
 class Hypothesis:
     """A translation: log p of its words and ``</s>``; of one that has not `ended` within the limit, of the words.
 
-    `places` are the places, from 0, of the source word that each word looks at most; None of a network without
-    attention.
+    `places` are the places, from 0, of the source word that each word points to (-1: to none) or, if it is no pointer,
+    looks at most; None for a network without attention or pointers.
     """
 
     text: str
@@ -164,13 +164,15 @@ class Model:
             raise CheckpointError(
                 f"{model.folder}: {expected}, found one that learned annotated rare words ({rare.kind})"
             )
-        read = read_pair(pair, self._reading)
-        lookup = Lookup(pair.source, pair.target, (read.source, read.target))
         if table is None:
-            return explain_words(self._writer, self._scorer, lookup)
+            read = read_pair(pair, self._reading)
+            return explain_words(
+                self._writer, self._scorer, Lookup(pair.source, pair.target, (read.source, read.target))
+            )
         if others or model.architecture is not ENCDEC:
             found = f"table: expected an RNN Encoder-Decoder to compare with a table, found {self.network}"
             raise CheckpointError(found)
+        lookup = lookup_of(pair.source, pair.target, pair.alignment or b"", self._reading.form)
         return explain_in_table(model, self._scorer, lookup, os.fspath(table))
 
     def sample(

@@ -82,7 +82,10 @@ def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
 
 
 def _bytes_of(text: Text, name: str) -> bytes:
-    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    try:
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    except UnicodeEncodeError:
+        raise ArgumentError(name, "text that UTF-8 can hold", shown_value(text)) from None
     if not isinstance(data, bytes) or b"\n" in data:
         raise ArgumentError(name, "str or bytes without line ends", shown_value(text))
     return data

@@ -100,12 +100,12 @@ def format_nbest_line(
 ) -> bytes:
     """Format a line with a single feature of weight 1: its value, a natural logarithm, is also the total.
 
-    It has six digits, as many as Moses's extractor keeps. `links` has the source word of each word, from 0; it is
-    written where Moses puts the alignment if there is no segmentation.
+    It has six digits, as many as Moses's extractor keeps. `links` has the source word of each word, from 0,
+    or less for none; it is written where Moses puts the alignment if there is no segmentation.
     """
     line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
     if links is not None:
-        line += b" ||| " + b" ".join(b"%d-%d" % (source, target) for target, source in enumerate(links))
+        line += b" ||| " + b" ".join(b"%d-%d" % (j, i) for i, j in enumerate(links) if j >= 0)
     return line + b"\n"
 
 

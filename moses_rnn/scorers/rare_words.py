@@ -28,6 +28,7 @@ NOALIGN, COPYABLE, POSALL, POSUNK = KINDS = "noalign", "copyable", "posall", "po
 WINDOW = 7  # as in the paper
 NUMBERED = 9  # unknown words of a source with their own numbers
 UNKNOWN = b"<unk>"
+NOWHERE = -1
 RESERVED = re.compile(rb"<unk>|<unk[0-9]>|<(?:unk|p):(?:-?[0-9]{1,9}|n)>")
 POINTER = re.compile(rb"<(?:unk|p):(-?[0-9]{1,9})>")
 PLACE = re.compile(rb"<p:(?:-?[0-9]{1,9}|n)>")
@@ -45,10 +46,10 @@ class Shortlists(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A word of the output, or the place of the source word that it stands for."""
+    """A word of the output, and the place of the source word that it stands for."""
 
     word: bytes
-    place: int | None = None  # of an unknown word in the source, from 0; None: not known
+    place: int | None = None  # from 0; NOWHERE: its token names none; None: it has no token
     at: int = 0  # its position among the output's tokens
 
 
@@ -57,6 +58,7 @@ class Restored(NamedTuple):
 
     words: list[bytes]
     kept: list[int]  # the position of each among the output's tokens
+    places: list[int | None]  # of each; see `Written`
     replaced: int  # number of unknown words that were restored
 
 
@@ -167,7 +169,9 @@ class RareWords:
         else:
             places, tokens = self._places(source, shortlist), {UNKNOWN, *self.written_tokens}
             for i, word in enumerate(target):
-                yield Written(UNKNOWN if word in tokens else word, next(places.get(word, iter(())), None), i)
+                is_token = word in tokens
+                place = next(places.get(word, iter(())), NOWHERE) if is_token else None
+                yield Written(UNKNOWN if is_token else word, place, i)
 
     def _places(self, source: Words, shortlist: frozenset[bytes]) -> dict[bytes, Iterator[int]]:
         """Return, for each token, the positions of the unknown source words that it stands for, in order."""
@@ -178,10 +182,10 @@ class RareWords:
         return {token: repeat(source.index(word)) for word, token in numbers.items() if token != b"<unk0>"}
 
 
-def _pointed_to(token: bytes, i: int) -> int | None:
-    """Return the source position that the token for or after the i-th word points to; None for <unk:n> and <p:n>."""
+def _pointed_to(token: bytes, i: int) -> int:
+    """Return the source position that the token for or after the i-th word points to; NOWHERE for <unk:n>, <p:n>."""
     match = POINTER.fullmatch(token)
-    return i + int(match[1]) if match else None
+    return i + int(match[1]) if match else NOWHERE
 
 
 def _all_pointed(target: Words) -> Iterator[Written]:
@@ -191,21 +195,20 @@ def _all_pointed(target: Words) -> Iterator[Written]:
         if PLACE.fullmatch(word):
             continue
         behind = target[at + 1] if at + 1 < len(target) else b""
-        pointed = word == UNKNOWN and PLACE.fullmatch(behind)
-        yield Written(word, _pointed_to(behind, i) if pointed else None, at)
+        yield Written(word, _pointed_to(behind, i) if PLACE.fullmatch(behind) else None, at)
         i += 1
 
 
 def restore_words(written: Iterable[Written], source: Words, word_for: WordFor) -> Restored:
     """Replace each ``<unk>`` that has a place in the source by the word for that place."""
-    words, kept, replaced = [], [], 0
-    for token, place, at in written:
-        points = token == UNKNOWN and place is not None and 0 <= place < len(source)
-        word = word_for(source[place]) if points and place is not None else token
-        replaced += word != token
-        words.append(word)
-        kept.append(at)
-    return Restored(words, kept, replaced)
+    tokens = list(written)
+    places = [NOWHERE if one.place is not None and not 0 <= one.place < len(source) else one.place for one in tokens]
+    words = [
+        word_for(source[place]) if one.word == UNKNOWN and place is not None and place != NOWHERE else one.word
+        for one, place in zip(tokens, places, strict=True)
+    ]
+    replaced = sum(word != one.word for one, word in zip(tokens, words, strict=True))
+    return Restored(words, [one.at for one in tokens], places, replaced)
 
 
 def reserved_word(text: Words) -> bytes | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from moses_rnn import __version__
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import InputError
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
@@ -42,7 +42,7 @@ from moses_rnn.training.materials import (
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
-from moses_rnn.training.networks import NETWORKS, Preset, TrainingConfig, networks_of
+from moses_rnn.training.networks import NETWORKS, Preset, TrainingConfig
 from moses_rnn.training.options import Options, UnfitOption, choose
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
@@ -56,6 +56,7 @@ NATIVE_ROWS = 16  # the same for the native core, whose products have less overh
 
 
 OTHER_NAMES = {"format": "layout", "network": "architecture", "optimizer": "optimiser"}  # as the commands spell them
+MATERIAL_OPTIONS = {"table": ("phrase_table",), "sentences": ("prefix", "source", "target"), "text": ("texts",)}
 OF_CELLS = "encdec of other cells"  # its folder has another format
 # what a network of NETWORKS is, and how it learns
 LEARNERS: dict[str, tuple[Architecture, Callable[..., Task]]] = {
@@ -144,9 +145,9 @@ def train(
             if name in options:
                 raise UnfitOption(other, f"given twice: it is another name of {name}")
             options[name] = options.pop(other)
+    options |= {name: str(value) for name, value in options.items() if isinstance(value, Path)}
     options["device"] = choose_device(str(options.get("device") or "auto"), "device")
-    if material is not None:
-        options.update(name_material(material, options.get("architecture") or "encdec"))
+    _set_material(options, material)
     plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
     with ModelFolder(Path(model), plan.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
         folder.check_choices({**plan.config, **plan.learning, **plan.training.course()})
@@ -165,13 +166,20 @@ def train(
         return Outcome(progress, corpus.unigram_nats_per_token if known is None else known, task.measure, task.unit)
 
 
-def name_material(material: Path | str | Sequence[Path | str], architecture: str) -> dict[str, Any]:
-    """Return the option that names an architecture's material."""
-    several = [material] if isinstance(material, str | Path) else material
-    names = tuple(map(str, several))
-    if architecture in networks_of("text"):
-        return {"texts": names}
-    return {"prefix" if architecture in networks_of("sentences") else "phrase_table": names[0]}
+def _set_material(options: dict[str, Any], material: Path | str | Sequence[Path | str] | None) -> None:
+    """Set the option that names an architecture's material; raise UnfitOption unless it is given once."""
+    network = NETWORKS.get(options.get("architecture") or "encdec")
+    name, *further = MATERIAL_OPTIONS[network.material if network else "table"]
+    if material is not None and name in options:
+        raise UnfitOption(name, "given twice: the first argument names it too")
+    given = options.get(name) if material is None else material
+    names = (str(given),) if isinstance(given, str | Path) else tuple(map(str, given or ()))
+    if not names or (name != "texts" and len(names) > 1):
+        raise UnfitOption(name, f"expected one, as the first argument, found {len(names)}")
+    options[name] = names if name == "texts" else names[0]
+    for other in further:
+        if options.get(other) is None:
+            raise UnfitOption(other, "expected a file suffix, found none")
 
 
 def estimate_training(options: Options, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
@@ -197,7 +205,7 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     try:
         kind.config(*(2 for _ in kind.sides), **config)
     except ValueError as error:  # invalid sizes, found before anything is read
-        raise MosesRnnError(str(error)) from error
+        raise InputError(str(error)) from error
     material = MATERIALS[NETWORKS[name].material](every, preset, watch)
     return Plan(every, training, preset.learning, config, kind, task, embeddings), material
 

@@ -30,7 +30,7 @@ from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
 from moses_rnn.scorers.open import Model
-from moses_rnn.scorers.rare_words import UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
+from moses_rnn.scorers.rare_words import NOWHERE, UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrase_table import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
@@ -174,7 +174,7 @@ class Candidate(NamedTuple):
     words: bytes  # as the network wrote them
     log_prob: float  # natural log p(words, </s> | source); of the words alone if not ended
     ended: bool  # False: it met the length limit
-    links: Sequence[int] | None  # most attended source word of each word of the text, from 0; None: unknown
+    links: Sequence[int] | None  # source word, from 0, of each word of the text; NOWHERE: it has none; None: unknown
     text: bytes  # final text, with unknown words replaced
     replaced: int = 0  # number of replaced words
 
@@ -294,8 +294,13 @@ class Translator:
             restored = self._rare.restore(written, line, self._shortlist, self._word_for)
         else:
             restored = restore_by_attention(line, written, links, self._word_for)
-        kept = None if links is None else [links[at] for at in restored.kept]
-        return candidate._replace(text=b" ".join(restored.words), links=kept, replaced=restored.replaced)
+        if links is None and self._rare and self._rare.needs_links:  # without attention, but its tokens point
+            links = [NOWHERE] * len(written)
+        if links is not None:  # what a token says goes before attention: scoring the text again needs it
+            links = [
+                links[at] if place is None else place for at, place in zip(restored.kept, restored.places, strict=True)
+            ]
+        return candidate._replace(text=b" ".join(restored.words), links=links, replaced=restored.replaced)
 
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha]]:
         """Yield the candidates of sources, and α of the best."""

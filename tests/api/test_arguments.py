@@ -65,5 +65,5 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_would_give_a_wrong_number_is_refused(name):
-    with pytest.raises(ValueError, match="expected|argument 2 is|surrogates not allowed"):
+    with pytest.raises(ValueError, match="expected|argument 2 is"):
         list(WRONG[name]())

@@ -35,5 +35,6 @@ def test_a_table_is_compared_with(models, encdec):
     assert (explanation.in_table, explanation.targets) == (True, 2)
     assert [column.score for column in explanation.columns] == [0.5, 0.25, 0.125, 1]
     assert "one of 2 targets of its source in the table" in str(explanation)
+    assert encdec.explain(" s2  s3", "t2 t3 ", table=models / "table") == explanation
     with pytest.raises(InputError, match="table:1: expected source words with a factor 1"):
         moses_rnn.load(models / "factored").explain("a|s2", "t2", table=models / "table")

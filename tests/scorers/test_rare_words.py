@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from moses_rnn.scorers.rare_words import KINDS, RESERVED, RareWords, Shortlists, reserved_word
+from moses_rnn.scorers.rare_words import KINDS, NOWHERE, RESERVED, RareWords, Shortlists, reserved_word
 from tests.scorers.reference_rare_words import annotate, link_of
 
 LETTERS = [b"%c" % letter for letter in b"abcdefghijklmnopqrst"]
@@ -104,6 +104,33 @@ def test_tokens_are_restored_from_where_they_point_to(case):
     assert restored.replaced == expected.count(b"X")
     for place, word in zip(restored.kept, restored.words, strict=True):
         assert word == written.split()[place] or written.split()[place].startswith(b"<unk")
+
+
+PLACES = {
+    "posunk": (b"a <unk:-1> <unk:n> <unk:5>", [None, 0, NOWHERE, NOWHERE]),
+    "posall": (b"a <p:1> <unk> <p:-1> b", [1, 0, None]),
+    "copyable": (b"a <unk2> <unk0>", [None, 1, NOWHERE]),
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_words_keep_the_places_that_tokens_name(kind):
+    written, places = PLACES[kind]
+    assert RareWords(kind).restore(written.split(), SOURCE, NOTHING, bytes.upper).places == places
+
+
+def test_a_restored_text_is_annotated_as_it_was_written():
+    random.seed(5)
+    for kind in PLACES:
+        rare = RareWords(kind, 2)
+        for _ in range(200):
+            source, target = (random.choices(LETTERS, k=random.randrange(1, 9)) for _ in range(2))
+            links = [(random.randrange(len(source)), i) for i in range(len(target)) if random.random() < 0.8]
+            lists = Shortlists(*(frozenset(random.sample(LETTERS, 5)) for _ in range(2)))
+            tokens = rare.annotate(source, target, links, lists)[1]
+            restored = rare.restore(tokens, source, lists.read, bytes.upper)  # capitals are in no shortlist
+            found = [(j, i) for i, j in enumerate(restored.places) if j is not None and j != NOWHERE]
+            assert rare.annotate(source, restored.words, found, lists)[1] == tokens
 
 
 def test_the_tenth_unknown_word_has_no_number():

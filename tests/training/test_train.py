@@ -106,6 +106,32 @@ def test_a_wrong_value_from_python_is_refused_by_name_before_anything_is_read(tm
     assert not (tmp_path / "m").exists()
 
 
+SENTENCES = {"architecture": "rnnsearch", "source": "src", "target": "trg"}
+MATERIALS = {
+    "none": ((), {}, "phrase_table: expected one, as the first argument, found 0"),
+    "an empty list": (([],), {}, "phrase_table: .* found 0"),
+    "two tables": ((["a", "b"],), {}, "phrase_table: .* found 2"),
+    "two prefixes": ((["a", "b"],), SENTENCES, "prefix: .* found 2"),
+    "a table twice": (("a",), {"phrase_table": "b"}, "phrase_table: given twice"),
+    "texts twice": (("a",), {"architecture": "cslm", "texts": ("b",)}, "texts: given twice"),
+    "a prefix without suffixes": (("a",), {"architecture": "rnnsearch"}, "source: expected a file suffix"),
+}
+
+
+@pytest.mark.parametrize("name", MATERIALS)
+def test_material_that_is_not_given_once_is_refused(tmp_path, name):
+    material, options, message = MATERIALS[name]
+    with pytest.raises(moses_rnn.ArgumentError, match=f"^{message}"):
+        moses_rnn.train(*material, model=tmp_path / "m", **options)
+
+
+def test_files_may_be_paths(tmp_path):
+    write_texts(tmp_path, "t", 30)
+    options = text_options(tmp_path / "t.trg", None, architecture="rnnlm")
+    options |= {"texts": tmp_path / "t.trg", "dev": tmp_path / "t.trg", "model": tmp_path / "m"}
+    assert moses_rnn.train(**options).progress.finished == "1 epoch is done"
+
+
 # --- language models ----------------------------------------------------------------------------------------------------
 
 

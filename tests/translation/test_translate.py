@@ -217,5 +217,5 @@ def test_an_unknown_word_is_replaced_by_its_place():
     chosen = word_for("dictionary", Lexicon({b"cat": [(b"chat", 1.0)], b"the": [(b"<unk>", 1.0)]}))
     written = [b"le", b"<unk>", b"<unk>", b"<unk>", b"<unk>"]
     restored = restore_by_attention(WORDS, written, [0, 1, 2, 0, None], chosen)
-    assert restored == ([b"le", b"chat", b"Paris", b"<unk>", b"<unk>"], [0, 1, 2, 3, 4], 2)
-    assert restore_by_attention(WORDS, [b"<unk>"], None, chosen) == ([b"<unk>"], [0], 0)
+    assert restored == ([b"le", b"chat", b"Paris", b"<unk>", b"<unk>"], [0, 1, 2, 3, 4], [0, 1, 2, 0, None], 2)
+    assert restore_by_attention(WORDS, [b"<unk>"], None, chosen) == ([b"<unk>"], [0], [None], 0)
