@@ -79,7 +79,7 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
 def lookup_of(source: bytes, target: bytes, alignment: bytes, form: PhraseForm) -> Lookup:
     """Return a pair with single blanks and in the network's words; a rule of a table needs no alignment."""
     source, target = (b" ".join(words(phrase)) for phrase in (source, target))
-    if alignment or not form.hierarchical:
+    if alignment or not (form.hierarchical and (has_gaps(source) or has_gaps(target))):
         form.check(source, target, alignment, "the pair", 1)
     return Lookup(source, target, form.read(source, target, alignment))
 
@@ -90,7 +90,7 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
 
     def phrases() -> Iterator[tuple[bytes]]:
         for block in blocks:
-            if pair.source in block.text or b"  " in block.text:
+            if pair.source in block.text or b"  " in block.text or b"\t" in block.text:
                 sources = block.field("source")
                 at = [i for i, source in enumerate(sources) if b" ".join(words(source)) == pair.source]
                 lines = [parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form) for i in at]
@@ -192,7 +192,7 @@ class Explanation:
 
 def explain_words(model: Model, scorer: Scorer, pair: Lookup) -> Explanation:
     """Explain a pair by any network, without a table; `scorer` has the name of its column in a scored table."""
-    if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
+    if any(map(has_gaps, pair.read)):  # unnumbered: neither the pair nor the table gave an alignment
         alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
         raise InputError(f"expected a rule of the table, or a line that aligns its non-terminals, found {alone}")
     read, written = map(words, pair.read[::-1] if model.inverse else pair.read)

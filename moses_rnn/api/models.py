@@ -61,8 +61,8 @@ class Sample:
 class Hypothesis:
     """A translation: log p of its words and ``</s>``; of one that has not `ended` within the limit, of the words.
 
-    `places` are the places, from 0, of the source word that each word points to (-1: to none) or, if it is no pointer,
-    looks at most; None for a network without attention or pointers.
+    `places` are the places, from 0, of the source word that each word points to (-1: to none) or, without a pointer or
+    with ``unknown="no"``, looks at most; None for a network without attention or pointers.
     """
 
     text: str

@@ -178,7 +178,7 @@ def tune(
     name, lines = _read_list(nbest)
     start_weights = read_weights(weights) if weights else None
     if start_weights:
-        check_labels(start_weights.files[0], start_weights.sparse)
+        check_labels(start_weights)
     inputs = (name, *inputs_of(*references), *(start_weights.files if start_weights else ()))
     with output_to(output, force, inputs) as file:
         sparse = start_weights.sparse if start_weights else None

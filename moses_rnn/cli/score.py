@@ -108,7 +108,7 @@ def main(given: Scoring) -> None:
         print_err(line)
     if given.as_json:
         print_json(_record(given, result))
-    elif not given.logarithms and not given.shard:
+    elif result.ini.lines[0] and not given.shard:
         ini_lines = "[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines)
         (print_out if given.signature else print_err)(ini_lines)
 

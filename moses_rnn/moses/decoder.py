@@ -36,7 +36,6 @@ from moses_rnn.table.phrase_table import (
     read_first_line,
     words,
 )
-from moses_rnn.table.signatures import check_probabilities, fitting_signature
 from moses_rnn.table.table_blocks import parse_blocks
 
 SHOWN_LINES = 8  # of a failed program's output
@@ -252,7 +251,6 @@ def _distance(expected: Values, seen: Values) -> float:
 def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
     """Check that a table's scores match its ini's weights; return the findings as text, and the ini's dictionary."""
     ini = MosesIni(Path(name).read_bytes(), name)
-    check_probabilities(table, fitting_signature(table))
     feature = ini.choose(table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
@@ -262,8 +260,9 @@ def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
     ini.weight_lines(feature, declared)
     ini.check_not_overridden(feature)
     ini.check_alone(feature)
-    suffixes = ("", ".minphr") if feature.type == "PhraseDictionaryCompact" else ("",)
-    written, places = feature.options.get("path", ""), ini.places(feature, *suffixes)
+    written = feature.options.get("path", "")
+    suffix = ".minphr" if feature.type == "PhraseDictionaryCompact" and not written.endswith(".minphr") else ""
+    places = ini.places(feature, suffix)
     if not places:
         raise ini.error(feature.line, "a dictionary at path=", f"nothing at {written}")
     if feature.type in TEXT_TYPES and not places[0].samefile(table):

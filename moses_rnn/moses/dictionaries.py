@@ -25,7 +25,7 @@ class Binary:
 
     suffix: str
     command: str
-    holds_rules: bool = False  # CreateProbingPT --scfg ends on those of train-model.perl
+    holds_rules: bool = False  # CreateProbingPT --scfg crashes on train-model.perl's
 
     @property
     def program(self) -> str:

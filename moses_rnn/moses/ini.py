@@ -141,15 +141,19 @@ class MosesIni:
                 if other is not feature and key not in ("name", "path") and feature.name in value.split(","):
                     advice = "It depends on the number of scores. Extend it by hand, or use an ini without it."
                     raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
-            if other.type == READS_ALL and "use" not in other.options:
-                advice = "It reads the scores of all features. Name those that it shall use with use=."
-                raise self.error(
-                    other.line, f"no feature that uses {feature.name}", f"{READS_ALL} without use=", advice
-                )
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
                 advice = "These weights override [weight] and would be too few: remove them, or move them to [weight]."
                 raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
+
+    def check_not_read(self, feature: Feature) -> None:
+        """Raise an error if a classifier reads the scores of all features: it would not know the new ones."""
+        for other in self.features:
+            if other.type == READS_ALL and not other.options.get("use"):
+                advice = (
+                    f"It reads the scores of all features. Name those that it knows with use=, but not {feature.name}."
+                )
+                raise self.error(other.line, f"{READS_ALL} with use=", "none", advice)
 
     def check_not_overridden(self, feature: Feature) -> None:
         """Raise an error if the ini changes a dictionary's type or settings elsewhere."""
@@ -450,6 +454,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
     ini.check_not_overridden(feature)
     if added:
         ini.check_alone(feature)
+        ini.check_not_read(feature)
     tuneable = feature.options.get("tuneable-components", "")
     if tuneable and len(list(filter(None, tuneable.split(",")))) != columns:
         raise ini.error(feature.line, f"{columns} tuneable-components, one for each score", tuneable)

@@ -15,7 +15,7 @@ from moses_rnn.moses.ini import NewIni, lines_of
 from moses_rnn.score.checks import check_fit, fit_warnings
 from moses_rnn.score.options import rejects_of
 from moses_rnn.score.score import ScoringResult
-from moses_rnn.table.signatures import LOGARITHM, TableCounts, as_file, read_signature, without_counts
+from moses_rnn.table.signatures import TableCounts, as_file, logarithm_columns, read_signature, without_counts
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time
 ALIKE = ("program", "torch", "input", "precision", "phrases", "columns", "models")  # equal in all shards
@@ -84,8 +84,7 @@ def merge(
     columns = first.record["added_columns"]
     column_names = tuple(str(column.get("name")) for column in columns)
     check_fit(str(first.record["input"]), counts, column_names, allowed=allow_misfit)
-    is_loadable = all(column.get("written_as") != LOGARITHM for column in columns)
-    ini = lines_of(output, first.columns, first.factors) if is_loadable else NewIni()
+    ini = NewIni() if logarithm_columns(first.record) else lines_of(output, first.columns, first.factors)
     cores = sorted({shard.computed_by for shard in shards})
     whole = sum(shard.bytes for shard in shards)
     if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):

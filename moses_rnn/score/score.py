@@ -29,7 +29,9 @@ from moses_rnn.table.signatures import (
     PROGRAM,
     TableCounts,
     as_file,
+    check_probabilities,
     fitting_signature,
+    logarithm_columns,
     recorded_columns,
     records_of,
     without_counts,
@@ -82,12 +84,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         table = InputTable(options, models[0].form, stop_if_requested)
         check_table(options, table, models, names)
         # fails now, not after hours
-        is_loadable = not options.logarithms
-        ini = (
-            ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
-            if is_loadable
-            else NewIni()
-        )
+        ini = _ini_of(options, table, len(columns))
         with open_workers(options, models, columns, compute) as workers:
             manifest = manifest_of(options, table, models, names, compute)
             counts = TableCounts(**(files.begin(manifest) or {}))
@@ -158,9 +155,19 @@ def open_files(
             raise OutputError(f"{options.output}: already exists; use --force to replace it") from None
         table = InputTable(options, models[0].form, lambda: None)
         manifest = manifest_of(options, table, models, [column.name for column in columns], compute)
-        new_ini = ini_of(options.output, options.table, table.shape, len(columns), options.moses_ini)
+        new_ini = _ini_of(options, table, len(columns))
         check_complete(options, _origin(options, table, manifest, columns), new_ini.content)
         raise
+
+
+def _ini_of(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
+    """Return the ini for the new table, or its lines; none if Moses cannot load the table."""
+    before = fitting_signature(options.table)
+    if options.moses_ini:
+        check_probabilities(options.table, before)
+    elif options.logarithms or logarithm_columns(before):
+        return NewIni()
+    return ini_of(options.output, options.table, table.shape, added, options.moses_ini)
 
 
 def manifest_of(

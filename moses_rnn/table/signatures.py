@@ -66,11 +66,15 @@ def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
     return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
 
 
+def logarithm_columns(signature: Mapping[str, Any]) -> list[int]:
+    """Return the columns, from 0, that a signature calls logarithms (--log), which Moses misreads."""
+    return [i for i, record in recorded_columns(signature).items() if record.get("written_as") == LOGARITHM]
+
+
 def check_probabilities(table: str, signature: Mapping[str, Any]) -> None:
-    """Raise InputError if a table's signature says that a score is a logarithm (--log), which Moses misreads."""
-    for column, record in recorded_columns(signature).items():
-        if record.get("written_as") == LOGARITHM:
-            raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
+    """Raise InputError if a score of a table is a logarithm."""
+    for column in logarithm_columns(signature):
+        raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
 
 
 def fitting_signature(table: str) -> dict[str, Any]:

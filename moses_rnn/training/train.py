@@ -169,10 +169,14 @@ def train(
 def _set_material(options: dict[str, Any], material: Path | str | Sequence[Path | str] | None) -> None:
     """Set the option that names an architecture's material; raise UnfitOption unless it is given once."""
     network = NETWORKS.get(options.get("architecture") or "encdec")
-    name, *further = MATERIAL_OPTIONS[network.material if network else "table"]
-    if material is not None and name in options:
+    if network is None:
+        return  # refused later, as are options of other materials
+    name, *further = MATERIAL_OPTIONS[network.material]
+    if material is not None and options.get(name) is not None:
         raise UnfitOption(name, "given twice: the first argument names it too")
     given = options.get(name) if material is None else material
+    if given is None and any(options.get(other) is not None for other, *_ in MATERIAL_OPTIONS.values()):
+        return
     names = (str(given),) if isinstance(given, str | Path) else tuple(map(str, given or ()))
     if not names or (name != "texts" and len(names) > 1):
         raise UnfitOption(name, f"expected one, as the first argument, found {len(names)}")

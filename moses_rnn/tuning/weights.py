@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.moses.ini import MosesIni, weight_of
 from moses_rnn.tuning.bleu import Floats
 from moses_rnn.tuning.lists import SPARSE
@@ -110,18 +110,18 @@ def format_ini(
     for label, count in count_values(names).items():
         values, left = left[:count], left[count:]
         if label == SPARSE and sparse_weights is not None:
-            lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in sparse_weights.items()]
+            lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in sparse_weights.items() if weight]
         else:
             lines.append(f"{label}= {' '.join(f'{value:.9g}' for value in values)}")
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def check_labels(name: str, labels: Iterable[str]) -> None:
+def check_labels(weights: Weights) -> None:
     """Raise InputError if an ini cannot hold a sparse feature's weight."""
-    for label in labels:
-        if "#" in label:
-            expected = f"sparse features without '#', which begins a comment in an ini, found {label}"
-            raise InputError(f"{name}: expected {expected}", advice="Remove its weight from the weight file.")
+    for label, weight in weights.sparse.items():
+        if "#" in label and weight:
+            expected = f"sparse features without '#', which begins a comment in an ini, found {printable(label)}"
+            raise InputError(f"{weights.files[-1]}: expected {expected}", advice="Remove its weight.")
 
 
 def count_values(names: Sequence[str]) -> dict[str, int]:

@@ -134,6 +134,12 @@ def test_a_pasted_line_is_a_pair():
     assert parse_pair(SCORED[2]) == parse_pair(b"a b|||u v")
 
 
+@pytest.mark.parametrize("blank", [b" ", b"  ", b"\t"])
+def test_words_are_compared_and_not_their_blanks(blank):
+    lines = [line.replace(b"a b", b"a" + blank + b"b") for line in SCORED]
+    assert explain(b"a b ||| u v", lines) == explain(b"a b ||| u v")
+
+
 RULES = PhraseForm(hierarchical=True)
 
 
@@ -147,6 +153,10 @@ def test_a_rule_with_gaps_needs_its_alignment():
     line = rule + b" ||| .1 .1 .1 .1 ||| 1-1 ||| 1 1 1\n"
     found, _ = look_up(parse_blocks([line], "t", form=RULES), "t", parse_pair(rule, RULES), inverse=False)  # fmt: skip
     assert found.read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
+    with pytest.raises(InputError, match="expected a left-hand side such as "):
+        parse_pair(b"a ||| u", RULES)
+    with pytest.raises(InputError, match="^expected a rule of the table"):
+        Explainer(checkpoint(), STUB)(parse_pair(b"a [X] ||| u [X][X] [X]", RULES))
 
 
 # what was given as a pair, form; what is wrong

@@ -1,8 +1,16 @@
 """What a loaded network writes: samples, and translations."""
 
+import dataclasses
+
 import pytest
+import torch
 
 import moses_rnn
+from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.scorers.open import Model, save_model
+from moses_rnn.scorers.rare_words import RareWords, Shortlists
+from tests.networks.networks import with_large_weights
+from tests.scorers.rare import READ, WRITTEN, rare_model, rare_vocabularies
 
 
 def test_samples_are_scored_and_counted(encdec):
@@ -54,3 +62,35 @@ def test_a_network_of_phrases_warns(encdec):
     with pytest.warns(UserWarning, match="rnn: learned from phrases") as warned:
         encdec.translate(["s2"])
     assert warned[0].filename == __file__
+
+
+def deep_lstm(kind):
+    """A deep LSTM of a kind of annotation."""
+    rare = RareWords(kind, 2)
+    source, target = rare_vocabularies(rare)
+    sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
+    config = Seq2SeqConfig(len(source), len(target), **sizes, rare=dataclasses.asdict(rare))
+    network = with_large_weights(Seq2Seq(config, seed=None).to(torch.float32))
+    return Model(SEQ2SEQ, network, {"source": source, "target": target}, "source-to-target", {})
+
+
+@pytest.mark.parametrize("kind", ["copyable", "posall", "posunk"])
+@pytest.mark.parametrize("make", [rare_model, deep_lstm])
+def test_a_translation_scores_the_same_by_its_places(tmp_path, kind, make):
+    """Wherever the text and its places say all that the network's tokens said."""
+    save_model(tmp_path / "m", make(kind))
+    model = moses_rnn.load(tmp_path / "m", device="cpu", threads=1)
+    sources = ["s2 s8 s3", "s8 s9", "s9 s2 s4 s8", "s2 s3"]
+    lists = Shortlists(frozenset(READ), frozenset(WRITTEN))
+    same = 0
+    for text, tokens in zip(
+        *(model.translate(sources, n_best=8, unknown=rule) for rule in ("copy", "no")), strict=True
+    ):
+        for found, written in zip(text.hypotheses, tokens.hypotheses, strict=True):
+            links = [(j, i) for i, j in enumerate(found.places) if j >= 0]
+            again = RareWords(kind, 2).annotate(text.source.encode().split(), found.text.encode().split(), links, lists)
+            if found.ended and [word.decode() for word in again[1]] == written.text.split():
+                same += 1
+                alignment = " ".join(f"{j}-{i}" for j, i in links)
+                assert model.score([(text.source, found.text, alignment)])[0] == pytest.approx(found.log_prob, rel=1e-4)
+    assert same > 3

@@ -51,6 +51,16 @@ def test_numbers_that_json_does_not_know_are_null(capfd):
     assert capfd.readouterr().out == '{"a": [null, 0.5], "b": {"c": null}, "d": "\\u00e9\\udcff"}\n'
 
 
+def test_logarithms_are_refused(tmp_path):
+    (tmp_path / "t").write_text("a ||| b ||| -1\n")
+    added = {"index": 0, "name": "RNN", "written_as": "natural logarithm"}
+    signature = {"program": "moses_rnn 0.1.0", "file": {"bytes": 15}, "added_columns": [added]}
+    (tmp_path / "t.json").write_text(json.dumps(signature))
+    (tmp_path / "ini").touch()
+    done = run("verify", "t", "--moses-ini", "ini", "--no-decoder", cwd=tmp_path, check=False)
+    assert (done.returncode, "t: expected probabilities in score 1, found logarithms" in done.stderr) == (3, True)
+
+
 def test_a_folder_that_is_no_moses_is_refused(tmp_path, monkeypatch):
     (tmp_path / "t").write_text("a ||| b ||| 1\n")
     monkeypatch.setenv("MOSES_ROOT", str(tmp_path))

@@ -33,6 +33,14 @@ def test_the_dictionary_of_the_scored_table_is_meant(tmp_path, monkeypatch):
     assert ini.places(ini.choose(name="B"), "")[0] == tmp_path / "b.gz"  # the ini's folder comes first
 
 
+def test_a_dictionary_beside_the_scored_table_is_meant(tmp_path):
+    (tmp_path / "t.gz").touch()
+    (tmp_path / "t.minphr").touch()
+    lines = b"PhraseDictionaryMemory path=o\nPhraseDictionaryCompact path=t.minphr\n"
+    ini = MosesIni(b"[feature]\n" + lines, str(tmp_path / "ini"))
+    assert ini.choose(table=str(tmp_path / "t.gz")).type == "PhraseDictionaryCompact"
+
+
 def test_names_of_unnamed_features_count_only_these():
     """As FeatureFunction::ParseLine counts them."""
     kinds = [b"Memory name=A", b"Memory", b"Memory", b"OnDisk"]

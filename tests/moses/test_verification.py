@@ -37,6 +37,7 @@ def test_the_dictionary_of_an_ini_is_found_and_every_line_looked_at(tmp_path):
     assert dictionary == Dictionary("PhraseDictionaryCompact", tmp_path / "t.minphr", 2)
     ini.write_text(ini.read_text().replace(".minphr", ""))
     (tmp_path / "t.minphr").rename(tmp_path / "u.minphr")  # Moses appends the suffix
+    (tmp_path / "u").touch()
     ini.write_text(ini.read_text().replace("path=t", "path=u"))
     assert check_ini(str(table), str(ini))[1].path == tmp_path / "u.minphr"
     table.write_bytes(table.read_bytes() + b"c ||| d ||| 0.5\n")

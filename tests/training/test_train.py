@@ -114,6 +114,8 @@ MATERIALS = {
     "two prefixes": ((["a", "b"],), SENTENCES, "prefix: .* found 2"),
     "a table twice": (("a",), {"phrase_table": "b"}, "phrase_table: given twice"),
     "texts twice": (("a",), {"architecture": "cslm", "texts": ("b",)}, "texts: given twice"),
+    "texts of another network": ((), {"texts": ("a",)}, "texts: --architecture encdec has no such option"),
+    "another network's": ((), {"architecture": "cnn", "texts": ("a",)}, "architecture: expected one of"),
     "a prefix without suffixes": (("a",), {"architecture": "rnnsearch"}, "source: expected a file suffix"),
 }
 

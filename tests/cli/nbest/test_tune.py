@@ -24,9 +24,11 @@ def test_sparse_features_are_tuned_by_their_weights_in_an_ini(nbest, here):
     (here / "s.ini").write_text("[weight]\nLM0= 1\nLM0_a= 0.5\n")
     assert b"\nLM0_a= " in nbest("tune", "m", "--reference", "ref", "--weights", "s.ini").stdout
     (here / "s.ini").write_text("[weight]\nLM0= 1\n[weight-file]\nsparse\n")
+    (here / "sparse").write_text("LM0_a 0.5\nLM0_# 0\n")
+    assert b"#" not in nbest("tune", "m", "--reference", "ref", "--weights", "s.ini").stdout
     (here / "sparse").write_text("LM0_a 0.5\nLM0_# 1\n")
     done = nbest("tune", "m", "--reference", "ref", "--weights", "s.ini", "-o", "out", code=3)
-    assert "s.ini: expected sparse features without '#', which begins a comment in an ini, found LM0_#" in done.stderr
+    assert "sparse: expected sparse features without '#', which begins a comment in an ini, found LM0_#" in done.stderr
     assert not (here / "out").exists()
 
 
