@@ -19,7 +19,7 @@ LM ?= examples/lm.arpa.gz
 # For jean and luong: how many words the small shortlists have, and word alignments of TRAIN (by default sil-thot's)
 WORDS ?= 250
 LINKS ?= $(WORK)/train.links
-# For table1: the tuning
+# For table1: variables of the pipeline, which its command line overrides
 TABLE1_FLAGS ?= TOKENISED=yes TUNER=mira DECODER_FLAGS='-search-algorithm 1 -cube-pruning-pop-limit 100 -s 100'
 
 text_file = $(firstword $(wildcard $(1) $(1).gz) $(1))
@@ -35,10 +35,10 @@ PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV)
 
 .PHONY: table1 $(PLANS)
 table1: $(INSTALLED) ## Cho et al.: Baseline, +RNN, +CSLM+RNN, +CSLM+RNN+WP; needs MOSES_ROOT
+	SYSTEMS='baseline rnn cslm-rnn cslm-rnn-wp' TRAIN_FLAGS='--max-minutes $(MINUTES)' \
+	CSLM_FLAGS='--self-normalise 0.1 --max-minutes $(MINUTES)' $(TABLE1_FLAGS) \
 	$(MAKE) --no-print-directory -f moses_configs/pipeline.mk results BIN=$(abspath $(BIN)) WORK=$(WORK)/table1 \
-		SYSTEMS='baseline rnn cslm-rnn cslm-rnn-wp' SEEDS='$(PLAN_SEEDS)' \
-		TRAIN=$(TRAIN) DEV=$(DEV) TEST='$(TEST)' LM_FLAGS='$(LM_FLAGS)' TRAIN_FLAGS='--max-minutes $(MINUTES)' \
-		CSLM_FLAGS='--self-normalise 0.1 --max-minutes $(MINUTES)' $(TABLE1_FLAGS)
+		SEEDS='$(PLAN_SEEDS)' TRAIN=$(TRAIN) DEV=$(DEV) TEST='$(TEST)' LM_FLAGS='$(LM_FLAGS)'
 bahdanau: ## Bahdanau et al.: RNNenc against RNNsearch, by sentence length
 sutskever: ## Sutskever et al.: source forward or reversed, beams of 1, 2 and 12, ensembles
 bengio: ## Bengio et al.: perplexities of n-gram networks

@@ -64,8 +64,10 @@ def read_plan(path: Path) -> Mapping[str, Any]:
     if missing := [key for key in NEEDED if not plan.get(key)]:
         refuse(f"{path}: expected {missing[0]}, found none")
     for name, pattern in plan["read"].items():
-        if re.compile(pattern).groups != 1:
-            refuse(f"{path}: expected a pattern with one group for {name}, found {pattern}")
+        with suppress(re.error, TypeError):
+            if re.compile(pattern).groups == 1:
+                continue
+        refuse(f"{path}: expected a pattern with one group for {name}, found {pattern}")
     return plan
 
 
@@ -114,10 +116,13 @@ class Run:
         for command in self.commands[len(self.printed) :]:
             if stopping.is_set():
                 return ""
-            with log.open("wb") as out:
-                done = subprocess.run(  # noqa: S603, the plan's
-                    shlex.split(command), stdout=out, stderr=out, env={**os.environ, "PATH": PATH}, check=False
-                )
+            try:
+                with log.open("wb") as out:
+                    done = subprocess.run(  # noqa: S603, the plan's
+                        shlex.split(command), stdout=out, stderr=out, env={**os.environ, "PATH": PATH}, check=False
+                    )
+            except (OSError, ValueError) as error:  # no such program, or no command
+                return f"{self.name}: {error}: {command}"
             if done.returncode in INTERRUPTED:
                 stopping.set()
             if done.returncode:
@@ -141,6 +146,8 @@ def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> 
         seeds = [int(seed) for seed in words] or sys.exit("trials: expected at least one seed, found none")
     except ValueError as error:
         sys.exit(f"trials: expected whole numbers as seeds: {error}")
+    if len({*seeds}) < len(seeds):
+        sys.exit(f"trials: expected each seed once, found {' '.join(map(str, seeds))}")
     folders = {trial: re.sub(r"[^\w.-]+", "-", trial) for trial in plan["trial"]}
     if len({*folders.values()}) < len(folders):
         sys.exit("trials: expected trials whose names give different folders")

@@ -108,13 +108,13 @@ fi
 if [ -n "$WITH_LMS" ] && [ -n "$PHRASE_TABLE" ] && [ -z "$CSLM_TEXT" ]; then
 	missing 'CSLM_TEXT, for systems with a language model: with PHRASE_TABLE there is no corpus'
 fi
-if [ -z "$CSLM" ]; then
-	for text in $CSLM_TEXT; do
-		given CSLM_TEXT "$text"
-	done
-elif [ ! -f "$CSLM/config.json" ]; then
-	missing "$CSLM/config.json: given as CSLM"
-fi
+for text in $CSLM_TEXT; do
+	given CSLM_TEXT "$text"
+done
+for name in MODEL INVERSE_MODEL CSLM; do
+	eval "model=\$$name"
+	given "$name" "${model:+$model/config.json}"
+done
 
 # --- values ---
 one_of 'a CSLM_IN' "$CSLM_IN" auto decoder nbest

@@ -172,6 +172,7 @@ TABLE_OPTIONS_wp = --word-penalty
 LIST_OPTIONS_cslm = --add $(CSLM_MODEL)
 LIST_OPTIONS_wp = --word-penalty $(RNN_MODEL)
 MODEL_rnn = $(RNN_MODEL)
+MODEL_inverse = $(RNN_INVERSE)
 TRAINED_rnn = $(DONE)/train-rnn
 TRAINED_inverse = $(DONE)/train-inverse
 TRAINED_wp = $(DONE)/train-rnn
@@ -283,7 +284,7 @@ WITH_WORDS = $(filter $(WORD_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
 CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS SELECT IN_DOMAIN TOKENISED LOWERCASE MGIZA_BIN TUNER \
-	PHRASE_TABLE BASELINE_INI LM_TEXT CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
+	PHRASE_TABLE BASELINE_INI MODEL INVERSE_MODEL LM_TEXT CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
 	UNTRANSLATED_SYSTEMS SYSTEMS SEEDS ENSEMBLE_SEEDS INTEGERS $(INTEGERS)
 
 # Names what is missing before anything runs
@@ -361,7 +362,8 @@ endif
 $(DONE)/lm: $(DONE)/corpus $(LM_TEXT)
 	mkdir -p $(W)/lm
 	gzip -cdf $(W)/corpus/train.$(TRG) > $(W)/lm/text
-	$(if $(LM_TEXT),gzip -cdf $(LM_TEXT) > $(W)/lm/more.$(TRG))
+	$(if $(LM_TEXT),for text in $(LM_TEXT); do \
+		gzip -cdf $$text > $(W)/lm/one && sed '$$a\' $(W)/lm/one || exit 1; done > $(W)/lm/more.$(TRG))
 	$(if $(LM_TEXT),$(if $(SELECT),$(call logged,select-lm.log,$(call select,$(TRG),$(W)/lm/more,$(W)/lm/selected))))
 	$(if $(LM_TEXT),cat $(W)/lm/$(if $(SELECT),selected,more).$(TRG) >> $(W)/lm/text)
 	$(call logged,lm.log,$(MOSES_BIN)/lmplz -o $(ORDER) -S 40% -T $(W)/lm --text $(W)/lm/text \
@@ -419,7 +421,7 @@ endif
 
 $(LANGUAGE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus) $(DONE)/dev
 	mkdir -p $(W)/nlm
-	restart=$$($(restart) $(W)/nlm/$* $(CSLM_CORPUS)) && \
+	restart=$$($(restart) $(W)/nlm/$* $(CSLM_CORPUS) $(W)/corpus/dev.$(TRG)) && \
 	$(BIN)/moses-rnn cslm train $(CSLM_CORPUS) --network $* --dev $(W)/corpus/dev.$(TRG) --model $(W)/nlm/$* \
 		$(FLAGS_$*) $$restart
 	touch $@
@@ -431,7 +433,8 @@ SENTENCE_MODELS := $(foreach network,$(NETWORKS),$(foreach seed,$(sort $(SEEDS) 
 	$(network).$(seed)))
 $(SENTENCE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(DONE)/corpus $(DONE)/dev
 	mkdir -p $(W)/nmt
-	restart=$$($(restart) $(W)/nmt/$* $(W)/corpus/train.$(SRC) $(W)/corpus/train.$(TRG)) && \
+	restart=$$($(restart) $(W)/nmt/$* $(foreach text,train $(if $(call dev_of,$(basename $*)),dev),\
+		$(W)/corpus/$(text).$(SRC) $(W)/corpus/$(text).$(TRG))) && \
 	$(BIN)/moses-rnn nmt train $(W)/corpus/train --source $(SRC) --target $(TRG) $(call dev_of,$(basename $*)) \
 		--model $(W)/nmt/$* --architecture $(or $(ARCHITECTURE_$(basename $*)),$(basename $*)) \
 		--seed $(call seed_of,$*) $(FLAGS_$(basename $*)) $$restart
@@ -456,8 +459,9 @@ $(foreach system,$(ADDING),$(eval $(DONE)/score-$(system): \
 	$(if $(BASE_$(BASE_$(system))),$(DONE)/score-$(BASE_$(system))) $(call trained,$(system),$(NETWORK_SEED))))
 $(ADDING:%=$(DONE)/score-%): $(DONE)/score-%:
 	mkdir -p $(W)/$*
-	way=--force; model=$(MODEL_$(firstword $(ADDED_$*))); \
-	[ ! $(W)/$*/.phrase-table.gz.state -nt $$model/config.json ] || way=--resume; \
+	way=--resume; for file in $(call table_of,$(BASE_$*)) $(W)/$(BASE_$*)/moses.ini \
+		$(foreach added,$(ADDED_$*),$(MODEL_$(added):%=%/config.json)); do \
+		[ $(W)/$*/.phrase-table.gz.state -nt $$file ] || way=--force; done; \
 	$(BIN)/moses-rnn-score $(call table_of,$(BASE_$*)) --moses-ini $(W)/$(BASE_$*)/moses.ini \
 		-o $(W)/$*/phrase-table.gz --output-ini $(W)/$*/moses.ini $$way \
 		$(foreach added,$(ADDED_$*),$(TABLE_OPTIONS_$(added))) $(SCORE_FLAGS)

@@ -96,6 +96,20 @@ def test_trials_with_missing_figures_or_in_one_folder_are_refused(tmp_path):
     assert "names give different folders" in trials(tmp_path, plan=PLAN.partition("[trial")[0] + trial, code=1).stderr
     assert "expected at least one seed" in trials(tmp_path, "seeds=", code=1).stderr
     assert "expected whole numbers" in trials(tmp_path, "seeds=a", code=1).stderr
+    assert "expected each seed once, found 1 1" in trials(tmp_path, "seeds=1 1", code=1).stderr
+    assert (
+        "expected a pattern with one group for cost"
+        in trials(tmp_path, plan=PLAN.replace("(.*)", "(.*"), code=3).stderr
+    )
+
+
+def test_a_program_that_is_missing_stops_no_other_trial(tmp_path):
+    plan = PLAN.replace("commands = [", "commands = ['{program}', ").replace(
+        'word = "one"', 'word = "one", program = "true"'
+    )
+    done = trials(tmp_path, plan=plan + "program = '/no/program'\n", code=1)
+    assert "large one, seed 1: [Errno 2] No such file or directory: '/no/program'" in done.stderr
+    assert "| small | 2 | 1.015" in done.stdout
 
 
 def test_stopped_trials_begin_no_other_and_are_continued(tmp_path):

@@ -213,6 +213,9 @@ MISSING = {
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),
     "one seed twice": (["SEEDS=1 2 1"], "missing: SEEDS that differ, found 1 2 1"),
+    "no model": (["MODEL=/no/model"], "missing: /no/model/config.json: given as MODEL"),
+    "no inverse model": (["INVERSE_MODEL=/no/model"], "missing: /no/model/config.json: given as INVERSE_MODEL"),
+    "no text beside a CSLM": (["CSLM=/no/cslm", "CSLM_TEXT=/no/text"], "missing: /no/text: given as CSLM_TEXT"),
     "nothing for a CSLM": ([*TABLE, "SYSTEMS=cslm"], "missing: one of CSLM and CSLM_TEXT, for systems with a CSLM"),
     **{
         f"lists of {base}": ([f"LIST_BASE={base}"], f"LIST_BASE={base}: expected one ")
@@ -252,6 +255,27 @@ def test_pruned_systems_of_other_tunings_are_other_files(tmp_path):
     written = set(re.findall(r"touch \S*/done/(prune-\S+)", commands))
     assert written == {"prune-all.1.2", "prune-rnn.0.5.2", "prune-direct.0.5.2", "prune-both.0.5.2"}
     assert f"{tmp_path}/tune/rnn.2/moses.ini" in commands
+
+
+def test_networks_start_over_if_dev_has_changed(tmp_path):
+    texts = [f"{tmp_path}/corpus/{text}.{language}" for text in ("train", "dev") for language in ("en", "fr")]
+    (of_pairs,) = [
+        line for line in planned("train-rnnsearch", tmp_path, "SEEDS=1") if "restart=" in line and "nmt" in line
+    ]
+    assert f"{tmp_path}/nmt/rnnsearch.1 {' '.join(texts)})" in of_pairs
+    (of_text,) = [line for line in planned("train-rnnlm", tmp_path) if "restart=" in line]
+    assert f"{tmp_path}/nlm/rnnlm {texts[1]} {texts[3]})" in of_text
+
+
+def test_the_tables_target_takes_the_pipelines_variables(tmp_path):
+    given = ["-C", ROOT, f"VENV={tmp_path}/venv", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", "TUNER=mert"]
+    done = subprocess.run(
+        ["make", "-n", *given, "SYSTEMS=baseline", "table1"], capture_output=True, text=True, check=True
+    )
+    assert "--mertmertargs" in done.stdout
+    assert "--batch-mira" not in done.stdout
+    assert "search-algorithm 1" in done.stdout
+    assert "score-rnn" not in done.stdout
 
 
 @pytest.mark.parametrize(

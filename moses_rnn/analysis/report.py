@@ -379,8 +379,13 @@ def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _weights(findings: Findings) -> Iterator[float]:
-    """Weight of the score in each tuning whose weights have a feature with as many scores as the table."""
+    """Weight of the score in each tuning, if one feature alone has as many scores as the table."""
     table = findings.table
     for weights in findings.tuning.weights if findings.tuning else ():
-        features = [values for values in weights.values() if isinstance(values, list) and len(values) == table.scores]
-        yield from [values[table.column] for values in features if all(isinstance(v, int | float) for v in values)][:1]
+        features = [
+            values
+            for name, values in weights.items()
+            if isinstance(values, list) and len(values) == table.scores and not name.startswith("LexicalReordering")
+        ]
+        if len(features) == 1 and all(isinstance(value, int | float) for value in features[0]):
+            yield features[0][table.column]

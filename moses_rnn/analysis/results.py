@@ -111,7 +111,7 @@ def compare_systems(
     suffix. Returns the figures for `format_table`, as JSON. Raises InputError if a file is missing or has not as many
     lines as the references.
     """
-    for what, values in (("system", systems), ("seed", seeds)):
+    for what, values in (("system", systems), ("seed", seeds), ("set", (DEV, *tests))):
         if len({*values}) < len(values):
             raise InputError(f"expected each {what} once, found {' '.join(map(str, values))}")
     references = {name: _lines(folder / "corpus" / f"{name}.{target}") for name in (DEV, *tests)}

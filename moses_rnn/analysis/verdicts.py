@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
 LITTLE = 0.01  # harmless share of scores at the floor
 TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
-BASELINE, PREFERRED = "baseline", "rnn"  # systems: the latter with the score and nothing else
+BASELINE = "baseline"
+PREFERRED = "rnn", "rnn2", "rnn-wp"  # systems with the score, those with nothing else first
 DECISIVE = 0.05  # p below which a gain counts
 DEVIATIONS = 2.0  # standard deviations of a fair coin beyond which a difference counts
 FEWEST = 30  # sources or pairs: too few for any verdict below that
@@ -105,10 +106,14 @@ class Gain(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """A system beside the baseline; `overall_p` are of all test sets together, `weights` by feature, of each tuning."""
+    """A system beside the baseline.
+
+    Of each tuning: `gains` are summed over the test sets, `overall_p` are of all sets together, `weights` by feature.
+    """
 
     system: str
     sets: tuple[Gain, ...]
+    gains: tuple[float, ...]
     overall_p: tuple[float, ...]
     weights: tuple[Mapping[str, Any], ...]
 
@@ -120,13 +125,16 @@ def read_tuning(path: str) -> Tuning:
     try:
         record = parse_json(data)
         systems = record["systems"]
-        name = PREFERRED if PREFERRED in systems else next(iter(set(systems) - {BASELINE}))
-        runs = systems[name]["runs"]
-        sets = []
+        name = next(name for name in (*PREFERRED, *systems) if name in systems and name != BASELINE)
+        before_and_after = systems[BASELINE]["runs"], (runs := systems[name]["runs"])
+        sets, gains = [], [0.0] * len(runs)
         for test in record["tests"]:
             before, after = (_finite(systems[which][f"{test}_BLEU"]["mean"]) for which in (BASELINE, name))
             sets.append(Gain(test, before, after, _every(runs, f"{test}_p")))
-        return Tuning(name, tuple(sets), _every(runs, "p"), tuple(dict(run.get("weights") or {}) for run in runs))
+            bleu = (_every(which, f"{test}_BLEU") for which in before_and_after)
+            gains = [gain + b - a for gain, a, b in zip(gains, *bleu, strict=True)]
+        weights = tuple(dict(run.get("weights") or {}) for run in runs)
+        return Tuning(name, tuple(sets), tuple(gains), _every(runs, "p"), weights)
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
         raise InputError(
             f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
@@ -158,8 +166,8 @@ def judge_tuning(tuning: Tuning | None) -> Answer:
     tunings = f"{len(tuning.weights)} tuning{'s' * (len(tuning.weights) != 1)}"
     text = f"Mean BLEU of {tunings}, baseline → {tuning.system}: {sets}{overall}."
     gains = [one.gain for one in tuning.sets]
-    p = tuning.overall_p or tuple(p for one in tuning.sets for p in one.p)
-    if min(gains, default=0.0) > 0 and sum(one < DECISIVE for one in p) * 2 > len(p):
+    gained = sum(p < DECISIVE and gain > 0 for p, gain in zip(tuning.overall_p, tuning.gains, strict=False))
+    if min(gains, default=0.0) > 0 and gained * 2 > len(tuning.gains):
         return GOOD, "It gained", text
     return (BAD, "Nothing", text) if max(gains, default=0.0) <= 0 else (DOUBTFUL, "No gain beyond chance", text)
 

@@ -52,9 +52,9 @@ def test_systems_are_compared(work):
     ]
 
 
-@pytest.mark.parametrize("twice", [{"seeds": "121"}, {"systems": ["baseline", "rnn", "baseline"]}])
+@pytest.mark.parametrize("twice", [{"seeds": "121"}, {"systems": ["baseline", "rnn", "baseline"]}, {"tests": ["dev"]}])
 def test_nothing_counts_twice(work, twice):
-    with pytest.raises(InputError, match="expected each (system|seed) once, found "):
+    with pytest.raises(InputError, match="expected each (system|seed|set) once, found "):
         compare(work, **twice)
 
 

@@ -133,6 +133,10 @@ def test_a_training_and_its_bleu_are_shown(findings, tmp_path):
     assert Reader(text).ids == [*NAMES[:4], "tuning", *NAMES[4:]]
     assert '<td class="n">58.50</td><td class="n">59.00</td><td class="n">+0.50</td>' in text
     assert "Weight of the score in each tuning: 0.070, 0.070." in text
+    results = json.dumps(RESULTS).replace("TranslationModel0", "LexicalReordering0")
+    (tmp_path / "results.json").write_text(results)
+    other = replace(tuned, tuning=read_tuning(str(tmp_path / "results.json")))
+    assert "Weight of the score" not in write_report(other).decode()
 
 
 ABSURD = ["-1e400", "NaN", "9" * 400, "true", "null", '"<b>"', "[1]", "{}"]

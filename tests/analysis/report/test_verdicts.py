@@ -75,16 +75,17 @@ def test_a_column_of_another_model_is_noticed(findings, apart, answer):
 
 
 @pytest.mark.parametrize(
-    ("gains", "p", "kind", "answer"),
+    ("gains", "of_tunings", "p", "kind", "answer"),
     [
-        ((0.5, 0.2), (0.01, 0.02, 0.3), "good", "It gained"),
-        ((0.5, 0.2), (0.01, 0.2, 0.3), "doubtful", "No gain beyond chance"),
-        ((-0.5, -0.2), (0.9,), "bad", "Nothing"),
+        ((0.5, 0.2), (1, 1, 0.1), (0.01, 0.02, 0.3), "good", "It gained"),
+        ((0.5, 0.2), (1, 1, 0.1), (0.01, 0.2, 0.3), "doubtful", "No gain beyond chance"),
+        ((0.5, 0.2), (4.1, -1, -1), (0.01, 0.02, 0.01), "doubtful", "No gain beyond chance"),  # most lost
+        ((-0.5, -0.2), (-0.7,), (0.9,), "bad", "Nothing"),
     ],
 )
-def test_what_tuning_gained(gains, p, kind, answer):
-    sets = tuple(Gain(f"set{i}", 50.0, 50.0 + gain, tuple(p)) for i, gain in enumerate(gains))
-    assert judge_tuning(Tuning("rnn", sets, (), ({}, {})))[:2] == (kind, answer)
+def test_what_tuning_gained(gains, of_tunings, p, kind, answer):
+    sets = tuple(Gain(f"set{i}", 50.0, 50.0 + gain, p) for i, gain in enumerate(gains))
+    assert judge_tuning(Tuning("rnn", sets, of_tunings, p, ({},) * len(p)))[:2] == (kind, answer)
     assert judge_tuning(None)[:2] == ("doubtful", "Not measured")
 
 
@@ -99,8 +100,11 @@ def test_a_system_stands_beside_the_baseline(tmp_path):
     assert [round(one.gain, 6) for one in tuning.sets] == [0.5, 0.25]
     assert [one.p for one in tuning.sets] == [(0.01, 0.02), (0.2, 0.3)]
     assert tuning.weights[0]["TranslationModel0"] == [0.1, 0.1, 0.1, 0.1, 0.07]
-    others = {"baseline": RESULTS["systems"]["baseline"], "other": RESULTS["systems"]["rnn"]}
-    assert read_tuning(written(tmp_path, {**RESULTS, "systems": others})).system == "other"
+    assert tuning.gains == pytest.approx((0.8, 0.7))
+    baseline, rnn = RESULTS["systems"].values()
+    for names, chosen in ((["b", "a"], "b"), (["rnnsearch", "rnn2"], "rnn2")):
+        others = {"baseline": baseline, **dict.fromkeys(names, rnn)}
+        assert read_tuning(written(tmp_path, {**RESULTS, "systems": others})).system == chosen
 
 
 def with_mean(value):
