@@ -31,7 +31,8 @@ PLAN_SEEDS = $(if $(filter file,$(origin SEEDS)),1,$(SEEDS))
 PLAN_VALUES = seeds='$(PLAN_SEEDS)' minutes=$(MINUTES) train=$(TRAIN) dev=$(DEV) source=$(SRC) target=$(TRG) \
 	train_source=$(TRAIN_SOURCE) train_target=$(call text_file,$(TRAIN).$(TRG)) dev_target=$(call text_file,$(DEV).$(TRG)) \
 	test_source=$(TEST_SOURCE) test_target=$(TEST_TARGET) \
-	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS) options='$(NMT_FLAGS)'
+	lm=$(LM) table=$(TABLE) links=$(LINKS) words=$(WORDS) options='$(NMT_FLAGS)' \
+	$(if $(findstring seq2seq,$(NMT_FLAGS)),base_copied=no base_replaced=no)
 
 .PHONY: table1 $(PLANS)
 table1: $(INSTALLED) ## Cho et al.: Baseline, +RNN, +CSLM+RNN, +CSLM+RNN+WP; needs MOSES_ROOT

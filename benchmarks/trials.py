@@ -9,7 +9,7 @@ A plan (see benchmarks/plans/) says what varies, which commands to run, and whic
     commands = ["command", "command"]         # run for each trial and seed, in order
     settings = "cell = '{cell}'"              # optional: written to {run}/settings.toml first
     read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in the output of the commands
-    every = {minutes = 5, options = ""}       # values for names in braces; NAME=VALUE replaces them
+    every = {minutes = 5, options = ""}       # values for names in braces, also of {folder}; NAME=VALUE replaces them
     [trial.small]                             # a row; its values replace those of every
     options = "--hidden-size 64"
 
@@ -140,7 +140,8 @@ class Run:
 
 def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> tuple[Run, dict[str, list[Run]]]:
     """What is run once, and the runs of each trial, one for each seed."""
-    every = {**plan.get("every", {}), **given, "folder": folder}
+    defaults = {key: str(value).replace("{folder}", str(folder)) for key, value in plan.get("every", {}).items()}
+    every = {**defaults, **given, "folder": folder}
     words = given["seeds"].split() if "seeds" in given else plan.get("seeds", [1])
     try:
         seeds = [int(seed) for seed in words] or sys.exit("trials: expected at least one seed, found none")
