@@ -19,7 +19,7 @@ LM ?= examples/lm.arpa.gz
 # For jean and luong: how many words the small shortlists have, and word alignments of TRAIN (by default sil-thot's)
 WORDS ?= 250
 LINKS ?= $(WORK)/train.links
-# For table1: variables of the pipeline, which its command line overrides
+# For table1: defaults of pipeline variables; values on the command line win
 TABLE1_FLAGS ?= TOKENISED=yes TUNER=mira DECODER_FLAGS='-search-algorithm 1 -cube-pruning-pop-limit 100 -s 100'
 
 text_file = $(firstword $(wildcard $(1) $(1).gz) $(1))

@@ -9,7 +9,7 @@ A plan (see benchmarks/plans/) says what varies, which commands to run, and whic
     commands = ["command", "command"]         # run for each trial and seed, in order
     settings = "cell = '{cell}'"              # optional: written to {run}/settings.toml first
     read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in the output of the commands
-    every = {minutes = 5, options = ""}       # values for names in braces, also of {folder}; NAME=VALUE replaces them
+    every = {minutes = 5, options = ""}       # values for names in braces; they may name {folder}; NAME=VALUE wins
     [trial.small]                             # a row; its values replace those of every
     options = "--hidden-size 64"
 

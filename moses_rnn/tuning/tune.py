@@ -60,8 +60,8 @@ def recover_weights(points: TunableList) -> Floats:
     """Recover the weights that a list was made with, by least squares from total = Σ weight · feature.
 
     Totals and features are compared with those of the sentence's first hypothesis, so what all hypotheses of a sentence
-    share has no effect. The penalty of unknown words, which no list shows, must be among it. A constant feature gets
-    the weight 0. Features that cannot be told apart share their weights.
+    share has no effect. Lists do not show the penalty of unknown words; this assumes that it is shared. A constant
+    feature gets the weight 0. Features that cannot be told apart share their weights.
     """
     shown = points.present & points.present[:, :1]
     features = (points.features - points.features[:, :1])[shown]  # hypotheses × weights
