@@ -12,7 +12,7 @@ import click
 from moses_rnn.cli.command import command, print_err, print_out
 from moses_rnn.files.outputs import OutputFile
 from moses_rnn.files.streams import find_input
-from moses_rnn.moses.ini import IniEdit, edit_ini
+from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 from moses_rnn.options import Force, Option
 
 EPILOG = """\b

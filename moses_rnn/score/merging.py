@@ -11,7 +11,7 @@ from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.outputs import output_files
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
-from moses_rnn.moses.ini import NewIni, lines_of
+from moses_rnn.moses.ini_editing import NewIni, lines_of
 from moses_rnn.score.checks import check_fit, fit_warnings
 from moses_rnn.score.options import rejects_of
 from moses_rnn.score.score import ScoringResult

@@ -12,7 +12,7 @@ import torch
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
 from moses_rnn.files.outputs import LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
-from moses_rnn.moses.ini import NewIni, ini_of
+from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute

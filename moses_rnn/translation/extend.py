@@ -21,7 +21,7 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitErr
 from moses_rnn.files.outputs import OutputFile, output_files
 from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines, sort_command
 from moses_rnn.moses.alignments import format_links
-from moses_rnn.moses.ini import NewIni, ini_of
+from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.base import Scorer

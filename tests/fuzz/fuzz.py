@@ -19,7 +19,8 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
     from moses_rnn.files.streams import read_lines
     from moses_rnn.moses.arpa import parse_arpa
-    from moses_rnn.moses.ini import IniEdit, MosesIni, extend_ini
+    from moses_rnn.moses.ini import MosesIni
+    from moses_rnn.moses.ini_editing import IniEdit, extend_ini
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
     from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
     from moses_rnn.networks.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.moses.ini import SOMEWHERE, IniEdit, edit_ini, extend_ini, lines_of
+from moses_rnn.moses.ini_editing import SOMEWHERE, IniEdit, edit_ini, extend_ini, lines_of
 from tests.moses.ini_text import INI
 
 FEATURE = b"PhraseDictionaryMemory name=TranslationModel0 num-features=5 path=/new/t.gz input-factor=0 # mine"

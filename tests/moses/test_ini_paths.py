@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.moses.ini import IniEdit, edit_ini
+from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
 # In the ini's folder: model/top.en, model/table.gz, list.txt, words; where the command runs: here/lm.gz.
 # `@` stands for the ini's folder, `~` for the other one.
