@@ -89,6 +89,8 @@ class Run:
             settings, *commands = [text.format_map(values) for text in texts]
         except KeyError as error:
             refuse(f"{name}: expected a value for {{{error.args[0]}}}, found none")
+        except (ValueError, IndexError) as error:
+            refuse(f"{name}: expected names in braces, and {{{{ for a brace, found: {error}")
         run = cls(name, Path(str(values["run"])), commands, settings)
         if run.record.exists():
             record = json.loads(run.record.read_text(encoding="utf-8"))
@@ -213,6 +215,8 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1, help="trials that run at the same time")
     parser.add_argument("--dry-run", action="store_true", help="print the commands and run none")
     given = parser.parse_intermixed_args()
+    if given.at_once < 1:
+        parser.error(f"--at-once: expected a positive number, found {given.at_once}")
     if wrong := [value for value in given.values if "=" not in value]:
         parser.error(f"expected NAME=VALUE, found {wrong[0]}")
     plan = read_plan(given.plan)

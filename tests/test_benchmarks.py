@@ -96,6 +96,8 @@ def test_trials_with_missing_figures_or_in_one_folder_are_refused(tmp_path):
     assert "names give different folders" in trials(tmp_path, plan=PLAN.partition("[trial")[0] + trial, code=1).stderr
     assert "expected at least one seed" in trials(tmp_path, "seeds=", code=1).stderr
     assert "expected whole numbers" in trials(tmp_path, "seeds=a", code=1).stderr
+    assert "expected names in braces" in trials(tmp_path, plan=PLAN.replace("{code}", "{code"), code=3).stderr
+    assert "--at-once: expected a positive number" in trials(tmp_path, "--at-once", "0", code=2).stderr
     assert "expected each seed once, found 1 1" in trials(tmp_path, "seeds=1 1", code=1).stderr
     assert (
         "expected a pattern with one group for cost"

@@ -209,20 +209,22 @@ def build_corpus(
     word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None] = (None, None),
     held_out: Iterable[tuple[bytes, bytes]] | None = None,
     tokens: tuple[Sequence[bytes], Sequence[bytes]] = ((), ()),
+    names: tuple[str, str] = ("training pairs", "held-out pairs"),
 ) -> Corpus:
     """Read pairs into arrays, choose shortlists, merge equal pairs unless `repeated`, and hold out sources.
 
     Each side's words are counted in the training phrases unless `word_counts` is given; its `tokens` are always in the
-    shortlist. `held_out` has pairs of any length to hold out instead of some of the training pairs.
+    shortlist. `held_out` has pairs of any length to hold out instead of some of the training pairs. `names` are
+    those of both, for messages.
     """
     folder.mkdir(parents=True, exist_ok=True)
     both = _Side(folder, "source"), _Side(folder, "target")
     read = _read(pairs, both, config.max_length, marked=config.marked)
     to_learn, words_seen = read["kept"], [len(side.ids) for side in both]
     judging = _read(held_out or (), both, 0, marked=config.marked)
-    for found, what in ((read, "phrase pairs to train on"), (judging, "pairs to hold out")):
+    for found, name, what in zip((read, judging), names, ("pairs to train on", "pairs to hold out"), strict=True):
         if not found["kept"] and (found is read or held_out is not None):
-            raise InputError(f"expected {what}, found none in {found['all']:,} lines")
+            raise InputError(f"{name}: expected {what}, found none in {found['all']:,} lines")
     source, target = (side.phrases() for side in both)
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
     sizes = config.source_words, config.target_words
@@ -234,7 +236,7 @@ def build_corpus(
     pair_hashes = _pair_hashes(source_hashes, target.hashes())
     counting = np.arange(to_learn) if config.repeated else _first_of_each(pair_hashes[:to_learn])
     if held_out is None:
-        training, apart = _split(counting, source_hashes[counting], config)
+        training, apart = _split(counting, source_hashes[counting], config, names[0])
         if config.counted:
             training = np.flatnonzero(~np.isin(source_hashes[:to_learn], source_hashes[apart]))
     else:
@@ -348,14 +350,14 @@ def _first_of_each(hashes: Hashes) -> Positions:
     return np.sort(np.unique(hashes, return_index=True)[1])
 
 
-def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tuple[Positions, Positions]:
+def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig, name: str) -> tuple[Positions, Positions]:
     """Hold out whole sources: no source phrase (as ids) is on both sides of the split.
 
     A source with more than a twentieth of the wanted pairs (such as only unknown words) is always trained on.
     """
     distinct, source_of, sizes = np.unique(source_hashes, return_inverse=True, return_counts=True)
     if len(distinct) == 1:
-        raise InputError("expected at least two source phrases, one to train on and one to hold out, found one")
+        raise InputError(f"{name}: expected at least two sources, one to train on and one to hold out, found one")
     wanted = min(config.held_out_pairs, MAX_HELD_OUT_SHARE * len(pairs))
     seeded = mix(distinct + np.uint64(config.seed))
     chosen = (seeded < np.uint64(int(wanted / len(pairs) * 2.0**64))) & (sizes <= max(wanted / 20, 1))

@@ -84,7 +84,7 @@ class TablePairs:
     def build(self, folder: Path) -> Corpus:
         """See `Material`."""
         pairs = itertools.chain.from_iterable(map(self._pairs, self._blocks))
-        return build_corpus(pairs, folder, self.config)
+        return build_corpus(pairs, folder, self.config, names=(self._path, ""))
 
     def _pairs(self, block: TableLines) -> Iterator[Pair]:
         """Yield the pairs of a block, each as often as it was extracted if frequencies count."""
@@ -193,11 +193,14 @@ class ParallelTexts:
         texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
         return cls(texts[0], texts[1], alignment and existing_file(alignment))
 
+    def __str__(self) -> str:
+        return f"{self.source}, {self.target}"
+
     def __post_init__(self) -> None:
         source, target = (count_lines(path) for path in (self.source, self.target))
         if source != target:
             raise InputError(
-                f"{self.source}, {self.target}: expected as many lines in both, found {source:,} and {target:,}",
+                f"{self}: expected as many lines in both, found {source:,} and {target:,}",
                 advice="Line N of one is the translation of line N of the other.",
             )
         if self.links and (found := count_lines(self.links)) != source:
@@ -214,7 +217,7 @@ class ParallelTexts:
         while together := list(islice(both, LINES_AT_ONCE)):
             for source, target in together:
                 if source is None or target is None:
-                    raise InputError(f"{self.source}, {self.target}: were changed while they were read")
+                    raise InputError(f"{self}: were changed while they were read")
                 yield source.rstrip(b"\r\n"), target.rstrip(b"\r\n")
             watch.look(meter, self.source)
 
@@ -248,6 +251,7 @@ class SentencePairs:
         texts = ParallelTexts.of_prefix(options["prefix"], *endings, options.get("alignment"))
         dev = options["dev"] and ParallelTexts.of_prefix(options["dev"], *endings, options.get("dev_alignment"))
         self._texts, self._dev = texts, dev
+        self._names = str(texts), str(dev or "")
         self._rare = rare_words_of(options) if options.get("rare") else None
         read, written = options["source_words"], options["target_words"]
         if self._inverse:
@@ -274,7 +278,7 @@ class SentencePairs:
         if self._rare is not None:
             return self._build_annotated(folder, self._rare)
         held_out = self._pairs(self._dev) if self._dev else None
-        return build_corpus(self._pairs(self._texts), folder, self.config, held_out=held_out)
+        return build_corpus(self._pairs(self._texts), folder, self.config, held_out=held_out, names=self._names)
 
     def _build_annotated(self, folder: Path, rare: RareWords) -> Corpus:
         """Count words in a first pass, which decides which are rare; annotate in a second pass."""
@@ -289,6 +293,7 @@ class SentencePairs:
             word_counts=counts,
             held_out=self._annotated(self._dev, rare, known) if self._dev else None,
             tokens=(rare.read_tokens, rare.written_tokens),
+            names=self._names,
         )
         seen = {"source_words": len(counts[0]), "target_words": len(counts[1])}
         return replace(corpus, statistics=replace(corpus.statistics, **seen))
