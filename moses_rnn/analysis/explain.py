@@ -284,9 +284,9 @@ class Explainer:
         limit, without = given.table_limit or None, weights.copy()
         without[at] = 0
         is_clear = bool(at) or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
-        yield _rank("weighted sum" + f" without {rnn_name}" * is_clear, logs @ without, chosen, limit)
+        yield _rank("weighted sum" + f" without {rnn_name}" * is_clear, _sums(logs, without), chosen, limit)
         if at:
-            yield _rank(f"weighted sum with {rnn_name}", logs @ weights, chosen, limit)
+            yield _rank(f"weighted sum with {rnn_name}", _sums(logs, weights), chosen, limit)
 
     def _neighbours(self, read: bytes) -> list[Neighbour]:
         """The phrases whose summaries point most nearly the same way."""
@@ -319,6 +319,11 @@ def explain_in_table(
     added = recorded_names(signature_of(name))
     found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
     return Explainer(model, scorer, others, added, weights)(found)
+
+
+def _sums(logs: Floats, weights: Floats) -> Floats:
+    """Sum column by column: a matrix product may round equal rows differently."""
+    return np.asarray(sum(weight * column for weight, column in zip(weights.tolist(), logs.T, strict=True)))
 
 
 def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None) -> Rank:

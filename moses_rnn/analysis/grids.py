@@ -38,8 +38,9 @@ class Grid:
     decimals: int | None = None
 
 
-def readable(phrase: bytes) -> str:
-    """Make a phrase printable: escape invalid bytes and terminal control characters."""
+def readable(phrase: bytes | str) -> str:
+    """Make a phrase or name printable: escape invalid bytes (surrogates in a name) and terminal control characters."""
+    phrase = phrase.encode("utf-8", "surrogateescape") if isinstance(phrase, str) else phrase
     text = phrase.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
@@ -54,7 +55,7 @@ def as_text(grid: Grid) -> str:
 
     On a terminal, a wide table comes in parts, each of which begins with what a row belongs to.
     """
-    rows = [list(grid.header), *_shown(grid)]
+    rows = [*_shown(grid)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
     left = [any(isinstance(row[i], bytes | str) for row in grid.rows) for i in range(len(grid.header))]
     parts = []
@@ -79,7 +80,7 @@ def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
 
 def as_markdown(grid: Grid) -> str:
     """Format as a GitHub Markdown table with its title."""
-    header, *rows = (f"| {' | '.join(_in_markdown(cell) for cell in row)} |" for row in (grid.header, *_shown(grid)))
+    header, *rows = (f"| {' | '.join(_in_markdown(cell) for cell in row)} |" for row in _shown(grid))
     title = [f"**{_in_markdown(grid.title)}**", ""] if grid.title else []
     return "\n".join([*title, header, "|---" * len(grid.header) + "|", *rows])
 
@@ -127,7 +128,8 @@ LAYOUTS: dict[str, Callable[[Grid], str]] = {
 
 
 def _shown(grid: Grid) -> Iterator[list[str]]:
-    """The rows as people read them."""
+    """The header and the rows as people read them."""
+    yield [*map(readable, grid.header)]
     before: Sequence[Cell] = ()
     for row in grid.rows:
         shown = [_for_people(cell, grid.decimals) for cell in row]
@@ -138,11 +140,11 @@ def _shown(grid: Grid) -> Iterator[list[str]]:
 
 
 def _for_people(cell: Cell, decimals: int | None) -> str:
-    if isinstance(cell, bytes):
+    if isinstance(cell, bytes | str):
         return readable(cell)
     if isinstance(cell, float):
         return f"{cell:.3g}" if decimals is None else f"{cell:.{decimals}f}"
-    return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
+    return "–" if cell is None else f"{cell:,}"
 
 
 def _exact(cell: Cell) -> str:

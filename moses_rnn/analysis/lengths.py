@@ -18,6 +18,7 @@ from moses_rnn.analysis.results import open_bleu
 from moses_rnn.errors import InputError
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.table.phrase_table import words
+from moses_rnn.tuning.bleu import WordNumbers
 
 Lines = Sequence[bytes]
 
@@ -65,7 +66,12 @@ def compare_lengths(
         pairs = [zip(known, both, strict=True) for both in zip(sources, references, strict=True)]
         has_unknown = [any(UNKNOWN_ID in vocabulary.ids(words(line)) for vocabulary, line in pair) for pair in pairs]
         parts[NO_UNKNOWN] = np.flatnonzero(~np.array(has_unknown, np.bool_)).tolist()
-    bleu = {name: [_bleu(lines, references, part) for part in parts.values()] for name, lines in outputs.items()}
+    numbers = WordNumbers()
+    judged, *numbered = [[numbers.of(line) for line in lines] for lines in (references, *outputs.values())]
+    bleu = {
+        name: [_bleu(lines, judged, part) for part in parts.values()]
+        for name, lines in zip(outputs, numbered, strict=True)
+    }
     return LengthScores(LENGTH if text is None else RARITY, titles, parts, bleu)
 
 
@@ -88,10 +94,10 @@ def _titles(last: Sequence[int]) -> list[str]:
     return [f"≤ {last[0]}", *between, f"> {last[-1]}"] if last else [ANY]
 
 
-def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | None:
+def _bleu(lines: Sequence[str], references: Sequence[str], sentences: Sequence[int]) -> float | None:
     if not sentences:
         return None
-    chosen = [[text[i].decode("utf-8", "replace") for i in sentences] for text in (lines, references)]
+    chosen = [[text[i] for i in sentences] for text in (lines, references)]
     return float(open_bleu().corpus_score(chosen[0], [chosen[1]]).score)
 
 

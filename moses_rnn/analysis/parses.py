@@ -63,7 +63,7 @@ def compare_brackets(gold: Sequence[Tree], outputs: Mapping[str, Lines]) -> Grid
         opened = [b"(" + root, WORD, *[b"(" + inner, WORD] * further]
         alone.append(b" ".join([b"(" + root, *[WORD] * count, b")" + root]))
         branching.append(b" ".join([*opened, *[WORD] * (count > 1), *[b")" + inner] * further, b")" + root]))
-    systems = {**outputs, "root alone": alone, "right-branching": branching}
+    systems = _with_baselines(outputs, {"root alone": alone, "right-branching": branching})
     title = f"{sum(count_spans(tree).total() for tree in gold):,} brackets of {len(gold):,} trees, per cent"
     header = ("system", "malformed", "precision", "recall", "F1", "whole trees")
     return Grid(title, header, _rows(gold, systems, rebuild, score_brackets), decimals=2)
@@ -82,10 +82,16 @@ def compare_attachments(gold: Sequence[Dependencies], outputs: Mapping[str, Line
     for others in (len(sentence.words) - 1 for sentence in gold):
         before.append(b" ".join([*[SHIFT] * (others + 1), *[RIGHT + inner] * others, RIGHT + root]))
         behind.append(b" ".join([SHIFT, *[SHIFT, LEFT + inner] * others, RIGHT + root]))
-    systems = {**outputs, "on the word before": before, "on the next word": behind}
+    systems = _with_baselines(outputs, {"on the word before": before, "on the next word": behind})
     title = f"Attachments of {len(pairs):,} words in {len(gold):,} sentences, per cent"
     header = ("system", "malformed", "skipped", "left over", "UAS", "LAS", "whole trees")
     return Grid(title, header, _rows(gold, systems, run_actions, score_attachments), decimals=2)
+
+
+def _with_baselines(outputs: Mapping[str, Lines], baselines: Mapping[str, Lines]) -> Mapping[str, Lines]:
+    if taken := outputs.keys() & baselines.keys():
+        raise InputError(f"{min(taken)}: expected a file with another name, found that of a baseline")
+    return {**outputs, **baselines}
 
 
 def _rows(

@@ -290,7 +290,7 @@ def _curves(heights: Mapping[str, Sequence[float] | Floats], marker: str) -> tup
     axes = figure.add_subplot()
     for number, (name, values) in enumerate(heights.items()):
         style, colour = LINES[number // len(COLOURS) % len(LINES)], COLOURS[number % len(COLOURS)]
-        label = f"{HIDDEN * name.startswith('_')}{name}"
+        label = f"{HIDDEN * name.startswith('_')}{readable(name)}"
         axes.plot(range(len(values)), values, style, marker=marker, color=colour, label=label)
     for text in axes.legend(fontsize="small").get_texts():
         text.set_parse_math(False)

@@ -315,11 +315,7 @@ def write_report(findings: Findings, made: str = "") -> bytes:
 
 def _phrase(text: str | bytes) -> Markup:
     """A phrase of a table, whichever way its script runs, without Moses's escapes."""
-    return Markup("<bdi>{}</bdi>").format(unescaped(_readable(text)))
-
-
-def _readable(text: str | bytes) -> str:
-    return readable(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+    return Markup("<bdi>{}</bdi>").format(unescaped(readable(text)))
 
 
 def _shown(value: Any) -> Any:
@@ -334,7 +330,7 @@ def _shown(value: Any) -> Any:
         return "–"
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
-    return _readable(str(value))
+    return readable(str(value))
 
 
 def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:

@@ -16,6 +16,7 @@ from sacrebleu.significance import PairedTest
 from moses_rnn.errors import InputError
 from moses_rnn.files.shipped import shipped_file
 from moses_rnn.moses.ini import MosesIni
+from moses_rnn.tuning.bleu import WordNumbers
 
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no use for
@@ -67,23 +68,25 @@ class Run(NamedTuple):
     is_untuned: bool = False  # whether no round of tuning was better on dev than the starting weights
 
 
-def _read_run(folder: Path, target: str, tests: Sequence[str], system: str, seed: str) -> Run:
+def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, seed: str) -> Run:
+    """Read a run; `sizes` are the numbers of lines of all sets."""
     row = read_systems().get(system)
     path = folder / "tune" / f"{system}.{seed}" / "moses.ini"
     tuned = None if row is not None and row.kind == "self" else _read(path)
     stem = str(folder / "decode" / f"{system}.{seed}")
-    hypotheses = {name: _lines(Path(f"{stem}.{name}.{target}")) for name in (DEV, *tests)}
+    hypotheses = {name: _lines(Path(f"{stem}.{name}.{target}"), size) for name, size in sizes.items()}
     if tuned is None:
         return Run(system, seed, hypotheses)
     ini = MosesIni(tuned, str(path))
-    phrases = frozenset(one for name in tests for one in _chosen_phrases(name, Path(f"{stem}.{name}.segments")))
+    segments = {name: _lines(Path(f"{stem}.{name}.segments"), size) for name, size in sizes.items() if name != DEV}
+    phrases = frozenset(one for name, lines in segments.items() for one in _chosen_phrases(name, lines))
     is_untuned = FIRST_ROUND in tuned.splitlines()
     return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
 
 
-def _chosen_phrases(text: str, path: Path) -> Iterator[tuple[str, int, int, int, str]]:
+def _chosen_phrases(text: str, lines: Sequence[str]) -> Iterator[tuple[str, int, int, int, str]]:
     """The phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
-    for number, line in enumerate(_lines(path)):
+    for number, line in enumerate(lines):
         end = 0
         for span in SPAN.finditer(line):
             yield text, number, int(span[1]), int(span[2]), line[end : span.start()].strip()
@@ -97,9 +100,12 @@ def _read(path: Path) -> bytes:
         raise InputError(f"{path}: expected a file that the pipeline made, found none") from None
 
 
-def _lines(path: Path) -> list[str]:
-    """Lines of a text, parted at line feeds only."""
-    return _read(path).decode("utf-8", "replace").removesuffix("\n").split("\n")
+def _lines(path: Path, expected: int | None = None) -> list[str]:
+    """Lines of a text, parted at line feeds only; raise an error unless there are as many as expected."""
+    lines = _read(path).decode("utf-8", "replace").removesuffix("\n").split("\n")
+    if expected is not None and len(lines) != expected:
+        raise InputError(f"{path}: expected {expected:,} lines, as the references have, found {len(lines):,}")
+    return lines
 
 
 def compare_systems(
@@ -115,15 +121,11 @@ def compare_systems(
         if len({*values}) < len(values):
             raise InputError(f"expected each {what} once, found {' '.join(map(str, values))}")
     references = {name: _lines(folder / "corpus" / f"{name}.{target}") for name in (DEV, *tests)}
-    runs = [[_read_run(folder, target, tests, system, seed) for seed in seeds] for system in systems]
-    for run in (run for of_system in runs for run in of_system):
-        for name, lines in run.hypotheses.items():
-            expected, found = len(references[name]), len(lines)
-            if found != expected:
-                raise InputError(f"{run.system}, seed {run.seed}: expected {expected} lines of {name}, found {found}")
+    sizes = {name: len(lines) for name, lines in references.items()}
+    runs = [[_read_run(folder, target, sizes, system, seed) for seed in seeds] for system in systems]
     scored = [_compare_runs(list(of_seed), references, tests, samples) for of_seed in zip(*runs, strict=True)]
     return {
-        "sentences": {name: len(lines) for name, lines in references.items()},
+        "sentences": sizes,
         "tests": list(tests),
         "seeds": list(seeds),
         "signatures": scored[0][1],
@@ -143,18 +145,21 @@ def _compare_runs(
     A run's scores are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all runs but the first, the p-values
     ``SET_p`` of each test set and ``p`` of all together.
     """
-    bleu = open_bleu()
-    metrics = {"BLEU": bleu, "chrF": CHRF()}
+    bleu, chrf, numbers = open_bleu(), CHRF(), WordNumbers()
     scored: list[Json] = [{"seed": run.seed} for run in runs]
+    judged, *numbered = [numbers.of_texts(texts) for texts in (references, *(run.hypotheses for run in runs))]
     for name in references:
-        for label, metric in metrics.items():
-            for record, run in zip(scored, runs, strict=True):
-                record[f"{name}_{label}"] = metric.corpus_score(run.hypotheses[name], [references[name]]).score
-    signatures = {label: str(metric.get_signature()) for label, metric in metrics.items()}
+        for record, run, texts in zip(scored, runs, numbered, strict=True):
+            record[f"{name}_BLEU"] = bleu.corpus_score(texts[name], [judged[name]]).score
+            record[f"{name}_chrF"] = chrf.corpus_score(run.hypotheses[name], [references[name]]).score
+    signatures = {label: str(metric.get_signature()) for label, metric in (("BLEU", bleu), ("chrF", chrf))}
     if len(runs) > 1:
         for key, names in {**{f"{name}_p": [name] for name in tests}, "p": tests}.items():
-            named: list[Any] = [(f"{i} {run.system}", _joined(run.hypotheses, names)) for i, run in enumerate(runs)]
-            test = PairedTest(named, {"BLEU": bleu}, [_joined(references, names)], "bs", n_samples=samples)
+            named: list[Any] = [
+                (f"{i} {run.system}", _joined(texts, names))
+                for i, (run, texts) in enumerate(zip(runs, numbered, strict=True))
+            ]
+            test = PairedTest(named, {"BLEU": bleu}, [_joined(judged, names)], "bs", n_samples=samples)
             compared: list[list[Any]] = [values for label, values in test()[1].items() if label != "System"]
             for record, result, (_, lines) in zip(scored[1:], compared[0][1:], named[1:], strict=True):
                 record[key] = result.p_value if lines != named[0][1] else 1.0  # where sacreBLEU says 1 / samples
@@ -178,7 +183,10 @@ def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], tests: S
         summary[key] = {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
     for record, run, baseline in zip(scores, runs, baselines, strict=True):
         texts = (_joined(one.hypotheses, tests) for one in (run, baseline))
-        record["weights"] = dict(run.weights)
+        record["weights"] = {
+            name: [weight if math.isfinite(weight) else None for weight in values]
+            for name, values in run.weights.items()
+        }
         record["warnings"] = [UNTUNED_RUN] * run.is_untuned + list(odd_weights(run.weights))
         record["phrases_chosen_differently"] = None
         if run.phrases is not None and baseline.phrases is not None:

@@ -65,8 +65,9 @@ def long_sources(
     fitting = np.flatnonzero((pairs.sizes >= min_targets) & (pairs.source_words >= min_words))
     seen = pairs.source_counts[fitting]
     rare = fitting[(seen >= 1) & (seen <= MOST_OF_RARE)]
+    first = ("Long, frequent", "the most frequent") if seen.any() else ("Long", "the first; the table has no counts")
     kinds = (
-        ("Long, frequent source phrases", "", fitting[np.argsort(-seen, kind="stable")], "the most frequent"),
+        (f"{first[0]} source phrases", "", fitting[np.argsort(-seen, kind="stable")], first[1]),
         (
             "Long, rare source phrases",
             f", seen 1 to {MOST_OF_RARE} times",

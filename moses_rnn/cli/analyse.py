@@ -305,7 +305,7 @@ Example: models with different cells (cell = "…" in --config):
 
 L(t) is the loss of word t, -log p, and h'(t) the state that predicts it; the state of an LSTM includes its memory. Row
 k is the mean norm of the gradient of L(t) with respect to h'(t-k) over the words that have such a state. Only the first
-1000 sentences count, </s> is a word, and rows of fewer than 30 words are left out.
+1000 sentences count, and </s> is a word. Rows of fewer than 30 words are left out, except the first.
 """
 
 

@@ -173,7 +173,7 @@ def tune(
     from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start
     from moses_rnn.tuning.tune import tune as tune_weights
-    from moses_rnn.tuning.weights import check_labels, format_ini, read_weights
+    from moses_rnn.tuning.weights import check_labels, format_ini, read_weights, unused_weights
 
     name, lines = _read_list(nbest)
     start_weights = read_weights(weights) if weights else None
@@ -186,6 +186,8 @@ def tune(
         points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
         if points.missing:
             print_err(f"warning: {len(points.missing)} sentences have no hypothesis and count as empty translations")
+        if start_weights:
+            _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
         start = choose_start(points, start_weights)
         moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
@@ -197,6 +199,11 @@ def tune(
     print_err(f"{optimiser}, seed {seed}: BLEU {before:.2f} before, {after:.2f} after")
     for label in points.constant:
         print_err(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
+
+
+def _warn_of_unused(labels: list[str], weights: str | None, name: str) -> None:
+    if labels:
+        print_err(f"warning: {weights}: has weights of {', '.join(labels)}, which {name} lacks")
 
 
 RERANK_EPILOG = """\b
@@ -249,10 +256,11 @@ def rerank(
         unused: list[str] = []
         scored = score_by_weights(kept, chosen_by, name, unused) if chosen_by else score_evenly(kept, str(even), name)
         best = choose_hypotheses(scored, name)
-        if unused:
-            print_err(f"warning: {weights}: has weights of {', '.join(unused)}, which {name} lacks")
+        _warn_of_unused(unused, weights, name)
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else 1 + max(best)
+        if (missing := sentences - len(best)) > 0:
+            print_err(f"warning: {missing} sentences have no hypothesis: their lines are empty")
         if texts:
             chosen = list_translations(best, sentences)
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen)

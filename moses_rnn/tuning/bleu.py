@@ -6,7 +6,7 @@ n = 1…4, n-grams that there are for n = 1…4. They add up over sentences, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -49,11 +49,27 @@ def _bleu(sums: Floats) -> Floats:
     return np.where((sums[..., MATCHES] > 0).all(-1), bleu, 0.0)
 
 
+class WordNumbers(dict[bytes, str]):
+    """A number for each word of texts.
+
+    Moses separates words at blanks only; sacreBLEU, even with ``tokenize="none"``, at any white space that Unicode
+    knows, such as U+00A0. Given numbers in place of words, it counts what Moses counts.
+    """
+
+    def of(self, line: bytes | str) -> str:
+        """Return the numbers of a line's words."""
+        if isinstance(line, str):
+            line = line.encode("utf-8", "surrogateescape")
+        return " ".join([self.setdefault(word, str(len(self))) for word in words(line.rstrip(b"\r\n"))])
+
+    def of_texts(self, texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """Return the numbers of texts, by name."""
+        return {name: [self.of(line) for line in lines] for name, lines in texts.items()}
+
+
 class References:
     """Reference translations, and the statistics of hypotheses compared with them.
 
-    Words are parted at blanks only, as Moses does. sacreBLEU, with ``tokenize="none"`` too, parts them at any white
-    space that Unicode knows, U+00A0 among it; so it is given a number for each word, and counts what Moses counts.
     `texts` are the lines of each reference translation; refuses none, and texts that differ in length.
     """
 
@@ -63,8 +79,8 @@ class References:
             found = ", ".join(map(str, lengths)) or "no references"
             raise InputError(f"references: expected texts with the same number of lines, found {found}")
         self._bleu = BLEU(tokenize="none", force=True, effective_order=True)  # the latter for no warning
-        self._numbers: dict[bytes, str] = {}
-        self._lines = [[self._numbered(line) for line in lines] for lines in zip(*texts, strict=True)]
+        self._numbers = WordNumbers()
+        self._lines = [[self._numbers.of(line) for line in lines] for lines in zip(*texts, strict=True)]
         self.has_bars = any(b"|" in word for word in self._numbers)  # factors, say; then hypotheses may have them too
 
     def __len__(self) -> int:
@@ -72,11 +88,5 @@ class References:
 
     def statistics(self, sentence: int, hypothesis: bytes) -> tuple[int, ...]:
         """Return the ten statistics of a hypothesis for a sentence (from 0)."""
-        score = self._bleu.sentence_score(self._numbered(hypothesis), self._lines[sentence])
+        score = self._bleu.sentence_score(self._numbers.of(hypothesis), self._lines[sentence])
         return (score.sys_len, score.ref_len, *score.counts, *score.totals)
-
-    def _numbered(self, line: bytes | str) -> str:
-        if isinstance(line, str):
-            line = line.encode("utf-8", "surrogateescape")
-        numbers = self._numbers
-        return " ".join([numbers.setdefault(word, str(len(numbers))) for word in words(line.rstrip(b"\r\n"))])

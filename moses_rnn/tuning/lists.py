@@ -98,6 +98,9 @@ class Features:
                 raise FormatError(name, 1, "each feature once", f"{label} twice")
             if "_" not in label:
                 self.labels[label] = len(values)
+        if SPARSE in self.labels and sparse_weights:
+            expected = "no dense feature called Sparse beside sparse ones, whose sum has this name"
+            raise FormatError(name, first.number, expected, SPARSE)
         if not self.labels:
             advice = "Does the ini set tuneable=false for all features? Lists show only tuneable features."
             raise FormatError(name, first.number, "dense features in field 3", shown(first.features), advice)

@@ -93,9 +93,21 @@ def select_weights(names: Sequence[str], weights: Weights) -> Floats:
 
 
 def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
-    """Return the dense features that have a weight but no value in a list, except those that Moses never lists."""
-    there = {*count_values(names), "UnknownWordPenalty0", *weights.unlisted}
-    return [label for label, values in weights.dense.items() if any(values) and label not in there]
+    """Return the dense features that have a weight but no value in a list, except those that Moses never lists.
+
+    Of features with tuneable-components, a list may lack single values: these are named as in ``features.dat``.
+    """
+    counts = count_values(names)
+    there = {*counts, "UnknownWordPenalty0", *weights.unlisted}
+    whole = [label for label, values in weights.dense.items() if any(values) and label not in there]
+    single = [
+        f"{label}_{i}"
+        for label, flags in weights.tuneable.items()
+        if counts.get(label) == sum(flags)
+        for i, (weight, is_tuneable) in enumerate(zip(weights.dense.get(label, ()), flags, strict=False))
+        if weight and not is_tuneable
+    ]
+    return whole + single
 
 
 def format_ini(
@@ -110,7 +122,8 @@ def format_ini(
     for label, count in count_values(names).items():
         values, left = left[:count], left[count:]
         if label == SPARSE and sparse_weights is not None:
-            lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in sparse_weights.items() if weight]
+            given = ((name, weight) for name, weight in sparse_weights.items() if weight and math.isfinite(weight))
+            lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in given]
         else:
             lines.append(f"{label}= {' '.join(f'{value:.9g}' for value in values)}")
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")

@@ -45,6 +45,7 @@ def test_groups_are_named_once_where_people_read():
         (b"\x1b[31m", "\\x1b[31m"),
         (b"\xff<", "\\xff<"),
         ("\u202eabc".encode(), "\\u202eabc"),
+        ("a\n\udce9", "a\\n\\xe9"),  # a file's name
     ],
 )
 def test_phrases_as_they_can_be_shown(phrase, expected):
@@ -53,4 +54,5 @@ def test_phrases_as_they_can_be_shown(phrase, expected):
 
 def test_markup_is_text_in_markdown():
     (shown,) = as_markdown(Grid("", ("h",), [("a|b &apos; $ # _ {} *b* <b> [X] a\\xa0 ~ ^ `",)])).split("\n")[2:]
+    assert as_markdown(Grid("", ("a\nb",), [("c\nd",)])).splitlines()[::2] == [r"| a\\nb |", r"| c\\nd |"]
     assert shown == r"| a\|b \&apos; \$ \# \_ {} \*b\* \<b\> \[X\] a\\xa0 \~ ^ \` |"

@@ -1,9 +1,11 @@
 """BLEU by length and rarity: which sentence belongs where, and what each part's BLEU is."""
 
+import numpy as np
 import pytest
 
 from moses_rnn.analysis.lengths import compare_lengths
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.tuning.bleu import References, corpus_bleu
 from tests.analysis.texts import sentence
 
 LENGTHS = [0, 8, 9, 10, 11, 12, 13, 15, 16, 20, 21, 40]
@@ -27,6 +29,15 @@ def test_every_sentence_is_in_its_bin():
     }  # fmt: skip
     assert list(sizes(scores))[:6] == scores.bins
     assert scores.bleu == {"a": [pytest.approx(100)] * 7}
+
+
+def test_words_are_parted_at_blanks_alone():
+    """As the tuner and Moses count: U+00A0 is part of its word."""
+    spaced = [line.replace(b" ", b"\xc2\xa0", 1) for line in REFERENCES]
+    bleu = compare_lengths(SOURCES, REFERENCES, {"a": spaced}).bleu["a"][-1]
+    statistics = [References([REFERENCES]).statistics(i, line) for i, line in enumerate(spaced)]
+    assert bleu == pytest.approx(100 * corpus_bleu(np.sum(statistics, 0)))
+    assert bleu < 99
 
 
 @pytest.mark.parametrize(("source", "target", "longest"), [(12, 40, 12), (40, 12, 12), (40, 40, 40), (9, 20, 9)])

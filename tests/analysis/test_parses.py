@@ -5,6 +5,7 @@ import pytest
 from moses_rnn.analysis.dependencies import Dependencies, run_actions
 from moses_rnn.analysis.parses import compare_attachments, compare_brackets, score_attachments, score_brackets
 from moses_rnn.analysis.trees import read_trees, rebuild
+from moses_rnn.errors import InputError
 
 GOLD = "(S (NP (N a)) (VP (V b) (NP (D c) (N d))) (P .))"
 RIGHT = "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
@@ -41,6 +42,11 @@ def test_baselines_of_brackets_by_hand():
     assert branching == ["right-branching", 0.00, 50.00, 37.50, 42.86, 33.33]
     whole = compare_brackets(trees("(S (A a) (S (A b) (A c)))"), {}).rows[1]
     assert whole == ["right-branching", 0.00, *[100.00] * 4]
+
+
+def test_a_system_called_like_a_baseline_is_refused():
+    with pytest.raises(InputError, match="root alone: expected a file with another name, found that of a baseline"):
+        compare_brackets(trees(GOLD), {"root alone": [b""]})
 
 
 def test_trees_without_words_and_without_brackets_have_no_figures():

@@ -31,13 +31,15 @@ ALPHA = np.random.default_rng(1).dirichlet(np.ones(4), size=3).astype(np.float32
 ALIGNMENT = AlignmentMap(1, [b"$x$", b"&apos;s", b"y" * 60], [b"<b>", b"t\xff"], ALPHA, frozenset([b"<b>"]))
 TEXTS = [sentence(b"t", length) for length in (4, 9, 9, 30)]
 CURVES = compare_lengths(TEXTS, TEXTS, dict.fromkeys(("_a.fr", "$b$", *"cdefgh"), TEXTS))
-GRADIENTS = Gradients(np.array([9, 8, 7]), {"_a": np.array([1.0, 1e-3, 1e-6]), "$b$": np.array([2.0, 0, 0])})
+GRADIENTS = Gradients(
+    np.array([9, 8, 7]), {"\udce9": np.ones(3), "_a": np.array([1.0, 1e-3, 1e-6]), "$b$": np.array([2.0, 0, 0])}
+)
 # without Moses's escapes; markup, formulas and control characters are text
 SHOWN = {
     "map": (plots.map_figure, MAP, {"a & b (6)", "<b>&", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 43 + "…", "e"}),
     "alignment": (plots.alignment_figure, ALIGNMENT, {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff"}),
     "curves": (plots.lengths_figure, CURVES, {"$b$", "h", "BLEU", "\u200b_a.fr"}),
-    "logarithms": (plots.gradients_figure, GRADIENTS, {"$b$", "k", "\u200b_a"}),
+    "logarithms": (plots.gradients_figure, GRADIENTS, {"$b$", "k", "\u200b_a", "\\xe9"}),
 }
 
 

@@ -52,6 +52,19 @@ def test_systems_are_compared(work):
     ]
 
 
+def test_words_are_parted_at_blanks_alone(work):
+    """U+00A0 is part of a word: it does not match a blank."""
+    write(work / "decode" / "rnn.1.test.fr", [line.replace(" here", "\u00a0here") for line in REFERENCES])
+    assert compare(work, seeds="1")["systems"]["rnn"]["test_BLEU"]["mean"] < 99
+
+
+def test_a_weight_that_is_no_number_is_null(work):
+    write(work / "tune" / "rnn.1" / "moses.ini", [INI.format("0.1 nan")])
+    comparison = compare(work, seeds="1")
+    assert comparison["systems"]["rnn"]["runs"][0]["weights"]["TranslationModel0"] == [0.1, None]
+    assert "rnn, seed 1: TranslationModel0 1: weight nan: this tuning failed" in list_warnings(comparison)
+
+
 @pytest.mark.parametrize("twice", [{"seeds": "121"}, {"systems": ["baseline", "rnn", "baseline"]}, {"tests": ["dev"]}])
 def test_nothing_counts_twice(work, twice):
     with pytest.raises(InputError, match="expected each (system|seed|set) once, found "):
@@ -82,8 +95,11 @@ def test_a_network_that_translates_by_itself(work, monkeypatch):
 
 def test_missing_and_short_files_are_named(work):
     write(work / "decode" / "rnn.2.test.fr", ["one line"])
-    with pytest.raises(InputError, match="rnn, seed 2: expected 60 lines of test, found 1"):
+    with pytest.raises(InputError, match=r"decode/rnn.2.test.fr: expected 60 lines, as the references have, found 1"):
         compare(work)
+    write(work / "decode" / "rnn.1.test.segments", ["one |0-0|"])
+    with pytest.raises(InputError, match=r"rnn.1.test.segments: expected 60 lines, as the references have, found 1"):
+        compare(work, seeds="1")
     with pytest.raises(InputError, match=r"tune/rnn.3/moses.ini: expected a file that the pipeline made"):
         compare(work, ["rnn"], "3")
 

@@ -51,6 +51,12 @@ def test_limits_and_order_of_frequency(chosen, min_words, min_targets, expected)
     assert chosen(2, **limits) == [expected[:2], rare]
 
 
+def test_a_table_without_counts_has_no_most_frequent_sources(table):
+    (group, _) = long_sources(*table([line("a b", "x", 0.5, 0.5)]), 9, min_words=1, min_targets=1)
+    assert group.title == "Long source phrases"
+    assert group.note.endswith("1 of 1, the first; the table has no counts")
+
+
 def test_of_equally_frequent_ones_the_first_is_taken(chosen):
     lines = [line(s, "x", 1, 1, "1 7 1") for s in ("a", "b", "c")]
     assert chosen(2, lines=lines)[0] == [b"a", b"b"]

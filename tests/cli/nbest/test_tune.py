@@ -32,6 +32,26 @@ def test_sparse_features_are_tuned_by_their_weights_in_an_ini(nbest, here):
     assert not (here / "out").exists()
 
 
+def test_weights_that_a_list_does_not_show_are_named(nbest, here):
+    ini = "[feature]\nPhraseDictionaryMemory name=TM0 num-features=2 path=t tuneable-components=true,false\n[weight]\n"
+    (here / "m").write_bytes(b"0 ||| t2 ||| LM0= -1 TM0= 2 ||| 0\n0 ||| t3 ||| LM0= -2 TM0= 1 ||| 0\n")
+    (here / "i").write_text(f"{ini}LM0= 1\nTM0= 1 3\nLM1= 2\nPT_fixed= 0.1 0.2\nLM0_a= 1\n")
+    warning = "warning: i: has weights of LM1, TM0_1, which m lacks\n"
+    tuned = nbest("tune", "m", "--reference", "ref", "--weights", "i")
+    assert warning in tuned.stderr
+    assert b"\nLM0_a= " in tuned.stdout
+    assert b"nan" not in tuned.stdout
+    assert nbest("rerank", "m", "i", "--reference", "ref").stderr.startswith(warning)
+
+
+def test_the_name_of_the_sum_of_sparse_features_is_taken(nbest, here):
+    (here / "m").write_bytes(b"0 ||| t2 ||| Sparse= -1 LM0_a= 2 ||| 0\n")
+    (here / "s.ini").write_text("[weight]\nSparse= 1\nLM0_a= 0.5\n")
+    for words in (("tune", "m", "--weights", "s.ini"), ("rerank", "m", "s.ini")):
+        done = nbest(*words, "--reference", "ref", "-o", "out", code=3)
+        assert "m:1: expected no dense feature called Sparse" in done.stderr
+
+
 def test_several_references(nbest, here, more):
     (here / "other").write_bytes(REFERENCE.replace(b"t3", b"x"))
     done = nbest("rerank", "more", "w.ini", "--reference", "ref", "--reference", "other")
@@ -45,7 +65,8 @@ def test_a_list_from_a_pipe_lacks_the_last_sentences_unless_a_reference_says_so(
     assert nbest("rerank", "-", "w.ini", given=lines).stdout == b"\xff\n\nt2 \xc2\xa0\n"
     found = nbest("rerank", "-", "w.ini", "--reference", "ref", "-o", "out.gz", given=lines)
     assert gzip.decompress((here / "out.gz").read_bytes()) == b"\xff\n\nt2 \xc2\xa0\n\n"
-    assert found.stderr == "BLEU 0.00 before, 0.00 reranked, 0.00 at best (oracle)\n"
+    missing = "warning: 2 sentences have no hypothesis: their lines are empty\n"
+    assert found.stderr == f"{missing}BLEU 0.00 before, 0.00 reranked, 0.00 at best (oracle)\n"
 
 
 STOPPED_WITHIN = """
