@@ -130,7 +130,7 @@ def perplexity(given: Judging) -> None:
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.scorers.open import open_language_model
-    from moses_rnn.scorers.shares import ClosedVocabulary
+    from moses_rnn.scorers.shares import ClosedVocabulary, count_outside
 
     given = replace(given, device=choose_device(given.device, given.threads))
     models = [open_language_model(folder) for folder in given.models]
@@ -139,8 +139,10 @@ def perplexity(given: Judging) -> None:
     texts = [(path, sentences_of(read_lines(path))) for path in map(find_input, given.texts)]
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
-    shares = list(_shares(models, n_grams, given))
-    names = [Path(path).name for path, _ in texts]
+    sharing = _words_sharing(models, given) if given.rare else set()
+    outside = count_outside((line for _, sentences in texts for line in sentences), sharing) if given.rare else 0
+    shares = list(_shares(models, sharing, outside, n_grams, given))
+    names = _names([path for path, _ in texts])
     scored = []
     total, done = sum(len(sentences) for _, sentences in texts), 0
     with progress("sentences") as advanced:
@@ -153,11 +155,13 @@ def perplexity(given: Judging) -> None:
         for (path, sentences), name in zip(texts, names, strict=True):  # models that learn start anew for each text
             contenders = _contenders(models, shares, n_grams, closed, given)
             text = score_text(sentences, path, contenders, observe)
-            scored.append(replace(text, name=path if names.count(name) > 1 else name))
+            scored.append(replace(text, name=name))
     if [model.name for model in models] == ["CSLM"] and len(n_grams) < 2 and not given.rare:
         _print_cslm_table(scored, shares[0])
     else:
         _print_table(scored, contenders, shared=bool(given.lm or given.rare))
+    if outside:
+        print_out(f"\nTokens in no vocabulary: {outside:,}. They share as one word, like <unk> in an n-gram model.")
     if closed is not None and closed.strange:
         print_out(
             f"\nShortlist words that the n-gram model does not know: {len(closed.strange):,}. Each of them, and each "
@@ -206,40 +210,44 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
     """Open the n-gram models; all must know the words of the first."""
     from moses_rnn.files.streams import find_input
+    from moses_rnn.moses.arpa import check_same_words
     from moses_rnn.scorers.kenlm import KenlmScorer
 
     paths = [find_input(file) for file in files]
     models = [KenlmScorer(path) for path in paths]
-    if len(models) > 1:
-        words = [_words_of_arpa(path) for path in paths]
-        for path, known in zip(paths, words, strict=True):
-            if known != words[0]:
-                different = len(known ^ words[0])
-                raise InputError(f"{path}: expected the words of {paths[0]}, found {different:,} different ones")
+    check_same_words(paths)
     return models
 
 
-def _words_of_arpa(path: str) -> set[bytes]:
-    from moses_rnn.files.streams import read_lines
-    from moses_rnn.moses.arpa import parse_arpa
-
-    return {n_gram[0] for n_gram in parse_arpa(read_lines(path), path) if len(n_gram) == 1}
-
-
-def _shares(models: Sequence[Model], n_grams: Sequence[KenlmScorer], given: Judging) -> Iterator[Shares | None]:
-    """Yield how each model's <unk> is divided among the words outside its shortlist."""
+def _words_sharing(models: Sequence[Model], given: Judging) -> set[bytes]:
+    """Return the words among which --rare uniform divides <unk>, with those in all shortlists."""
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.scorers.shares import even_shares, open_backoff, types_of
+    from moses_rnn.moses.arpa import words_of_arpa
+    from moses_rnn.scorers.shares import types_of
+
+    types = {word for model in models for word in model.target_vocabulary.words}
+    if given.lm:
+        return types | words_of_arpa(find_input(given.lm[0]))
+    named = [given.vocabulary] if given.vocabulary else given.texts
+    of_texts = {word for text in named for word in types_of(read_lines(find_input(text)))}
+    if given.vocabulary and not of_texts:
+        raise InputError(f"{given.vocabulary}: expected a text with words, found none")
+    return types | of_texts
+
+
+def _shares(
+    models: Sequence[Model], sharing: set[bytes], outside: int, n_grams: Sequence[KenlmScorer], given: Judging
+) -> Iterator[Shares | None]:
+    """Yield how each model's <unk> is divided among the words outside its shortlist.
+
+    `outside` is the number of tokens that --rare uniform finds in no vocabulary; these share as one word.
+    """
+    from moses_rnn.scorers.shares import even_shares, open_backoff
 
     vocabularies = [model.target_vocabulary for model in models]
     if given.rare:
-        types = {word for vocabulary in vocabularies for word in vocabulary.words}
-        if given.lm:
-            types |= _words_of_arpa(find_input(given.lm[0]))
-        else:
-            named = [given.vocabulary] if given.vocabulary else given.texts
-            types.update(*(types_of(read_lines(find_input(text))) for text in named))
-        yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
+        has_one = bool(given.lm or outside)
+        yield from (even_shares(sharing, vocabulary, with_unknown=has_one) for vocabulary in vocabularies)
     elif n_grams:
         yield from (open_backoff(given.lm[0], vocabulary, n_grams[0]) for vocabulary in vocabularies)
     else:
@@ -259,7 +267,8 @@ def _contenders(
     from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
 
     contenders, compute = [], Compute(given.device)
-    for model, of_model in zip(models, shares, strict=True):
+    folders, files = _names(list(map(str, given.models))), _names(given.lm)
+    for folder, model, of_model in zip(folders, models, shares, strict=True):
         name = model.name
         network: LanguageModel = model.make_language_model(compute, of_model)
         if given.dynamic and model.architecture.key == DYNAMIC:
@@ -268,11 +277,16 @@ def _contenders(
             network = DynamicRnnlm(model, given.dynamic, compute, of_model, rate=rate)
         if closed and not given.rare:  # that is even among all already
             network = closed.compare(network, model.target_vocabulary)
-        contenders.append(Contender(f"{model.folder.name} ({name})", network, model.architecture.key))
+        contenders.append(Contender(f"{folder} ({name})", network, model.architecture.key))
     if closed:
-        of_lm = zip(given.lm, n_grams, strict=True)
-        contenders += [Contender(Path(path).name, closed.compare(lm), None) for path, lm in of_lm]
+        contenders += [Contender(file, closed.compare(lm), None) for file, lm in zip(files, n_grams, strict=True)]
     return contenders
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Return the last parts of paths, or whole paths where these are equal or empty."""
+    names = [Path(path).name for path in paths]
+    return [name if name and names.count(name) == 1 else path for path, name in zip(paths, names, strict=True)]
 
 
 NPLM_EPILOG = """\b

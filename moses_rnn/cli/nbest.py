@@ -73,7 +73,7 @@ the new one is RNN1.
 def add(given: ListRequest) -> None:
     """Add features to an n-best list."""
     _check(given)
-    models = [path if path.is_dir() or not path.exists() else str(path) for path in _paths(given)]
+    models = [str(path) if _is_file(path) else path for path in _paths(given)]
     check_inputs(given.nbest, given.source, given.backoff, *models)
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.nbest_features import make_features
@@ -110,6 +110,10 @@ def add(given: ListRequest) -> None:
 def _paths(given: ListRequest) -> list[Path]:
     """Folders of networks; files of n-gram models, and of words."""
     return [*given.models, *filter(None, [given.word_penalty])]
+
+
+def _is_file(path: Path) -> bool:
+    return not path.is_dir() and (path.exists() or Path(f"{path}.gz").exists())
 
 
 def _check(given: ListRequest) -> None:

@@ -6,9 +6,12 @@ A section begins with ``\\1-grams:`` and so on. Comments (``#``) may stand befor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.files.streams import read_lines
 from moses_rnn.table.phrase_table import NUMBER, words
 
 SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
@@ -38,6 +41,25 @@ def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]
                 raise FormatError(name, number, "an ARPA file, which begins with \\data\\", found, NO_BINARY)
             begun = True
     raise FormatError(name, None, "\\end\\ as the last line", "none: the file was cut short")
+
+
+def words_of_arpa(path: str) -> set[bytes]:
+    """Return the words that a model knows, ``<s>`` and ``</s>`` among them."""
+    return {word for (word,) in takewhile(lambda n_gram: len(n_gram) == 1, parse_arpa(read_lines(path), path))}
+
+
+def is_binary(path: str) -> bool:
+    """Whether a file is one of KenLM's binary models."""
+    with Path(path).open("rb") as file:
+        return file.read(len(BINARY)) == BINARY
+
+
+def check_same_words(paths: Sequence[str]) -> None:
+    """Raise InputError if models know different words."""
+    known = [words_of_arpa(path) for path in paths] if len(paths) > 1 else []
+    for path, words_of_model in zip(paths, known, strict=False):
+        if different := len(words_of_model ^ known[0]):
+            raise InputError(f"{path}: expected the words of {paths[0]}, found {different:,} different ones")
 
 
 def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:

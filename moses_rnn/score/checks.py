@@ -10,6 +10,7 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitErr
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
 from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.signatures import (
     FLOORED_REFUSAL,
     UNKNOWN_REFUSAL,
@@ -121,7 +122,7 @@ def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
 def fit_warnings(counts: TableCounts, names: Sequence[str]) -> Iterator[str]:
     """Warn about columns with too many unknown words, and about constant columns, which MERT cannot use."""
     for name, unknown, _ in shares(counts, names):
-        if unknown > UNKNOWN_WARNING:
+        if unknown > UNKNOWN_WARNING and name != WordPenaltyScorer.name:
             yield (
                 f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
                 "<unk>: a model with larger shortlists could tell such words apart"

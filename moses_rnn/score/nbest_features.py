@@ -11,17 +11,19 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input
 from moses_rnn.moses.alignments import check_links, format_links
+from moses_rnn.moses.arpa import check_same_words, is_binary
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_rnn.score.options import ListRequest
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import NetworkLanguageModel
+from moses_rnn.scorers.language_models import LanguageModel, NetworkLanguageModel
 from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model, read_shortlist
 from moses_rnn.scorers.phrases import WordPenaltyScorer
-from moses_rnn.scorers.shares import open_backoff
+from moses_rnn.scorers.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -149,8 +151,13 @@ def _make_ensemble_feature(
 def _knows(model: Model | KenlmScorer) -> Knows:
     """Return the test for target words that a model knows."""
     if isinstance(model, KenlmScorer):
-        return model.knows
-    return model.target_vocabulary.id_of().__contains__
+        return lambda word: word not in NOT_SHARING and model.knows(word)
+    return _in_shortlist(model.target_vocabulary)
+
+
+def _in_shortlist(vocabulary: Vocabulary) -> Knows:
+    ids = vocabulary.id_of()
+    return lambda word: word != UNKNOWN and word in ids
 
 
 def _make_pair_feature(model: Model, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
@@ -164,7 +171,7 @@ def _make_pair_feature(model: Model, first: NBestLine | None, name: str, request
         if member.form.is_factored:
             raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
     compute = _compute(model, request)
-    read, written = model.source_vocabulary.id_of().__contains__, _knows(model)
+    read, written = _in_shortlist(model.source_vocabulary), _knows(model)
     sides = (written, read) if model.inverse else (read, written)
     return Feature(model.make_scorer(compute), _choose_parts(model, first, name, request), True, *sides)
 
@@ -193,8 +200,17 @@ def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feat
         )
     combination = request.combine or ARITHMETIC
     check_mixture(list(models.values()), combination)
-    n_grams = {path: KenlmScorer(find_input(str(path))) for path in paths if path not in models}
-    members = [_language_model(models[path], request) if path in models else n_grams[path] for path in paths]
+    files = {path: find_input(str(path)) for path in paths if path not in models}
+    backoff = find_input(request.backoff) if models and request.backoff else None
+    check_same_words([file for file in (*filter(None, [backoff]), *files.values()) if not is_binary(file)])
+    n_grams = {path: KenlmScorer(file) for path, file in files.items()}
+    members: list[LanguageModel] = [
+        _language_model(models[path], request) if path in models else n_grams[path] for path in paths
+    ]
+    if backoff:
+        closed = ClosedVocabulary([model.target_vocabulary for model in models.values()], KenlmScorer(backoff))
+        vocabularies = [models[path].target_vocabulary if path in models else None for path in paths]
+        members = list(map(closed.compare, members, vocabularies))
     try:
         mixture = Mixture(members, combination, request.shares or None)
     except ValueError as error:

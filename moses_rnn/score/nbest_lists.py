@@ -86,6 +86,7 @@ class ListFeatures:
         for together in _sentences_together(lines):
             sources = [self._source_of(line) for line in together]
             self._check_words(together, sources)
+            self._check_labels(together)
             texts = {label: self._texts(label, together, sources) for label in self.features}
             self._note(together, texts)
             yield b"".join(
@@ -122,6 +123,13 @@ class ListFeatures:
                 self.unknown[label] = self._judge(label, "hypothesis", of_targets, feature.knows_target)
             if feature.knows_source:
                 self._judge(label, "source", of_sources, feature.knows_source)
+
+    def _check_labels(self, lines: Sequence[NBestLine]) -> None:
+        """Raise FormatError if a line already has a new feature, which the first line lacks."""
+        taken = [(label, f" {label}= ".encode()) for label in self.features]
+        for line in lines:
+            if label := next((label for label, text in taken if text in b" %b " % line.features), None):
+                raise FormatError(self.name, line.number, "the features of line 1", f"also {label}=")
 
     def _judge(self, label: str, side: str, counts: Counter[bytes], knows: Knows) -> float:
         return check_known(f"{self.name}: expected a list", label, side, counts, knows, allowed=self.allow_misfit)

@@ -26,8 +26,7 @@ from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.tries import PairNetwork, SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
 from moses_rnn.scorers.base import Scorer, Tally
-from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import NetworkLanguageModel, sums
+from moses_rnn.scorers.language_models import LanguageModel, sums
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -251,7 +250,7 @@ class Mixture:
 
     def __init__(
         self,
-        members: Sequence[NetworkLanguageModel | KenlmScorer],
+        members: Sequence[LanguageModel],
         combination: str = ARITHMETIC,
         shares: Sequence[float] | None = None,
     ) -> None:

@@ -25,7 +25,9 @@ BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
 
 
 class LanguageModel(Protocol):
-    """A model that gives every word of a sentence a probability."""
+    """A model that gives every word of a sentence a probability; `meaning` says what it gives a whole one."""
+
+    meaning: str
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """Return log p of all words and end symbols, concatenated (words + 1 each); ScoreError if a word has none."""

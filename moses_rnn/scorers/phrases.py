@@ -105,9 +105,12 @@ class WordPenaltyScorer:
         """Return itself: it needs no device."""
         return self
 
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
         """Return one natural log score per pair."""
-        penalties: Values = -unknown_words(*self._ids(pairs.targets)).astype(np.float64)
+        counts = unknown_words(*self._ids(pairs.targets))
+        if tally is not None:
+            tally.unknown += int(np.count_nonzero(counts))
+        penalties: Values = -counts.astype(np.float64)
         return penalties
 
 

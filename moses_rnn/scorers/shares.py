@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,11 @@ def types_of(lines: Iterable[bytes]) -> set[bytes]:
     return {word for line in lines for word in words_of(line.rstrip(b"\r\n"))}
 
 
+def count_outside(sentences: Iterable[bytes], types: Collection[bytes]) -> int:
+    """Count the running words that are not among `types`, or are <unk>."""
+    return sum(word == UNKNOWN or word not in types for sentence in sentences for word in words_of(sentence))
+
+
 def even_shares(types: Iterable[bytes], vocabulary: Vocabulary, *, with_unknown: bool = False) -> EvenShares:
     """Return even shares for the words in `types` that are outside a shortlist.
 
@@ -82,6 +87,7 @@ class _Sharing:
 
     def __init__(self, model: LanguageModel, n_grams: KenlmScorer, count: int) -> None:
         self._model, self._n_grams, self._count = model, n_grams, count
+        self.meaning = model.meaning
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""

@@ -461,11 +461,10 @@ def build_text_corpus(
     vocabulary = shortlist(counts, config.shortlist, config.min_count)
     if len(vocabulary) == 2:  # <unk> and </s>
         raise InputError(f"{names[0]}: expected words seen at least {config.min_count:,} times, found none")
+    if not dev and lines == 1:
+        raise InputError(f"{names[0]}: expected at least two lines, one to train on and one to hold out, found one")
     chosen = None if dev else chosen_lines(lines, config)
-    try:
-        texts = build_texts(text(), dev() if dev else None, folder, vocabulary, order, chosen)
-    except InputError as error:  # the text has words, so the held-out text has none
-        raise InputError(f"{names[1] if dev else names[0]}: {error}") from error
+    texts = build_texts(text(), dev() if dev else None, folder, vocabulary, order, chosen, names)
     aside = 0 if chosen is None else int(chosen.sum())
     known = coverage(counts, vocabulary)
     return TextCorpus(*texts, vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside))
@@ -491,8 +490,12 @@ def build_texts(
     vocabulary: Vocabulary,
     order: int,
     chosen: npt.NDArray[np.bool_] | None = None,
+    names: tuple[str, str] = ("training text", "held-out text"),
 ) -> tuple[Text, Text]:
-    """Write the ids of a text and of the held-out text (another one, or the `chosen` lines with words) into files."""
+    """Write the ids of a text and of the held-out text (another one, or the `chosen` lines with words) into files.
+
+    `names` are those of both texts, for messages.
+    """
     files = [NumberFile(folder / f"{name}.tokens") for name in ("text", "held-out")]
     begin = len(vocabulary)  # the id of <s>
 
@@ -503,10 +506,10 @@ def build_texts(
         add(files[chosen is not None and bool(chosen[number])], sentence)
     for sentence in _sentences(held_out or ()):
         add(files[1], sentence)
-    for file, what in zip(files, ("a text to train on", "held-out lines"), strict=True):
+    for file, name in zip(files, names, strict=True):
         file.flush()
         if not file.path.stat().st_size:
-            raise InputError(f"expected {what}, found no line with words")
+            raise InputError(f"{name}: expected lines with words, found none")
     text, judging = (Text(map_ids(file.path), begin) for file in files)
     return text, judging
 

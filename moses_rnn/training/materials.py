@@ -133,9 +133,10 @@ def find_embeddings(options: Options) -> dict[str, str]:
 
 def existing_file(path: str) -> str:
     """Return the path of a file, plain or compressed, that can be read more than once."""
-    if path == STANDARD_STREAM:
+    found = find_input(path)
+    if found == STANDARD_STREAM or not Path(found).is_file():
         raise InputError("training data must be a file, because a resumed run reads it again")
-    return find_input(path)
+    return found
 
 
 def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,28 @@ def test_even_shares_of_a_given_text_or_of_the_texts(perplexity):
     # `rare` is one word of test.fr's, and one of the six of `words`
     assert given == pytest.approx(figures(own)["r1 (RNNLM)"][0] * 6 ** (1 / 7), abs=0.01)
     assert plain != figures(own)["r1 (RNNLM)"][0]
+
+
+def test_words_in_no_vocabulary_share_as_one(perplexity, prepared):
+    (prepared / "five").write_bytes(b"jamais vu 10 km odd\n")
+    (prepared / "marked.fr").write_bytes(b"le chat\nle <unk> le\n")
+    even = "--model", "r1", "--rare", "uniform"
+    alone = figures(perplexity("test.fr", *even))["r1 (RNNLM)"][0]  # one word shares
+    told = "\nTokens in no vocabulary: 1. They share as one word, like <unk> in an n-gram model.\n"
+    for text, words, sharing in (("test.fr", ("--vocabulary", "five"), 6), ("marked.fr", (), 1)):
+        out = perplexity(text, *even, *words)
+        assert told in out
+        assert figures(out)["r1 (RNNLM)"][0] == pytest.approx(alone * sharing ** (1 / 7), abs=0.01)
+    (prepared / "blank").write_bytes(b"\n \n")
+    refused = perplexity("test.fr", *even, "--vocabulary", "blank", code=3)
+    assert "blank: expected a text with words, found none" in refused
+
+
+def test_models_of_one_name_are_told_apart(perplexity, prepared):
+    shutil.copytree(prepared / "r1", prepared / "again" / "r1", dirs_exist_ok=True)
+    out = perplexity("test.fr", "--model", "r1", "--model", "again/r1")
+    assert {"r1 (RNNLM)", "again/r1 (RNNLM)"} <= figures(out).keys()
+    assert "| ./. (RNNLM)" not in perplexity("test.fr", "--model", "r1/.")
 
 
 def test_words_of_other_shortlists_count(perplexity, prepared):

@@ -108,6 +108,13 @@ def test_labels_have_the_next_free_number(features, names, labels):
 # The values
 
 
+def test_a_later_line_must_not_have_the_feature_already():
+    lines = [nbest(b"t2"), nbest(b"t2", features=b"LM0= -4 WP0= -1")]
+    with pytest.raises(FormatError, match="^n:2: expected the features of line 1, found also WP0="):
+        added(lines, [("WP", of_targets(WordPenaltyScorer(TARGET)))])
+    assert added(lines[::-1], [("WP", of_targets(WordPenaltyScorer(TARGET)))]).count(b" WP1= ") == 2
+
+
 def test_values_have_the_precision_that_moses_prints():
     (line,) = parsed([added([nbest(b"t2 t3 x")], whole_sentences())])
     (value,) = of_targets(cslm()).scores([line], [b""], "n")

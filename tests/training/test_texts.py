@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.errors import InputError
 from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.networks.vocabulary import Vocabulary
@@ -43,6 +44,11 @@ def test_sentences_stand_between_their_boundaries(tmp_path):
     assert held_out.flat.tolist() == [BEGIN, BEGIN, 4, 1]
     assert text.predicted(0, len(text.flat)).tolist() == [2, 3, 4, 7, 8]
     assert (text.tokens(), held_out.tokens()) == (5, 2)
+
+
+def test_one_line_cannot_be_trained_on_and_held_out(tmp_path):
+    with pytest.raises(InputError, match="^t: expected at least two lines, one to train on and one to hold out"):
+        build_text_corpus(lambda: [b"a b"], None, ("t", ""), tmp_path, 3, TextConfig())
 
 
 def test_how_far_errors_go_changes_gradients_and_no_costs(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.nbest.lists import LISTED, SOURCE
 from tests.same_scores import check_same_scores
+from tests.scorers.tiny_lm import BackoffModel
 
 
 def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
@@ -16,6 +17,14 @@ def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
     assert nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout == plain
     again = nbest("n", "--source", "-", "--word-penalty", "{}/words", given=SOURCE.replace(b"\n", b"\r\n"))
     assert again.stdout == plain
+
+
+def test_an_n_gram_model_may_be_named_without_its_suffix(nbest, here):
+    pytest.importorskip("kenlm")
+    (here / "lm.gz").write_bytes(
+        gzip.compress(BackoffModel({"</s>": 0.5, "t2": 0.25, "<unk>": 0.25}, {("t2",): {"</s>": 0.5}}).arpa())
+    )
+    assert nbest("n", "--add", "lm", "--allow-misfit").stdout == nbest("n", "--add", "lm.gz", "--allow-misfit").stdout
 
 
 def test_unknown_words_are_those_of_the_hypotheses_language(nbest, here):
