@@ -9,8 +9,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import placing
+from moses_rnn.errors import PairError, placing
 from moses_rnn.score.workers import Threads, map_in_order
+from moses_rnn.scorers.base import one_at_fault
 
 Floats = npt.NDArray[np.float64]
 CHUNK = 4096  # pairs: enough to share prefixes, few enough for several threads
@@ -25,6 +26,14 @@ def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
+def _can_score(score: Callable[[list[Item]], Floats], items: list[Item]) -> bool:
+    try:
+        score(items)
+    except PairError:
+        return False
+    return True
+
+
 def score_chunks(
     items: Iterable[Item],
     score: Callable[[list[Item]], Floats],
@@ -34,12 +43,17 @@ def score_chunks(
 ) -> Iterator[Floats]:
     """Yield the scores of chunks, in order, from any number of items; score a few chunks ahead.
 
-    `score` is called by several threads at once. A ScoreError names the item.
+    `score` is called by several threads at once. An error of a pair names the item.
     """
 
     def work(chunk: list[Item]) -> Floats:
-        with placing(lambda row: name(chunk[row])):
-            return score(chunk)
+        try:
+            with placing(lambda row: name(chunk[row])):
+                return score(chunk)
+        except PairError as error:
+            row = one_at_fault(len(chunk), lambda part: _can_score(score, chunk[part]))
+            error.message = f"{name(chunk[row])}: {error.message}"
+            raise
 
     chunks = in_chunks(items, size)
     first = [*islice(chunks, 2)]

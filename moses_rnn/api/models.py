@@ -202,7 +202,7 @@ class Model:
         config = SamplingConfig(
             samples=check_range("samples", samples),
             temperature=temperature,
-            seed=check_range("seed", seed, least=0),
+            seed=check_range("seed", seed, least=0, most=2**63 - 1),
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.moses.alignments import check_links, parse_links
+from moses_rnn.options import MOST_WHOLE
 from moses_rnn.table.phrase_table import has_gaps, words
 from moses_rnn.translation.proposals import Reading
 
@@ -40,12 +41,11 @@ class BytesPair(NamedTuple):
     alignment: bytes | None = None
 
 
-def check_range(argument: str, value: int, least: int = 1, most: float = math.inf) -> int:
-    """Raise ArgumentError unless a number is from `least` to `most`."""
-    if not least <= value <= most:
-        expected = f"a whole number {f'of at least {least}' if most == math.inf else f'from {least} to {most}'}"
-        raise ArgumentError(argument, expected, shown_value(value))
-    return value
+def check_range(argument: str, value: int, least: int = 1, most: int = MOST_WHOLE) -> int:
+    """Raise ArgumentError unless a value is a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= operator.index(value) <= most:
+        raise ArgumentError(argument, f"a whole number from {least} to {most}", shown_value(value))
+    return operator.index(value)
 
 
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
@@ -75,6 +75,8 @@ def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
     name = f"pairs[{number}]"
     if isinstance(pair, str | bytes | Mapping | Set):  # of two letters, or in no order
         raise ArgumentError(name, PAIR, shown_value(pair), "Two lists are scored by score(sources, targets).")
+    if not isinstance(pair, Iterable):
+        raise ArgumentError(name, PAIR, shown_value(pair))
     parts = (pair.source, pair.target, pair.alignment) if isinstance(pair, Row) else tuple(pair)
     if len(parts) not in {2, 3}:
         raise ArgumentError(name, PAIR, f"{len(parts)} parts: {shown_value(pair)}")

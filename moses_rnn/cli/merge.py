@@ -22,6 +22,7 @@ name. Exit codes are those of moses-rnn-score; after 75, the same command starts
 def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow_misfit: AllowMisfit = False) -> None:
     """Make NEW_TABLE from the SHARDS that moses-rnn-score --shard wrote, in any order."""
     check_inputs(*shards)
+    stop = StopRequest()
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.merging import merge
 
@@ -32,7 +33,7 @@ def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow
             force=force,
             allow_misfit=allow_misfit,
             advanced=advanced,
-            should_stop=StopRequest(),
+            should_stop=stop,
         )
     counts = result.counts
     left_out = f", {counts.rejected:,} left out" if counts.rejected else ""

@@ -87,6 +87,7 @@ def main(given: Scoring) -> None:
         _score_pairs(given)
         return
 
+    stop = None if given.estimate else StopRequest()  # before the seconds that torch takes
     from moses_rnn.networks.hardware import choose_device
 
     devices = [choose_device(name, "--device") for name in given.device.split(",")]
@@ -94,7 +95,7 @@ def main(given: Scoring) -> None:
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.score import score
 
-    if given.estimate:
+    if stop is None:
         from moses_rnn.score.estimate import estimate
 
         lines, rate, computed_by = estimate(given)
@@ -102,7 +103,7 @@ def main(given: Scoring) -> None:
         print_out(f"{rate:,.0f} lines/s here ({computed_by}): {took} for about {lines:,.0f} lines")
         return
     with progress("lines", quiet=given.quiet) as show:
-        result = score(given, show, StopRequest())
+        result = score(given, show, stop)
     summary = [] if given.quiet or given.as_json else _summary(given, result)
     for line in [*summary, *(f"warning: {text}" for text in result.warnings)]:
         print_err(line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import shlex
 import sys
 import tomllib
@@ -204,12 +205,14 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
 
 def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
     """Train, alone or with other processes, and print the outcome; only the first process returns."""
+    rank = os.environ.get("RANK", "0") if os.environ.get("WORLD_SIZE", "1") != "1" else None  # None: alone
+    # before the seconds that torch takes; of several processes, a signal may arrive more than once
+    stop = StopRequest(quiet=rank not in {None, "0"}, patient=rank is not None)
     from moses_rnn.training.train import train
 
     with together() as ranks:
         options = options_of_rank(options, ranks)
         display = TrainingDisplay(quiet=options["quiet"])
-        stop = StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)  # a signal may arrive more than once
         outcome = train(**options, observer=display, should_stop=stop, ranks=ranks)
     display.close()
     progress = outcome.progress

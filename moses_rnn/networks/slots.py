@@ -17,13 +17,14 @@ from moses_rnn.options import Option
 
 Slots = Annotated[int, Option(min=1, max=64)]
 Slotted = Ints  # phrases × slots
+ADVICE = "In phrase tables and n-best lists, --long floor gives them a score of -87."
 
 
 def check_length(longest: int, slots: int) -> None:
     """Raise PairError if the longest phrase has more words than there are slots."""
     if longest > slots:
         expected = f"phrases of at most {slots} words, the network's slots"
-        raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them a score of -87.")
+        raise PairError(f"expected {expected}, found {longest}", advice=ADVICE)
 
 
 def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted:

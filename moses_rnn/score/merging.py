@@ -18,6 +18,7 @@ from moses_rnn.score.score import ScoringResult
 from moses_rnn.table.signatures import TableCounts, as_file, logarithm_columns, read_signature, without_counts
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time
+HIERARCHICAL = "hierarchical"  # in the description of a table's phrases
 ALIKE = ("program", "torch", "input", "precision", "phrases", "columns", "models")  # equal in all shards
 
 
@@ -51,7 +52,8 @@ class ScoredShard:
         source, target = (int(factors) for factors in shard["factors"])
         self.columns, self.factors = int(record["columns"]), (source, target)
         counted: dict[str, Any] = {
-            key: [column[key] for column in columns] for key in ("unknown", "floored", "lowest", "highest")
+            key: [convert(column[key]) for column in columns]
+            for key, convert in (("unknown", int), ("floored", int), ("lowest", float), ("highest", float))
         }
         self.counts = TableCounts(lines, **counted, rejected=rejected)
         self.computed_by = str(record.get("native") or "torch")
@@ -60,6 +62,8 @@ class ScoredShard:
             "number of shards": self.shard.count,
             "table": record["input_content"],
             "number of lines": lines_of_table,
+            # of the first line; a rule of non-terminals has none
+            "number of factors": () if HIERARCHICAL in str(record["phrases"]) else self.factors,
             "added columns": [without_counts(column) for column in columns],
         }
 

@@ -19,7 +19,7 @@ from moses_rnn.files.outputs import pack
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import RayWorkers
-from moses_rnn.scorers.base import Scorer, Tally
+from moses_rnn.scorers.base import Scorer, Tally, one_at_fault
 from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer
@@ -84,9 +84,8 @@ class ChunkScorer:
         """Return an error that names the chunk's lines and the line at fault, found by bisection."""
         where = lines_of(chunk)
         first = chunk.numbers[0]
-        while len(chunk) > 1:
-            half = chunk[: len(chunk) // 2]
-            chunk = chunk[len(chunk) // 2 :] if self._can_score(half) else half
+        row = one_at_fault(len(chunk), lambda part: self._can_score(chunk[part]))
+        chunk = chunk[row : row + 1]
         pairs = chunk.pairs()
         pair = shown(b" ||| ".join((pairs.sources[0], pairs.targets[0])))
         if isinstance(error, PairError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,15 @@ class Tally:
 
     unknown: int = 0  # pairs with a word on either side that is read as <unk>
     oom_splits: int = 0  # how often work was split because the device ran out of memory
+
+
+def one_at_fault(count: int, can_score: Callable[[slice], bool]) -> int:
+    """Return the position of one of `count` items that cannot be scored, by halving; the last one if only all fail."""
+    first, end = 0, count
+    while end - first > 1:
+        middle = (first + end) // 2
+        first, end = (middle, end) if can_score(slice(first, middle)) else (first, middle)
+    return first
 
 
 class Scorer(Protocol):

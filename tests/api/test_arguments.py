@@ -53,6 +53,7 @@ WRONG = {
     "pairs of letters": lambda: pairs_of("ab"),
     "a pair without order": lambda: pairs_of([("a", "b"), {"a", "b"}]),
     "a mapping": lambda: pairs_of({"ab": "b"}),
+    "no pair": lambda: pairs_of([("a", "b"), None]),
     "half a pair": lambda: pairs_of([("a",)]),
     "a number": lambda: pairs_of([("a", 3)]),
     "a line end": lambda: pairs_of([("a", "b\n")]),

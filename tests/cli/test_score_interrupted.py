@@ -136,6 +136,37 @@ def test_a_stop_is_noticed_while_a_pipe_is_silent(here):
     assert names(here) == {"phrase-table.gz", "phrase-table.rnn-model"}
 
 
+SIGNAL_WHILE_TORCH_LOADS = """
+import importlib, os, signal, sys
+class Early:
+    def find_spec(self, name, path, target=None):
+        if name == "torch":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGUSR1)
+sys.meta_path.insert(0, Early())
+importlib.import_module(f"moses_rnn.cli.{sys.argv[1]}").main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "score phrase-table.gz -o t.gz",
+        "train phrase-table.gz --model new",
+        "merge t.gz whole.gz",
+    ],
+)
+def test_a_signal_while_torch_loads_is_a_stop(here, command):
+    if "merge" in command:
+        run("score", "phrase-table.gz", "--shard", "1/1", "-o", "whole.gz", "-q", cwd=here)
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL_WHILE_TORCH_LOADS, *command.split()], cwd=here, capture_output=True, check=False
+    )
+    assert done.returncode == 75
+    assert b"stopping after saving what is done" in done.stderr
+    assert not {"t.gz", "new"} & names(here)
+
+
 def test_a_second_signal_ends_at_once(here):
     """The first one is noticed while a pipe is silent only when somebody looks; the second needs nobody."""
     code = "from moses_rnn.cli.command import StopRequest; StopRequest.__call__ = lambda _: False; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"

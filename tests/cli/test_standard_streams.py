@@ -57,6 +57,13 @@ def test_a_table_to_a_pipe_that_breaks_is_a_failure(here, redirection):
     assert sorted(os.listdir(here)) == ["phrase-table.gz", "phrase-table.rnn-model"]
 
 
+@pytest.mark.parametrize("output", ["-o -", "-"])
+def test_a_table_without_its_suffix_goes_to_standard_output_too(here, output):
+    done = shell(f"moses-rnn-score phrase-table {output} --model phrase-table.rnn-model -q", here)
+    assert (done.returncode, done.stdout.count(b"\n")) == (0, 3000)
+    assert sorted(os.listdir(here)) == ["phrase-table.gz", "phrase-table.rnn-model"]
+
+
 @pytest.mark.parametrize("command", ["score - --model phrase-table.rnn-model", "validate -", "tokenise"])
 def test_a_closed_standard_input_is_said(here, command):
     done = shell(f"{spoken(command)} <&-", here)

@@ -109,6 +109,10 @@ def test_a_line_without_a_slot_is_refused_or_scores_the_floor(case, here, capfd)
     (here / "list").write_bytes(b"0 ||| t2 t2 t2 t2 t2 t2 t2 ||| LM0= -1 ||| -1 ||| 0-1=0-6 \n")
     options = "--source", "source", "--add", "m", "-o", "more", "--quiet", "--allow-misfit"
     run(nbest.main, "list", *options, code=3)
-    assert "expected phrases of at most 6 words" in capfd.readouterr().err
+    message = capfd.readouterr().err
+    assert f"{case.architecture.name}0, line 1 of the list: expected phrases of at most 6 words" in message
+    (here / "tsv").write_bytes(b"s2\tt2\n" * 3 + b"s2 s3\tt2 t2 t2 t2 t2 t2 t2\n" + b"s2\tt2\n" * 9)
+    run(score.main, "tsv", "--format", "tsv", "--model", "m", "-o", "-", "--allow-misfit", code=3)
+    assert "tsv:4: expected phrases of at most 6 words" in capfd.readouterr().err
     run(nbest.main, "list", *options, "--long", "floor", "--force")
     assert f"{case.architecture.name}0= -87".encode() in (here / "more").read_bytes()

@@ -123,6 +123,11 @@ def change_signature(path, **changes):
     beside.write_text(json.dumps({key: value for key, value in record.items() if value is not None}))
 
 
+def shard_of(path):
+    return json.loads(path.with_name(f"{path.name}.json").read_bytes())["shard"]
+
+
+COUNTS = "unknown", "floored", "lowest", "highest"
 OF_ANOTHER = {"models": [{"direction": "source-to-target", "sha256": {"x": "y"}}]}
 WRONG = {  # what becomes of the second shard's file and signature; tests/refusals.txt has what is wrong with their list
     "changed": (
@@ -140,6 +145,14 @@ WRONG = {  # what becomes of the second shard's file and signature; tests/refusa
     "shorter": (
         lambda path: change_signature(path, lines=0),
         r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines instead of",
+    ),
+    "of other factors": (
+        lambda path: change_signature(path, shard=shard_of(path) | {"factors": [2, 1]}),
+        r"scored.2-of-4: expected the same number of factors as .*, found \(2, 1\) here and \(1, 1\) there",
+    ),
+    "no numbers": (
+        lambda path: change_signature(path, added_columns=[{"name": "RNN", **dict.fromkeys(COUNTS, "x")}]),
+        "scored.2-of-4.json: expected the signature of a shard, .* found invalid literal",
     ),
     "of anything": (
         lambda path: change_signature(path, shard=[], added_columns=7),
