@@ -65,7 +65,8 @@ def long_sources(
     fitting = np.flatnonzero((pairs.sizes >= min_targets) & (pairs.source_words >= min_words))
     seen = pairs.source_counts[fitting]
     rare = fitting[(seen >= 1) & (seen <= MOST_OF_RARE)]
-    first = ("Long, frequent", "the most frequent") if seen.any() else ("Long", "the first; the table has no counts")
+    has_counts = bool(pairs.source_counts.any())
+    first = ("Long, frequent", "the most frequent") if has_counts else ("Long", "the first; the table has no counts")
     kinds = (
         (f"{first[0]} source phrases", "", fitting[np.argsort(-seen, kind="stable")], first[1]),
         (

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import PairError, placing
+from moses_rnn.errors import PairError, ScoreError, placing
 from moses_rnn.score.workers import Threads, map_in_order
 from moses_rnn.scorers.base import one_at_fault
 
@@ -31,6 +31,8 @@ def _can_score(score: Callable[[list[Item]], Floats], items: list[Item]) -> bool
         score(items)
     except PairError:
         return False
+    except ScoreError:  # another fault
+        return True
     return True
 
 

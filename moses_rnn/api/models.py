@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -143,7 +144,7 @@ class Model:
         self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = CHUNK
     ) -> Iterator[float]:
         """log p of each pair of any stream, one after the other; a few chunks of pairs are read ahead."""
-        scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk))
+        scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk, most=sys.maxsize))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
     def explain(
@@ -202,7 +203,7 @@ class Model:
         config = SamplingConfig(
             samples=check_range("samples", samples),
             temperature=temperature,
-            seed=check_range("seed", seed, least=0, most=2**63 - 1),
+            seed=check_range("seed", seed, least=0, most=math.inf),
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
@@ -373,7 +374,9 @@ class LanguageModel:
 
     def score_iter(self, sentences: Iterable[Text], *, chunk: int = CHUNK) -> Iterator[float]:
         """log p of each sentence of any stream, one after the other; a few chunks are read ahead."""
-        return chain.from_iterable(map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk))))
+        return chain.from_iterable(
+            map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk, most=sys.maxsize)))
+        )
 
     def word_scores(self, sentence: Text) -> Floats:
         """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64."""

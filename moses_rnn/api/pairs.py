@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
@@ -41,11 +43,14 @@ class BytesPair(NamedTuple):
     alignment: bytes | None = None
 
 
-def check_range(argument: str, value: int, least: int = 1, most: int = MOST_WHOLE) -> int:
+def check_range(argument: str, value: int, least: int = 1, most: float = MOST_WHOLE) -> int:
     """Raise ArgumentError unless a value is a whole number from `least` to `most`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= operator.index(value) <= most:
-        raise ArgumentError(argument, f"a whole number from {least} to {most}", shown_value(value))
-    return operator.index(value)
+    with suppress(TypeError):
+        number = operator.index(value)
+        if least <= number <= most and not isinstance(value, bool):
+            return number
+    expected = f"a whole number {f'of at least {least}' if most == math.inf else f'from {least} to {most}'}"
+    raise ArgumentError(argument, expected, shown_value(value))
 
 
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
@@ -75,9 +80,10 @@ def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
     name = f"pairs[{number}]"
     if isinstance(pair, str | bytes | Mapping | Set):  # of two letters, or in no order
         raise ArgumentError(name, PAIR, shown_value(pair), "Two lists are scored by score(sources, targets).")
-    if not isinstance(pair, Iterable):
-        raise ArgumentError(name, PAIR, shown_value(pair))
-    parts = (pair.source, pair.target, pair.alignment) if isinstance(pair, Row) else tuple(pair)
+    try:
+        parts = (pair.source, pair.target, pair.alignment) if isinstance(pair, Row) else tuple(pair)
+    except TypeError:
+        raise ArgumentError(name, PAIR, shown_value(pair)) from None
     if len(parts) not in {2, 3}:
         raise ArgumentError(name, PAIR, f"{len(parts)} parts: {shown_value(pair)}")
     return BytesPair(name, *[_bytes_of(part, name) for part in parts])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -53,7 +54,7 @@ class Table:
 
     def batches(self, rows: int = ROWS) -> Iterator[dict[str, Column]]:
         """The table in parts of `rows` rows: lists of str and arrays of float64 by name; raises as iterating does."""
-        return map(self._by_name, in_chunks(self, check_range("rows", rows)))
+        return map(self._by_name, in_chunks(self, check_range("rows", rows, most=sys.maxsize)))
 
     def to_columns(self) -> dict[str, Column]:
         """The whole table; raises as `batches`."""

@@ -210,12 +210,13 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
     """Open the n-gram models; all must know the words of the first."""
     from moses_rnn.files.streams import find_input
-    from moses_rnn.moses.arpa import check_same_words
+    from moses_rnn.moses.arpa import check_same_words, words_of_arpa
     from moses_rnn.scorers.kenlm import KenlmScorer
 
     paths = [find_input(file) for file in files]
     models = [KenlmScorer(path) for path in paths]
-    check_same_words(paths)
+    if len(paths) > 1:
+        check_same_words({path: words_of_arpa(path) for path in paths})
     return models
 
 

@@ -189,7 +189,7 @@ def tune(
         texts = [text_of(reference) for reference in references]
         points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
         if points.missing:
-            print_err(f"warning: {len(points.missing)} sentences have no hypothesis and count as empty translations")
+            print_err(f"warning: sentences without a hypothesis, counted as empty translations: {len(points.missing)}")
         if start_weights:
             _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
         start = choose_start(points, start_weights)
@@ -263,12 +263,12 @@ def rerank(
         _warn_of_unused(unused, weights, name)
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else 1 + max(best)
-        if (missing := sentences - len(best)) > 0:
-            print_err(f"warning: {missing} sentences have no hypothesis: their lines are empty")
         if texts:
             chosen = list_translations(best, sentences)
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen)
             print_err(f"BLEU {first:.2f} before, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
+        if missing := sentences - len(best):
+            print_err(f"warning: sentences without a hypothesis, whose lines are empty: {missing}")
         translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
         file.append(b"".join(line + b"\n" for line in translated))
         file.commit()

@@ -6,9 +6,8 @@ A section begins with ``\\1-grams:`` and so on. Comments (``#``) may stand befor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
-from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import read_lines
@@ -48,18 +47,12 @@ def words_of_arpa(path: str) -> set[bytes]:
     return {word for (word,) in takewhile(lambda n_gram: len(n_gram) == 1, parse_arpa(read_lines(path), path))}
 
 
-def is_binary(path: str) -> bool:
-    """Whether a file is one of KenLM's binary models."""
-    with Path(path).open("rb") as file:
-        return file.read(len(BINARY)) == BINARY
-
-
-def check_same_words(paths: Sequence[str]) -> None:
-    """Raise InputError if models know different words."""
-    known = [words_of_arpa(path) for path in paths] if len(paths) > 1 else []
-    for path, words_of_model in zip(paths, known, strict=False):
-        if different := len(words_of_model ^ known[0]):
-            raise InputError(f"{path}: expected the words of {paths[0]}, found {different:,} different ones")
+def check_same_words(known: Mapping[str, set[bytes]]) -> None:
+    """Raise InputError if models know different words, given by path."""
+    first = next(iter(known), "")
+    for path, words_of_model in known.items():
+        if different := len(words_of_model ^ known[first]):
+            raise InputError(f"{path}: expected the words of {first}, found {different:,} different ones")
 
 
 def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input
 from moses_rnn.moses.alignments import check_links, format_links
-from moses_rnn.moses.arpa import check_same_words, is_binary
+from moses_rnn.moses.arpa import check_same_words, words_of_arpa
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.hardware import Compute
@@ -202,13 +203,14 @@ def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feat
     check_mixture(list(models.values()), combination)
     files = {path: find_input(str(path)) for path in paths if path not in models}
     backoff = find_input(request.backoff) if models and request.backoff else None
-    check_same_words([file for file in (*filter(None, [backoff]), *files.values()) if not is_binary(file)])
-    n_grams = {path: KenlmScorer(file) for path, file in files.items()}
+    opened = {file: KenlmScorer(file) for file in dict.fromkeys([*filter(None, [backoff]), *files.values()])}
+    _check_words(opened)
+    n_grams = {path: opened[file] for path, file in files.items()}
     members: list[LanguageModel] = [
         _language_model(models[path], request) if path in models else n_grams[path] for path in paths
     ]
     if backoff:
-        closed = ClosedVocabulary([model.target_vocabulary for model in models.values()], KenlmScorer(backoff))
+        closed = ClosedVocabulary([model.target_vocabulary for model in models.values()], opened[backoff])
         vocabularies = [models[path].target_vocabulary if path in models else None for path in paths]
         members = list(map(closed.compare, members, vocabularies))
     try:
@@ -217,6 +219,20 @@ def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feat
         raise InputError(f"--shares: {error}") from error
     knows = [*map(_knows, models.values())] or [*map(_knows, n_grams.values())]
     return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
+
+
+def _check_words(opened: Mapping[str, KenlmScorer]) -> None:
+    """Raise InputError if n-gram models know different words; of a binary one, only words that it lacks are noticed."""
+    known: dict[str, set[bytes]] = {}
+    for file in opened if len(opened) > 1 else ():
+        with suppress(FormatError):  # KenLM reads other kinds too
+            if Path(file).is_file():  # a pipe can be read only once
+                known[file] = words_of_arpa(file)
+    check_same_words(known)
+    first, words_of_first = next(iter(known.items()), ("", set[bytes]()))
+    for file in opened.keys() - known.keys():
+        if missing := sum(not opened[file].knows(word) for word in words_of_first - {UNKNOWN}):
+            raise InputError(f"{file}: expected the words of {first}, found {missing:,} missing")
 
 
 def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from moses_rnn.errors import FormatError, InputError, MisfitError, PairError, placing
+from moses_rnn.errors import FormatError, InputError, MisfitError, PairError, ScoreError, placing
 from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
 from moses_rnn.scorers.base import one_at_fault
@@ -127,10 +127,12 @@ class ListFeatures:
 
     def _check_labels(self, lines: Sequence[NBestLine]) -> None:
         """Raise FormatError if a line already has a new feature, which the first line lacks."""
-        taken = [(label, f" {label}= ".encode()) for label in self.features]
+        added = {f"{label}=".encode() for label in self.features}
         for line in lines:
-            if label := next((label for label, text in taken if text in b" %b " % line.features), None):
-                raise FormatError(self.name, line.number, "the features of line 1", f"also {label}=")
+            if taken := added.intersection(words(line.features)):
+                raise FormatError(
+                    self.name, line.number, "the features of the first line", f"also {min(taken).decode()}"
+                )
 
     def _judge(self, label: str, side: str, counts: Counter[bytes], knows: Knows) -> float:
         return check_known(f"{self.name}: expected a list", label, side, counts, knows, allowed=self.allow_misfit)
@@ -144,6 +146,8 @@ class ListFeatures:
                 feature.scores(lines[part], sources[part], self.name)
             except PairError:
                 return False
+            except ScoreError:  # another fault
+                return True
             return True
 
         try:

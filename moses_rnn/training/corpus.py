@@ -462,7 +462,7 @@ def build_text_corpus(
     if len(vocabulary) == 2:  # <unk> and </s>
         raise InputError(f"{names[0]}: expected words seen at least {config.min_count:,} times, found none")
     if not dev and lines == 1:
-        raise InputError(f"{names[0]}: expected at least two lines, one to train on and one to hold out, found one")
+        raise InputError(f"{names[0]}: expected at least two lines with words, one of them to hold out, found one")
     chosen = None if dev else chosen_lines(lines, config)
     texts = build_texts(text(), dev() if dev else None, folder, vocabulary, order, chosen, names)
     aside = 0 if chosen is None else int(chosen.sum())

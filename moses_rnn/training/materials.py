@@ -132,10 +132,17 @@ def find_embeddings(options: Options) -> dict[str, str]:
 
 
 def existing_file(path: str) -> str:
-    """Return the path of a file, plain or compressed, that can be read more than once."""
-    found = find_input(path)
-    if found == STANDARD_STREAM or not Path(found).is_file():
+    """Return the path of a file, plain or compressed; refuse standard input."""
+    if path == STANDARD_STREAM:
         raise InputError("training data must be a file, because a resumed run reads it again")
+    return find_input(path)
+
+
+def regular_file(path: str) -> str:
+    """Return the path of a file, plain or compressed, that can be read more than once."""
+    found = existing_file(path)
+    if not Path(found).is_file():
+        raise InputError(f"{found}: expected a file, because it is read twice, found a pipe or a device")
     return found
 
 
@@ -191,8 +198,8 @@ class ParallelTexts:
     @classmethod
     def of_prefix(cls, prefix: str, source: str, target: str, alignment: str | None = None) -> ParallelTexts:
         """Find PREFIX.SOURCE, PREFIX.TARGET and their alignment, plain or compressed."""
-        texts = [existing_file(f"{prefix}.{ending}") for ending in (source, target)]
-        return cls(texts[0], texts[1], alignment and existing_file(alignment))
+        texts = [regular_file(f"{prefix}.{ending}") for ending in (source, target)]
+        return cls(texts[0], texts[1], alignment and regular_file(alignment))
 
     def __str__(self) -> str:
         return f"{self.source}, {self.target}"
@@ -351,8 +358,8 @@ class TextLines:
     name, corpus = "text", TextCorpus
 
     def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
-        self._texts = [existing_file(text) for text in options["texts"]]
-        self._dev = [existing_file(options["dev"])] if options["dev"] else []
+        self._texts = [regular_file(text) for text in options["texts"]]
+        self._dev = [regular_file(options["dev"])] if options["dev"] else []
         self._watch = watch
         self._order = preset.network.get("order", WITHOUT_ORDER)
         self.config = TextConfig(preset.shortlist, options["held_out"] or 0, preset.training.seed, preset.min_count)

@@ -95,16 +95,16 @@ def select_weights(names: Sequence[str], weights: Weights) -> Floats:
 def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
     """Return the dense features that have a weight but no value in a list, except those that Moses never lists.
 
-    Of features with tuneable-components, a list may lack single values: these are named as in ``features.dat``.
+    Of features with tuneable-components, a list may lack single values.
     """
     counts = count_values(names)
     there = {*counts, "UnknownWordPenalty0", *weights.unlisted}
     whole = [label for label, values in weights.dense.items() if any(values) and label not in there]
     single = [
-        f"{label}_{i}"
+        f"{label} (value {number})"
         for label, flags in weights.tuneable.items()
-        if counts.get(label) == sum(flags)
-        for i, (weight, is_tuneable) in enumerate(zip(weights.dense.get(label, ()), flags, strict=False))
+        if counts.get(label) == sum(flags) and len(weights.dense.get(label, ())) == len(flags)
+        for number, (weight, is_tuneable) in enumerate(zip(weights.dense[label], flags, strict=True), 1)
         if weight and not is_tuneable
     ]
     return whole + single

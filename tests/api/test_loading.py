@@ -31,6 +31,7 @@ WRONG = {
     "too many threads": (lambda m: rnn(m, threads=100_000), ArgumentError, "threads: expected a whole number from 1 to 1024, found 100000"),
     "half a thread": (lambda m: rnn(m, threads=1.5), ArgumentError, "threads: expected a whole number from 1 to 1024, found 1.5"),
     "a text as number": (lambda m: rnn(m).sample(["s2"], "3"), ArgumentError, "samples: expected a whole number from 1 to 2147483647, found '3'"),
+    "a seed below 0": (lambda m: rnn(m).sample(["s2"], seed=-1), ArgumentError, "seed: expected a whole number of at least 0, found -1"),
     "one to combine": (lambda m: rnn(m, combine="geometric"), ArgumentError, "combine: expected several folders, which it combines into one network, found {}/rnn alone"),
     "other words": (lambda m: moses_rnn.load([m / "search", m / "other words"]), CheckpointError, "{}/other words: expected the words in target.vocab of {}/search in an ensemble"),
     "lines to score": (lambda m: rnn(m).score(["s2 ||| t2"]), ArgumentError, "pairs[0]: expected a pair (source, target), or (source, target, alignment), found 's2 ||| t2'"),

@@ -109,8 +109,8 @@ def test_labels_have_the_next_free_number(features, names, labels):
 
 
 def test_a_later_line_must_not_have_the_feature_already():
-    lines = [nbest(b"t2"), nbest(b"t2", features=b"LM0= -4 WP0= -1")]
-    with pytest.raises(FormatError, match="^n:2: expected the features of line 1, found also WP0="):
+    lines = [nbest(b"t2"), nbest(b"t2", features=b"LM0= -4\tWP0= -1")]
+    with pytest.raises(FormatError, match="^n:2: expected the features of the first line, found also WP0="):
         added(lines, [("WP", of_targets(WordPenaltyScorer(TARGET)))])
     assert added(lines[::-1], [("WP", of_targets(WordPenaltyScorer(TARGET)))]).count(b" WP1= ") == 2
 

@@ -47,7 +47,7 @@ def test_sentences_stand_between_their_boundaries(tmp_path):
 
 
 def test_one_line_cannot_be_trained_on_and_held_out(tmp_path):
-    with pytest.raises(InputError, match="^t: expected at least two lines, one to train on and one to hold out"):
+    with pytest.raises(InputError, match="^t: expected at least two lines with words, one of them to hold out"):
         build_text_corpus(lambda: [b"a b"], None, ("t", ""), tmp_path, 3, TextConfig())
 
 

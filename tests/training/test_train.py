@@ -169,7 +169,7 @@ def test_several_texts_compressed_or_not_are_one(tmp_path):
 
 EMPTY = [
     ([b"<s>"], {}, "expected a text to train on, found no word"),
-    ([b"w1"], {}, "expected at least two lines, one to train on and one to hold out, found one"),
+    ([b"w1"], {}, "expected at least two lines with words, one of them to hold out, found one"),
     ([*sentences(60)], {"min_count": 1000}, r"a\.fr: expected words seen at least 1,000 times, found none"),
 ]
 

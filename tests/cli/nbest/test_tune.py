@@ -14,7 +14,7 @@ def test_what_a_tuning_cannot_use_is_said(nbest, here):
     (here / "m").write_bytes(b"".join(line % (i, text, value, value) for i, text, value in rows))
     done = nbest("tune", "m", "--reference", "ref", "-o", "out")
     said = done.stderr.splitlines()
-    assert said[0] == "warning: 2 sentences have no hypothesis and count as empty translations"
+    assert said[0] == "warning: sentences without a hypothesis, counted as empty translations: 2"
     assert said[2:] == ["warning: Same0_0 is the same for all hypotheses of each sentence: its weight stays as it was"]
     assert (here / "out").read_bytes().endswith(b"\nSame0= 0\n")
 
@@ -36,7 +36,7 @@ def test_weights_that_a_list_does_not_show_are_named(nbest, here):
     ini = "[feature]\nPhraseDictionaryMemory name=TM0 num-features=2 path=t tuneable-components=true,false\n[weight]\n"
     (here / "m").write_bytes(b"0 ||| t2 ||| LM0= -1 TM0= 2 ||| 0\n0 ||| t3 ||| LM0= -2 TM0= 1 ||| 0\n")
     (here / "i").write_text(f"{ini}LM0= 1\nTM0= 1 3\nLM1= 2\nPT_fixed= 0.1 0.2\nLM0_a= 1\n")
-    warning = "warning: i: has weights of LM1, TM0_1, which m lacks\n"
+    warning = "warning: i: has weights of LM1, TM0 (value 2), which m lacks\n"
     tuned = nbest("tune", "m", "--reference", "ref", "--weights", "i")
     assert warning in tuned.stderr
     assert b"\nLM0_a= " in tuned.stdout
@@ -65,8 +65,8 @@ def test_a_list_from_a_pipe_lacks_the_last_sentences_unless_a_reference_says_so(
     assert nbest("rerank", "-", "w.ini", given=lines).stdout == b"\xff\n\nt2 \xc2\xa0\n"
     found = nbest("rerank", "-", "w.ini", "--reference", "ref", "-o", "out.gz", given=lines)
     assert gzip.decompress((here / "out.gz").read_bytes()) == b"\xff\n\nt2 \xc2\xa0\n\n"
-    missing = "warning: 2 sentences have no hypothesis: their lines are empty\n"
-    assert found.stderr == f"{missing}BLEU 0.00 before, 0.00 reranked, 0.00 at best (oracle)\n"
+    missing = "warning: sentences without a hypothesis, whose lines are empty: 2\n"
+    assert found.stderr == f"BLEU 0.00 before, 0.00 reranked, 0.00 at best (oracle)\n{missing}"
 
 
 STOPPED_WITHIN = """
