@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError
+from moses_rnn.files.streams import GZIP
 from moses_rnn.moses.dictionaries import BINARY, DICTIONARY_TYPES
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER
 
@@ -58,6 +59,8 @@ class MosesIni:
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
+        if data.startswith(GZIP):
+            raise FormatError(name, None, "a plain file, as Moses reads an ini", "a compressed one")
         self.lines = data.decode("utf-8", "surrogateescape").split("\n")
         self._sections = [*_sections_of(self.lines)]
         if not self.has_features and (old := self.section(*OLD_SECTIONS)):

@@ -1,5 +1,7 @@
 """Which phrase dictionary of an ini is meant."""
 
+import gzip
+
 import pytest
 
 from moses_rnn.errors import FormatError, InputError
@@ -17,6 +19,11 @@ def test_several_dictionaries_need_a_choice():
     with pytest.raises(InputError, match="expected one phrase dictionary named 'TM', found 0"):
         ini.choose(name="TM")
     assert ini.choose(name="Backoff").options["path"] == "/data/second.gz"
+
+
+def test_a_compressed_ini_is_refused():
+    with pytest.raises(FormatError, match=r"^moses.ini.gz: expected a plain file, as Moses reads an ini, found a comp"):
+        MosesIni(gzip.compress(INI), "moses.ini.gz")
 
 
 def test_the_dictionary_of_the_scored_table_is_meant(tmp_path, monkeypatch):
