@@ -55,7 +55,7 @@ def as_text(grid: Grid) -> str:
 
     On a terminal, a wide table comes in parts, each of which begins with what a row belongs to.
     """
-    rows = [*_shown(grid)]
+    rows = list(_shown(grid))
     widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
     left = [any(isinstance(row[i], bytes | str) for row in grid.rows) for i in range(len(grid.header))]
     parts = []

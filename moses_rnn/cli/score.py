@@ -87,7 +87,7 @@ def main(given: Scoring) -> None:
         _score_pairs(given)
         return
 
-    stop = None if given.estimate else StopRequest()  # before the seconds that torch takes
+    stop = None if given.estimate else StopRequest()  # before torch loads, which takes seconds
     from moses_rnn.networks.hardware import choose_device
 
     devices = [choose_device(name, "--device") for name in given.device.split(",")]

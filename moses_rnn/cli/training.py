@@ -206,7 +206,7 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
 def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
     """Train, alone or with other processes, and print the outcome; only the first process returns."""
     rank = os.environ.get("RANK") if os.environ.get("WORLD_SIZE", "1") != "1" else None  # None: alone
-    # before the seconds that torch takes; of several processes, a signal may arrive more than once
+    # Before torch loads, which takes seconds. With several processes, a signal may arrive more than once.
     stop = StopRequest(quiet=rank not in {None, "0"}, patient=rank is not None)
     from moses_rnn.training.train import train
 

@@ -60,7 +60,7 @@ class MosesIni:
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
         if data.startswith(GZIP):
-            raise FormatError(name, None, "a plain file, as Moses reads an ini", "a compressed one")
+            raise FormatError(name, None, "plain text, because Moses reads no compressed ini", "a compressed file")
         self.lines = data.decode("utf-8", "surrogateescape").split("\n")
         self._sections = [*_sections_of(self.lines)]
         if not self.has_features and (old := self.section(*OLD_SECTIONS)):

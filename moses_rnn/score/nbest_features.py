@@ -222,7 +222,7 @@ def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feat
 
 
 def _check_words(opened: Mapping[str, KenlmScorer]) -> None:
-    """Raise InputError if n-gram models know different words; of a binary one, only words that it lacks are noticed."""
+    """Raise InputError if n-gram models know different words. Of a binary model, extra words go unnoticed."""
     known: dict[str, set[bytes]] = {}
     for file in opened if len(opened) > 1 else ():
         with suppress(FormatError):  # KenLM reads other kinds too

@@ -22,7 +22,7 @@ class Tally:
 
 
 def one_at_fault(count: int, can_score: Callable[[slice], bool]) -> int:
-    """Return the position of one of `count` items that cannot be scored, by halving; the last one if only all fail."""
+    """Find by halving one of `count` items that cannot be scored; the last one, if they fail only together."""
     first, end = 0, count
     while end - first > 1:
         middle = (first + end) // 2

@@ -22,7 +22,9 @@ def test_several_dictionaries_need_a_choice():
 
 
 def test_a_compressed_ini_is_refused():
-    with pytest.raises(FormatError, match=r"^moses.ini.gz: expected a plain file, as Moses reads an ini, found a comp"):
+    with pytest.raises(
+        FormatError, match=r"^moses.ini.gz: expected plain text, because Moses reads no compressed ini, found a comp"
+    ):
         MosesIni(gzip.compress(INI), "moses.ini.gz")
 
 
