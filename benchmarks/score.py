@@ -71,8 +71,8 @@ class Levers:
     def __init__(self, model: Model, stepper: EncDecStepper, *, sources: str, targets: bool, workers: int = 1) -> None:
         self._workers = workers
         self._stepper = stepper
-        self._read = PhraseIds(model.source_vocabulary.id_of())
-        self._written = PhraseIds(model.target_vocabulary.id_of())
+        self._read = PhraseIds(model.source_vocabulary.id_of)
+        self._written = PhraseIds(model.target_vocabulary.id_of)
         self._sources, self._targets = sources, targets
 
     def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie, npt.NDArray[np.intp]]:
@@ -132,7 +132,7 @@ def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
     """The native core's ways of scoring the pairs, in as many threads."""
     core = native_core()
     cores = [NativeCore(core.functions, i) for i in range(core.instructions + 1)] if core else []
-    sides = PhraseIds(model.source_vocabulary.id_of()), PhraseIds(model.target_vocabulary.id_of())
+    sides = PhraseIds(model.source_vocabulary.id_of), PhraseIds(model.target_vocabulary.id_of)
     blocks = [pairs[first : first + PAIRS] for first in range(0, len(pairs), PAIRS)]
 
     def scoring(network: NativeEncDec) -> Callable[[], object]:

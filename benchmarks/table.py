@@ -44,7 +44,7 @@ def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
         return [append_scores(one.text, one.spans, np.exp(values[: len(one)])) for one in chunks]
 
     def ids() -> object:
-        of_phrases = PhraseIds(known.id_of())
+        of_phrases = PhraseIds(known.id_of)
         return [of_phrases(phrases) for phrases in targets]
 
     def cut() -> object:

@@ -31,14 +31,13 @@ FLAGS = [
     "-Wno-maybe-uninitialized",
 ]
 # A file of each instruction set; the machine's is chosen when the library is loaded, never when it is built
+AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"]
+AVX512_BF16 = [*AVX512, "-mavx512bf16"]
 FLAGS_OF = {
     "kernels_avx2.cpp": ["-mavx2", "-mfma"],
-    "kernels_avx512.cpp": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"],
-    "kernels_avx512bf16.cpp": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512bf16"],
-    "kernels_amx.cpp": [
-        *("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512bf16"),
-        *("-mamx-tile", "-mamx-bf16"),
-    ],
+    "kernels_avx512.cpp": AVX512,
+    "kernels_avx512bf16.cpp": AVX512_BF16,
+    "kernels_amx.cpp": [*AVX512_BF16, "-mamx-tile", "-mamx-bf16"],
 }
 # libstdc++ inside: the library runs where it is older, or missing
 LINK_FLAGS = ["-shared", "-static-libstdc++", "-static-libgcc", "-pthread"]

@@ -2,8 +2,4 @@
 // global state that changes: any number of threads may call them at once. They throw nothing.
 #pragma once
 
-#if defined(__GNUC__)
 #define MOSES_RNN_API extern "C" __attribute__((visibility("default")))
-#else
-#define MOSES_RNN_API extern "C"
-#endif

@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@
 
 namespace moses_rnn {
 
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__x86_64__)
 namespace {
 
 bool has_avx512bf16() {

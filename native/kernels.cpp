@@ -4,7 +4,7 @@
 namespace moses_rnn {
 
 const Kernels* kernels_for(InstructionSet best, Precision precision) {
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__x86_64__)
   switch (best) {
     case AMX: return kernels_amx(precision);
     case AVX512_BF16: return kernels_avx512bf16(precision);

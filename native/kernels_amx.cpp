@@ -49,10 +49,7 @@ struct Amx : Bf16Operand<32> {
 namespace moses_rnn {
 
 const Kernels* kernels_amx(Precision precision) {
-  switch (precision) {
-    case BF16: return KernelsOn<Amx>::table();
-    default: return kernels_avx512(precision);
-  }
+  return precision == BF16 ? KernelsOn<Amx>::table() : kernels_avx512(precision);
 }
 
 }  // namespace moses_rnn

@@ -37,10 +37,7 @@ struct Bf16 : Bf16Operand<2> {
 namespace moses_rnn {
 
 const Kernels* kernels_avx512bf16(Precision precision) {
-  switch (precision) {
-    case BF16: return KernelsOn<Bf16>::table();
-    default: return kernels_avx512(precision);
-  }
+  return precision == BF16 ? KernelsOn<Bf16>::table() : kernels_avx512(precision);
 }
 
 }  // namespace moses_rnn

@@ -109,8 +109,7 @@ void multiply_packed(const Panels& B, int rows, const float* A, size_t stride, c
 }
 
 const Kernels* kernels_to_train(int64_t instructions, int64_t precision) {
-  const Kernels* kernels = kernels_for(static_cast<InstructionSet>(instructions), static_cast<Precision>(precision));
-  return kernels && kernels->training ? kernels : nullptr;
+  return kernels_for(static_cast<InstructionSet>(instructions), static_cast<Precision>(precision));
 }
 
 }  // namespace moses_rnn

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from moses_rnn.analysis import grids
-from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.errors import FormatError, InputError
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import words
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
-from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attention
+from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attention, no_attention
 
 BEAM = 12  # the paper's
 WORDS_PER_SOURCE_WORD = 3  # as in moses-rnn nmt translate
@@ -54,17 +54,14 @@ def map_alignments(
     """Compute α of some lines of the text `name` and of their translations: given ones, or the network's own.
 
     Raises:
-        InputError: a line is missing or has too many words, or the model did not learn from plain words.
-        CheckpointError: the network has no attention.
+        InputError: a line is missing or has too many words, or the model did not learn from plain words or has no
+            attention.
     """
     if not model.form.is_plain:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
     stepper = model.make_stepper(HERE)
     if not has_attention(stepper):
-        raise CheckpointError(
-            f"{model.folder}: expected a network with attention, found: {model.network_title}",
-            advice="moses-rnn nmt train --architecture rnnsearch makes one.",
-        )
+        raise no_attention(model, "moses-rnn nmt train --architecture rnnsearch makes one.")
     chosen = {}
     for number in sorted({*numbers}):
         if number > len(sources):
@@ -83,7 +80,7 @@ def map_alignments(
         hypotheses = [Hypothesis(tuple(writes.ids(line)), 0.0, ended=True) for line in written]
     maps = []
     for (number, source), target, alpha in zip(chosen.items(), written, align(stepper, ids, hypotheses), strict=True):
-        unknown = ({*source} - reads.id_of().keys()) | ({*target} - writes.id_of().keys())
+        unknown = ({*source} - reads.id_of.keys()) | ({*target} - writes.id_of.keys())
         maps.append(AlignmentMap(number, source, target, alpha, frozenset(unknown)))
     return maps
 

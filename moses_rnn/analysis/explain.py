@@ -199,7 +199,7 @@ def explain_words(model: Model, scorer: Scorer, pair: Lookup) -> Explanation:
     reads, writes = model.source_vocabulary, model.target_vocabulary
     log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0])  # raises an error that names the pair
     log_probs = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), writes.ids(written))
-    known, own = reads.id_of(), writes.id_of()
+    known, own = reads.id_of, writes.id_of
     return Explanation(
         source=readable(pair.source),
         target=readable(pair.target),

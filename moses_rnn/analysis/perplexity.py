@@ -11,15 +11,13 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError, ScoreError, placing
 from moses_rnn.networks.batches import Values
-from moses_rnn.scorers.language_models import LanguageModel
+from moses_rnn.scorers.language_models import LanguageModel, Marks
 
 SENTENCES = 2000  # scored together
 SUFFICIENT = 1e-6  # nats of a whole text: how near its likelihood is to the highest
 ROUNDS = 20_000  # of expectation maximisation at most, where weights go to 0 slowly
 # of a network beside an n-gram model: Bengio et al. 2003, section 4.2; Mikolov et al. 2010, section 3
 FIXED_WEIGHTS = {"bengio": 0.5, "rnnlm": 0.75}
-
-Marks = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from moses_rnn.analysis.agreement import ranks
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import Advanced, read_lines, show_nothing
+from moses_rnn.files.streams import Advanced, check_unchanged, read_lines, show_nothing
 from moses_rnn.table.phrase_table import LOWEST
 
 WRITTEN_AT_ONCE = 20_000  # lines: compressed outputs have few and long members
@@ -126,7 +126,7 @@ def _write(table: ScoredTable, stay: Mask, append: Callable[[bytes], None], adva
         read, stayed = read + sum(map(len, block)), stayed + len(data)
         if data:
             append(data)
-    table.check_unchanged()
+    check_unchanged(table.path, table.stamp)
     return read, stayed
 
 

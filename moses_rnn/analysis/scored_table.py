@@ -22,8 +22,9 @@ from moses_rnn.files.streams import (
     STANDARD_STREAM,
     Advanced,
     Meter,
-    change_stamp,
+    check_unchanged,
     find_input,
+    fingerprint,
     read_blocks,
     read_lines,
     show_nothing,
@@ -125,7 +126,7 @@ class ScoredTable:
     scores: int
     columns: tuple[int, ...]
     form: PhraseForm
-    stamp: tuple[int, ...]
+    stamp: Mapping[str, object]
     signature: Mapping[str, Any]
 
     @classmethod
@@ -139,7 +140,7 @@ class ScoredTable:
         path = find_input(table)
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once, found a pipe")
-        stamp = change_stamp(path)
+        stamp = fingerprint(path)
         line, form = read_first_line(path)
         scores = len(words(line.scores))
         signature = _signature(path, scores, needed=column is None)
@@ -171,12 +172,7 @@ class ScoredTable:
         for block in parse_blocks(read_blocks(self.path, meter=meter), self.path, form=self.form):
             advanced(meter.lines_read, meter.share)
             yield block
-        self.check_unchanged()
-
-    def check_unchanged(self) -> None:
-        """Raise an error if the table has changed."""
-        if change_stamp(self.path) != self.stamp:
-            raise InputError(f"{self.path}: was changed while it was read")
+        check_unchanged(self.path, self.stamp)
 
     def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
         """Read all pairs; raise an error for logarithms in place of probabilities and for unsorted sources."""
@@ -221,7 +217,7 @@ class ScoredTable:
         wanted = frozenset(numbers)
         lines = enumerate(read_lines(self.path))
         found = {i: parse_line(line, self.path, i + 1, self.form) for i, line in lines if i in wanted}
-        self.check_unchanged()
+        check_unchanged(self.path, self.stamp)
         return found
 
 

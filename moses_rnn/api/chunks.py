@@ -9,9 +9,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import PairError, ScoreError, placing
+from moses_rnn.errors import PairError, placing
 from moses_rnn.score.workers import Threads, map_in_order
-from moses_rnn.scorers.base import one_at_fault
+from moses_rnn.scorers.base import pair_at_fault
 
 Floats = npt.NDArray[np.float64]
 CHUNK = 4096  # pairs: enough to share prefixes, few enough for several threads
@@ -24,16 +24,6 @@ def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     left = iter(items)
     while chunk := list(islice(left, size)):
         yield chunk
-
-
-def _can_score(score: Callable[[list[Item]], Floats], items: list[Item]) -> bool:
-    try:
-        score(items)
-    except PairError:
-        return False
-    except ScoreError:  # another fault
-        return True
-    return True
 
 
 def score_chunks(
@@ -53,7 +43,7 @@ def score_chunks(
             with placing(lambda row: name(chunk[row])):
                 return score(chunk)
         except PairError as error:
-            row = one_at_fault(len(chunk), lambda part: _can_score(score, chunk[part]))
+            row = pair_at_fault(len(chunk), lambda part: score(chunk[part]))
             error.message = f"{name(chunk[row])}: {error.message}"
             raise
 

@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
-from moses_rnn.moses.alignments import check_links, parse_links
 from moses_rnn.options import MOST_WHOLE
-from moses_rnn.table.phrase_table import has_gaps, words
+from moses_rnn.table.phrase_table import has_gaps
 from moses_rnn.translation.proposals import Reading
 
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none
@@ -107,8 +106,9 @@ def as_str(data: bytes) -> str:
 def read_pair(pair: BytesPair, reading: Reading, *, needs_links: bool = False) -> BytesPair:
     """The pair in the network's words; refuses one that lacks the alignment by which gaps or rare words are read."""
     form, given = reading.form, pair.alignment
-    if needs_links:
-        _check_links(pair)
+    if needs_links and given is None:
+        expected = "(source, target, alignment), as this model needs alignments to annotate rare words"
+        raise FormatError(pair.name, None, expected, "no alignment", "Written as Moses does: 0-0 1-2 …")
     if form.is_plain:
         return pair
     if given is None and form.hierarchical and (has_gaps(pair.source) or has_gaps(pair.target)):
@@ -117,11 +117,3 @@ def read_pair(pair: BytesPair, reading: Reading, *, needs_links: bool = False) -
     form.check(pair.source, pair.target, given or b"", pair.name, None)
     source, target = form.read(pair.source, pair.target, given or b"")
     return pair._replace(source=source, target=target)
-
-
-def _check_links(pair: BytesPair) -> None:
-    if pair.alignment is None:
-        expected = "(source, target, alignment), as this model needs alignments to annotate rare words"
-        raise FormatError(pair.name, None, expected, "no alignment", "Written as Moses does: 0-0 1-2 …")
-    links = parse_links(pair.alignment, pair.name)
-    check_links(links, len(words(pair.source)), len(words(pair.target)), pair.name)

@@ -150,8 +150,7 @@ def _export(request: MapRequest, output: str) -> None:
 
     names, rows = all_embeddings(*_model_and_side(request))
     with output_to(output, request.force, inputs_of(request.folder)) as file:
-        file.append(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
-        file.commit()
+        file.commit(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
 
 
 def _outputs(request: MapRequest, names: Sequence[str]) -> AbstractContextManager[list[OutputFile]]:

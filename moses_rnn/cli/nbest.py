@@ -197,8 +197,7 @@ def tune(
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():
             raise MosesRnnError("stopped before the search ended; nothing was written")
-        file.append(format_ini(points.names, tuned, sparse))
-        file.commit()
+        file.commit(format_ini(points.names, tuned, sparse))
     before, after = (100 * bleu_of(points, by) for by in (start, tuned))
     print_err(f"{optimiser}, seed {seed}: BLEU {before:.2f} before, {after:.2f} after")
     for label in points.constant:
@@ -270,8 +269,7 @@ def rerank(
         if missing := sentences - len(best):
             print_err(f"warning: sentences without a hypothesis, whose lines are empty: {missing}")
         translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
-        file.append(b"".join(line + b"\n" for line in translated))
-        file.commit()
+        file.commit(b"".join(line + b"\n" for line in translated))
 
 
 for subcommand in (add, tune, rerank):

@@ -115,8 +115,7 @@ def dictionary(
             f"found at most {most:,}"
         )
     with output_to(output, force, inputs) as file:
-        file.append(b"".join(lexicon.lines()))
-        file.commit()
+        file.commit(b"".join(lexicon.lines()))
     pairs = sum(map(len, lexicon.entries.values()))
     print_err(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} linked words")
 
@@ -239,8 +238,7 @@ def rebuild(
             piece, is_malformed = _rebuild(kind, words_of(line), text)
             pieces.append(piece)
             malformed += is_malformed
-        file.append(b"".join(pieces))
-        file.commit()
+        file.commit(b"".join(pieces))
     print_err(f"{len(pieces):,} sentences; {malformed:,} malformed")
 
 

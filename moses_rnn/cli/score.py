@@ -247,7 +247,7 @@ class _PairWords:
     def expect(self, model: Model) -> None:
         """Expect most words to be in the shortlists of a model."""
         if model.form.is_plain:
-            sides = model.source_vocabulary.id_of(), model.target_vocabulary.id_of()
+            sides = model.source_vocabulary.id_of, model.target_vocabulary.id_of
             self._known.append((str(model.folder), sides[::-1] if model.inverse else sides))
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:

@@ -292,8 +292,9 @@ class StandardOutput:
         while left:  # an unbuffered stream may take less than it is given
             left = left[sys.stdout.buffer.write(left) :]
 
-    def commit(self) -> None:
-        """Flush standard output."""
+    def commit(self, data: bytes = b"") -> None:
+        """Write a last block and flush standard output."""
+        self.append(data)
         sys.stdout.buffer.flush()
 
     def __enter__(self) -> Self:

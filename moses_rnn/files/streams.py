@@ -17,7 +17,7 @@ import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -130,17 +130,9 @@ def fingerprint(path: str) -> dict[str, object]:
     }
 
 
-def change_stamp(path: str) -> tuple[int, ...]:
-    """Return a file's inode, size and time, which change when it is written; empty for a pipe."""
-    if not Path(path).is_file():
-        return ()
-    status = Path(path).stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def check_unchanged(path: str, stamp: tuple[int, ...]) -> None:
-    """Raise InputError if a file was written since its stamp was taken."""
-    if change_stamp(path) != stamp:
+def check_unchanged(path: str, before: Mapping[str, object]) -> None:
+    """Raise InputError if a file's `fingerprint` has changed; a pipe's cannot."""
+    if "pipe" not in before and fingerprint(path) != before:
         raise InputError(f"{path}: was changed while it was read; nothing was written")
 
 

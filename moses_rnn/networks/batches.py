@@ -34,8 +34,7 @@ class Batch:
     def from_flat(cls, flat: Ids, lengths: Lengths, device: torch.device | str = "cpu") -> Batch:
         """Make a batch of concatenated phrases without end symbols; `lengths` are descending."""
         steps = np.arange(int(lengths[0]) + 1)  # one more for </s>
-        ids = np.full((len(lengths), len(steps)), END_ID, dtype=np.int64)
-        ids[steps[None, :] < lengths[:, None]] = flat
+        ids = in_slots(flat, lengths, len(steps), END_ID)
         active = (lengths[:, None] >= steps[None, :]).sum(axis=0)
         return cls(torch.from_numpy(ids).to(device), [int(n) for n in active])
 
@@ -88,6 +87,13 @@ def flatten(phrases: Sequence[Phrase]) -> tuple[Ids, Lengths]:
     """Concatenate phrases of ids without end symbols; return their ids, and the length of each."""
     lengths = np.array([len(phrase) for phrase in phrases], np.int64)
     return np.array([word for phrase in phrases for word in phrase], np.int64), lengths
+
+
+def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Ints:
+    """Arrange concatenated phrases in rows of slots, with `otherwise` in empty slots; phrases × slots."""
+    table = np.full((len(lengths), slots), otherwise, np.int64)
+    table[np.arange(slots)[None, :] < lengths[:, None]] = flat
+    return table
 
 
 def take_spans(tokens: Ids, begins: Ints, lengths: Lengths) -> Ids:

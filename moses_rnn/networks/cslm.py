@@ -89,7 +89,7 @@ def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], n
     if not sentences:
         raise InputError(f"{name}: expected sentences, found none")
     scores = NGramScores(network)
-    log_Z = scores.log_normalisers(scores.n_grams(*PhraseIds(vocabulary.id_of())(sentences)))
+    log_Z = scores.log_normalisers(scores.n_grams(*PhraseIds(vocabulary.id_of)(sentences)))
     mean = float(log_Z.mean())
     return Normalisers(len(log_Z), mean, float(np.abs(log_Z).mean()), float(np.abs(log_Z - mean).mean()))
 

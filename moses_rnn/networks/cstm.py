@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from moses_rnn.networks.batches import Batch, Ints, Values, distinct_rows
+from moses_rnn.networks.batches import Batch, Ints, Values, distinct_rows, in_slots
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep, unset
-from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, in_slots
+from moses_rnn.networks.slots import Slots, SlottedPairs, check_length
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import node_blocks
 from moses_rnn.networks.tries import IdPhrases

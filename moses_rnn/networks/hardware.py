@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.errors import ArgumentError
-from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
@@ -21,19 +20,12 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how a network computes; raises ValueError for a missing device or an unknown precision."""
+    """Where and how a network computes."""
 
     device: str = "cpu"
-    precision: str = "fp32"  # of matrix products: one of PRECISIONS or NATIVE_PRECISIONS
+    precision: str = "fp32"  # of matrix products: one of PRECISIONS, or of native.PRECISIONS
     native: bool = False  # whether the native core computes instead of torch
     floors_long: bool = False  # whether pairs that are too long for a network score the floor instead of an error
-
-    def __post_init__(self) -> None:
-        precisions = NATIVE_PRECISIONS if self.native else tuple(PRECISIONS)
-        if self.precision not in precisions:
-            raise ValueError(f"expected a precision of {', '.join(precisions)}, found {self.precision!r}")
-        if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():
-            raise ValueError(f"expected a device that torch can use here, found {self.device!r}")
 
     @property
     def dtype(self) -> torch.dtype:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from typing import Annotated, cast
 
@@ -12,8 +11,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.networks.batches import Lengths, Values, distinct_rows, row_slices
-from moses_rnn.networks.hardware import Kernel
-from moses_rnn.networks.network import Drop, LanguageNetwork, WordPrefixes, WordStepper, keep
+from moses_rnn.networks.network import Drop, LanguageNetwork, WordPrefixes, WordStepper, for_scoring, keep
 from moses_rnn.networks.softmax import chosen_log_probs
 from moses_rnn.networks.vocabulary import END_ID, Ids
 from moses_rnn.options import Option
@@ -51,9 +49,8 @@ class NGramScores:
     def __init__(
         self, model: NGramNetwork, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> None:
-        self.model = copy.deepcopy(model).to(device)
-        self.model.use_kernel(Kernel(dtype))
-        self._G, self._b_G = (tensor.detach() for tensor in self.model.output)
+        self.model, _ = for_scoring(model, device, dtype)
+        self._G, self._b_G = self.model.output
         self._device = self._b_G.device
 
     def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
@@ -98,10 +95,9 @@ class NGramScores:
         return np.concatenate(parts)
 
     def _score_contexts(self, contexts: Ids, context_of: Ids, words: Ids) -> Values:
-        whole = np.zeros((ROWS, contexts.shape[1]), np.int64)
-        whole[: len(contexts)] = contexts
+        whole = np.pad(contexts, ((0, ROWS - len(contexts)), (0, 0)))
         rounded, summary = self.model.kernel.rounded, self.model.summary(torch.from_numpy(whole).to(self._device))
-        logits = linear(rounded(summary), rounded(self._G)).float() + self._b_G
+        logits = linear(rounded(summary), rounded(self._G)).to(self._b_G.dtype) + self._b_G
         log_Z = torch.logsumexp(logits, 1)
         rows, chosen = (torch.from_numpy(part).to(self._device) for part in (context_of, words))
         return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())

@@ -219,11 +219,7 @@ class SentenceScores:
 
 def _filled(rows: Tensor) -> Tensor:
     """Pad rows with zeros to ROWS."""
-    if len(rows) == ROWS:
-        return rows
-    whole = rows.new_zeros(ROWS, rows.shape[1])
-    whole[: len(rows)] = rows
-    return whole
+    return pad(rows, (0, 0, 0, ROWS - len(rows)))
 
 
 # -- sampling

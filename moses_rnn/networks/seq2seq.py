@@ -117,12 +117,6 @@ def reverse_words(batch: Batch) -> Batch:
 # be bfloat16, while states, gates and normalisation are float32.
 
 
-class Seq2SeqTerms(NamedTuple):
-    """The decoder's initial states; one row per source."""
-
-    layers: tuple[State, ...]
-
-
 class Seq2SeqPrefixes(NamedTuple):
     """Prefixes of targets with the decoder's states that predict the next word; one row each."""
 
@@ -140,25 +134,25 @@ class Seq2SeqStepper(NetworkStepper):
         self._encoder, self._decoder = map(SteppedStack, (encoder, decoder))
 
     @torch.inference_mode()
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, Ints]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[tuple[State, ...], Ints]:
         """See `Stepper`; steps each distinct prefix of the sources, in reading order, once."""
         sources = build_trie(reverse_each(ids, lengths) if self._model.encoder.reverses else ids, lengths)
         start = self._model.encoder.nothing(sources.roots)
-        return Seq2SeqTerms(last_states(sources, self.device, start, self._encoder.step)), sources.leaf_of
+        return last_states(sources, self.device, start, self._encoder.step), sources.leaf_of
 
     @torch.inference_mode()
-    def start(self, terms: Seq2SeqTerms) -> Seq2SeqPrefixes:
+    def start(self, terms: tuple[State, ...]) -> Seq2SeqPrefixes:
         """Return the empty prefix of each source, after a step with ``</s>``."""
-        sources = torch.arange(len(terms.layers[0][0]), device=self.device)
+        sources = torch.arange(len(terms[0][0]), device=self.device)
         words = torch.full_like(sources, END_ID)
-        return Seq2SeqPrefixes(sources, self._decoder.step(words, terms.layers, sources))
+        return Seq2SeqPrefixes(sources, self._decoder.step(words, terms, sources))
 
     @torch.inference_mode()
-    def step(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes, rows: Tensor, words: Tensor) -> Seq2SeqPrefixes:
+    def step(self, terms: tuple[State, ...], prefixes: Seq2SeqPrefixes, rows: Tensor, words: Tensor) -> Seq2SeqPrefixes:
         """See `Stepper`."""
         return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
 
-    def _read_out(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes) -> Tensor:
+    def _read_out(self, terms: tuple[State, ...], prefixes: Seq2SeqPrefixes) -> Tensor:
         """Return h'^L of each prefix; prefixes × H."""
         return prefixes.layers[-1][0]
 
@@ -168,7 +162,7 @@ class Seq2SeqStepper(NetworkStepper):
         The memory m is omitted: it is unbounded and would outweigh h.
         """
         terms, row_of = self.encode(ids, lengths)
-        return torch.cat([h for h, _ in terms.layers], 1)[row_of]
+        return torch.cat([h for h, _ in terms], 1)[row_of]
 
 
 class SteppedStack:

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from moses_rnn.errors import PairError
-from moses_rnn.networks.batches import Ints, Lengths, Values
+from moses_rnn.networks.batches import Ints, Values
 from moses_rnn.networks.network import for_scoring
 from moses_rnn.networks.tries import IdPhrases, take_phrases
-from moses_rnn.networks.vocabulary import Ids
 from moses_rnn.options import Option
 
 Slots = Annotated[int, Option(min=1, max=64)]
@@ -25,13 +24,6 @@ def check_length(longest: int, slots: int) -> None:
     if longest > slots:
         expected = f"phrases of at most {slots} words, the network's slots"
         raise PairError(f"expected {expected}, found {longest}", advice=ADVICE)
-
-
-def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted:
-    """Arrange concatenated phrases in rows of slots, with `otherwise` in empty slots; phrases × slots."""
-    table = np.full((len(lengths), slots), otherwise, np.int64)
-    table[np.arange(slots)[None, :] < lengths[:, None]] = flat
-    return table
 
 
 # -- scoring: longer phrases are an error or score a floor

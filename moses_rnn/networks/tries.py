@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, join_rows, take_rows, take_spans
+from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, in_slots, join_rows, take_rows, take_spans
 from moses_rnn.networks.steps import Stepper, Terms, node_blocks
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -61,7 +61,8 @@ class Trie:
 
 def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
     """Build the trie of phrases, concatenated without end symbols, each below its root; None: one root for all."""
-    ids = _padded(flat, lengths)  # rows × (longest + 1)
+    ids = in_slots(flat, lengths, int(lengths.max(initial=0)) + 1, NOTHING)
+    ids[np.arange(len(lengths)), lengths] = END_ID
     roots = np.zeros(len(lengths), np.int64) if roots is None else roots
     order = _sorted_order(ids, roots)
     ids = ids[order]
@@ -130,15 +131,6 @@ def last_states(
         last.append(take_rows(state, leaves))
         state = take_rows(state, alive)
     return join_rows(last)
-
-
-def _padded(flat: Ids, lengths: Lengths) -> Ints:
-    """Return phrases with ``</s>`` as rows, padded with NOTHING."""
-    width = int(lengths.max(initial=0)) + 1
-    ids = np.full((len(lengths), width), NOTHING, dtype=np.int64)
-    ids[np.arange(len(lengths)), lengths] = END_ID
-    ids[np.arange(width)[None, :] < lengths[:, None]] = flat
-    return ids
 
 
 def _sorted_order(ids: Ints, roots: Ints) -> Ints:

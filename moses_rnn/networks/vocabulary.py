@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.table.phrase_table import is_utf8
 
 Ids = npt.NDArray[np.integer[Any]]  # word ids of a phrase, of concatenated phrases, or of n-grams
 Phrase = Sequence[int]  # ids of a few words, without an end symbol
@@ -33,28 +34,24 @@ class Vocabulary:
         self.words = list(words)
         if self.words[:2] != [UNKNOWN, END]:
             raise CheckpointError("expected a vocabulary to begin with <unk> and </s>, found other lines")
-        self._ids: dict[bytes, int] = {}
+        self.id_of: dict[bytes, int] = {}  # without </s>; missing words are unknown
         for i, word in enumerate(self.words):
             if not is_word(word):
                 raise CheckpointError(
                     f"expected a word on line {i + 1} of a vocabulary, found something else",
                     advice="A word is UTF-8 without blanks, control characters and |||.",
                 )
-            if self._ids.setdefault(word, i) != i:
-                again = f"line {i + 1} to repeat line {self._ids[word] + 1}"
+            if self.id_of.setdefault(word, i) != i:
+                again = f"line {i + 1} to repeat line {self.id_of[word] + 1}"
                 raise CheckpointError(f"expected each word of a vocabulary once, found {again}")
-        del self._ids[END]
+        del self.id_of[END]
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def id_of(self) -> Mapping[bytes, int]:
-        """Return ids by word; missing words are unknown."""
-        return self._ids
-
     def ids(self, words: Iterable[bytes]) -> list[int]:
         """Return the ids of words, without an end symbol."""
-        get = self._ids.get
+        get = self.id_of.get
         return [get(word, UNKNOWN_ID) for word in words]
 
     def to_bytes(self) -> bytes:
@@ -85,11 +82,7 @@ def shortlist(counts: Mapping[bytes, int], size: int, min_count: int = 1, tokens
 
 def is_word(word: bytes) -> bool:
     """Whether a network may write a word: UTF-8 that Moses's tables and lists read as one word."""
-    try:
-        word.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return bool(word) and not PARTS.search(word)
+    return bool(word) and is_utf8(word) and not PARTS.search(word)
 
 
 def coverage(counts: Mapping[bytes, int], vocabulary: Vocabulary) -> float:

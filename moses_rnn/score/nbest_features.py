@@ -157,7 +157,7 @@ def _knows(model: Model | KenlmScorer) -> Knows:
 
 
 def _in_shortlist(vocabulary: Vocabulary) -> Knows:
-    ids = vocabulary.id_of()
+    ids = vocabulary.id_of
     return lambda word: word != UNKNOWN and word in ids
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from moses_rnn.errors import FormatError, InputError, MisfitError, PairError, ScoreError, placing
+from moses_rnn.errors import FormatError, InputError, MisfitError, PairError, placing
 from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
-from moses_rnn.scorers.base import one_at_fault
+from moses_rnn.scorers.base import pair_at_fault
 from moses_rnn.table.phrase_table import words
 from moses_rnn.table.table_blocks import Phrases
 
@@ -141,20 +141,12 @@ class ListFeatures:
         """Return a feature's values for the lines, formatted."""
         feature = self.features[label]
 
-        def can_score(part: slice) -> bool:
-            try:
-                feature.scores(lines[part], sources[part], self.name)
-            except PairError:
-                return False
-            except ScoreError:  # another fault
-                return True
-            return True
-
         try:
             with placing(lambda row: f"{label}, line {lines[row].number:,} of the list"):
                 scores = feature.scores(lines, sources, self.name)
         except PairError as error:
-            line = lines[one_at_fault(len(lines), can_score)]
+            row = pair_at_fault(len(lines), lambda part: feature.scores(lines[part], sources[part], self.name))
+            line = lines[row]
             error.message = f"{label}, line {line.number:,} of the list: {error.message}"
             raise
         return [b"%.6g" % value for value in scores.tolist()]

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
@@ -99,8 +99,3 @@ class InputTable:
         if self.part is not None:
             return (read - self.part.start) / len(self.part)
         return self._meter.share and self._meter.share * read / self._meter.lines_read
-
-    def check_unchanged(self) -> None:
-        """Raise InputError if the table has changed since it was opened."""
-        if "pipe" not in self.identity and fingerprint(self.path) != self.identity:
-            raise InputError(f"{self.path}: was changed while it was read; nothing was written")

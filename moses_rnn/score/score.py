@@ -11,7 +11,7 @@ import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
 from moses_rnn.files.outputs import LEVEL, ResumableOutputs
-from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
@@ -107,7 +107,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
         result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(manifest))
-        table.check_unchanged()
+        check_unchanged(table.path, table.identity)
         origin = _origin(options, table, manifest, columns)
         signature = origin | {
             "output": Path(options.output).name,

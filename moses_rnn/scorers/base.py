@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from moses_rnn.errors import PairError, ScoreError
 from moses_rnn.networks.batches import Values
 from moses_rnn.table.table_blocks import Pairs
 
@@ -28,6 +29,21 @@ def one_at_fault(count: int, can_score: Callable[[slice], bool]) -> int:
         middle = (first + end) // 2
         first, end = (middle, end) if can_score(slice(first, middle)) else (first, middle)
     return first
+
+
+def pair_at_fault(count: int, score: Callable[[slice], object]) -> int:
+    """Find one of `count` pairs for which `score` raises PairError; see `one_at_fault`."""
+
+    def can_score(part: slice) -> bool:
+        try:
+            score(part)
+        except PairError:
+            return False
+        except ScoreError:  # another fault
+            return True
+        return True
+
+    return one_at_fault(count, can_score)
 
 
 class Scorer(Protocol):

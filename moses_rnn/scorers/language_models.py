@@ -65,7 +65,7 @@ class NetworkLanguageModel:
     ) -> None:
         self.name = name
         self._network = network
-        self._ids_of = PhraseIds(vocabulary.id_of())
+        self._ids_of = PhraseIds(vocabulary.id_of)
         self._shares = shares
         self.meaning = meaning_of_targets(title, shares)
 

@@ -33,12 +33,12 @@ class PhraseScorer:
         self.name, self.meaning, self.unbounded = model.name, model.meaning, model.unbounded
         self._inverse, self._right_to_left = model.inverse, model.right_to_left
         self._network = network
-        self._read = PhraseIds(model.source_vocabulary.id_of())
-        self._written = PhraseIds(model.target_vocabulary.id_of())
+        self._read = PhraseIds(model.source_vocabulary.id_of)
+        self._written = PhraseIds(model.target_vocabulary.id_of)
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
         """Return one natural log score per pair. Raises as `Scorer` does."""
-        read, written = (pairs.targets, pairs.sources) if self._inverse else (pairs.sources, pairs.targets)
+        read, written = pairs.sides(inverse=self._inverse)
         tally = tally or Tally()
         parts = [
             self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
@@ -99,7 +99,7 @@ class WordPenaltyScorer:
     meaning = "-n for n target words outside the shortlist"
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
-        self._ids = PhraseIds(target_vocabulary.id_of())
+        self._ids = PhraseIds(target_vocabulary.id_of)
 
     def make_scorer(self, _compute: Compute) -> Self:
         """Return itself: it needs no device."""

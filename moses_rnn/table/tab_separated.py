@@ -12,10 +12,9 @@ from typing import Annotated
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.options import Option
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrase_table import SEPARATOR, words
 
 TAB = b"\t"
-BAR = b"|||"
 LAYOUTS = ("moses", "tsv")  # input formats of the commands
 TableFormat = Annotated[
     str,
@@ -37,7 +36,7 @@ def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
     for side, text in zip(("source", "target"), columns[:2], strict=True):
         if not words(text):
             raise FormatError(name, number, f"a {side} of words", "none")
-        if BAR in text:
+        if SEPARATOR in text:
             raise FormatError(name, number, f"a {side} without |||", shown(text))
     return columns[0], columns[1]
 

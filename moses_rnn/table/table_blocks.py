@@ -380,8 +380,6 @@ class PhraseIds:
 
     def __call__(self, phrases: Phrases) -> tuple[Ints, Ints]:
         """Return all ids, concatenated, and the length of each phrase; raise ValueError for line ends in phrases."""
-        if any(isinstance(phrase, str) for phrase in phrases[:1]):
-            raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
         if self._library is None:
             return self._in_python(phrases)
         return self._by_core(self._library, TextPhrases.of(phrases))

@@ -55,8 +55,6 @@ class PeerFailed(MosesRnnError):
 class Ranks:
     """One process of those that train together, or alone; `local` is its number on this machine."""
 
-    rank, size = 0, 1
-
     def __init__(self, store: Any = None, rank: int = 0, size: int = 1, local: int = 0) -> None:
         self.rank, self.size = rank, size
         self._store, self._local = store, local

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from moses_rnn.errors import InputError
-from moses_rnn.networks.batches import Batch, Lengths, take_spans
+from moses_rnn.networks.batches import Batch, Lengths, in_slots, take_spans
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG, Measure
 from moses_rnn.networks.n_grams import n_grams_of
 from moses_rnn.networks.native_learning import NativeKernel, core_named
 from moses_rnn.networks.network import Drop, TranslationNetwork, drop_units, keep
 from moses_rnn.networks.ranker import Ranker, hinge
-from moses_rnn.networks.slots import Slotted, in_slots
+from moses_rnn.networks.slots import Slotted
 from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, Text, TextCorpus, mix

@@ -19,7 +19,7 @@ from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
 from moses_rnn.files.outputs import OutputFile, output_files
-from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines, sort_command
+from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, sort_command
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
@@ -121,7 +121,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     """Extend a phrase table, given its signature `before`; outputs appear once all are complete."""
     table = request.table
     _check(table, models)
-    stamp = change_stamp(table)
+    identity = fingerprint(table)
     of_models = (name for model in models for name in model_files(model.folder))
     inputs = (table, *of_models, *(find_input(path) for path in (request.text, request.moses_ini) if path))
     outputs = [path for path in (request.new_table, f"{request.new_table}.json", request.new_ini) if path]
@@ -142,7 +142,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         new_lines = maker(_wanted(request, survey, known, extended))
         with stage("lines") as advanced:
             _write(files[0], merge(_lines(table, advanced), new_lines, marked=request.marks))
-        check_unchanged(table, stamp)
+        check_unchanged(table, identity)
         signature = _signature(request, models, before, extended, files[0].digest())
         for file, content in zip(files[1:], (signature, ini.content), strict=False):
             file.append(content)

@@ -42,7 +42,7 @@ class Reading:
     def pair(self, line: TableLine) -> tuple[bytes, bytes]:
         """Return source and target of a line, with ``<unk>`` for unknown target words, as the network writes."""
         source, target = self._read(line.source, line.target, line.alignment)
-        known = self.target_vocabulary.id_of()
+        known = self.target_vocabulary.id_of
         return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
 
     def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
@@ -55,7 +55,7 @@ class Reading:
 
     def unknown(self, source: bytes) -> list[bytes]:
         """Return the words of a source that the network reads as ``<unk>``."""
-        known = self.source_vocabulary.id_of()
+        known = self.source_vocabulary.id_of
         return [word for word in words(source) if word not in known]
 
     def target(self, ids: Phrase) -> bytes:

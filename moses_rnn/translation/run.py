@@ -12,7 +12,7 @@ import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, ResumableOutputs, pack
-from moses_rnn.files.streams import Advanced, Meter, change_stamp, check_unchanged, find_input, read_lines
+from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
@@ -128,7 +128,7 @@ class _Run:
 
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate the rest of the text, given the note of the last translated block."""
-        stamp = change_stamp(self._text)
+        identity = fingerprint(self._text)
         with contextlib.closing(self._lines()) as lines:
             blocks = blocks_of(lines, self._text)
             if note is not None:
@@ -146,7 +146,7 @@ class _Run:
                 for block in blocks:
                     self._stop_if_requested()
                     self._write(block, self._translator.translate(block, between))
-        check_unchanged(self._text, stamp)
+        check_unchanged(self._text, identity)
 
     def _lines(self) -> Generator[bytes]:
         try:

@@ -195,10 +195,6 @@ class Extensions(NamedTuple):
     words: Tensor
     totals: Tensor
 
-    def take(self, places: Tensor) -> Extensions:
-        """Select extensions."""
-        return Extensions(*(tensor[places] for tensor in self))
-
 
 class BySum:
     """Ranks by log p, the sum over words and ``</s>``.
@@ -225,7 +221,7 @@ class BySum:
             del ended[self._best :]
         sources = live.prefixes.sources[extensions.rows]
         hopeful = (extensions.totals > self._bounds(ends.device)[sources]).nonzero().flatten()
-        return extensions.take(hopeful[best_of_each(extensions.totals[hopeful], sources[hopeful], self._width)])
+        return take_rows(extensions, hopeful[best_of_each(extensions.totals[hopeful], sources[hopeful], self._width)])
 
     def _bounds(self, device: torch.device) -> Tensor:
         """Return the log p that a further target of each source must exceed."""
@@ -260,7 +256,7 @@ class ByMean:
         self._widths -= torch.bincount(sources[ending], minlength=len(self._widths))
         for source, words, log_prob in _listed(ending, ends, live):
             self._ended[source].append(Hypothesis(words, log_prob, ended=True))
-        return extensions.take(chosen[chosen >= len(ends)] - len(ends))
+        return take_rows(extensions, chosen[chosen >= len(ends)] - len(ends))
 
     def in_order(self, source: int) -> list[Hypothesis]:
         """See `BySum.in_order`."""
@@ -349,7 +345,7 @@ class BeamSearch(Writer):
             of_source = left[int(live.prefixes.sources[row])]
             if not of_source:  # they come best first
                 of_source.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
-        return extensions.take(~stopped)
+        return take_rows(extensions, (~stopped).nonzero().flatten())
 
     def _ranking(self, sources: int) -> BySum | ByMean:
         if self.config.length_score == "mean":

@@ -120,7 +120,7 @@ class CandidateLists:
     """
 
     def __init__(self, target: Vocabulary, lexicon: Lexicon, frequent: int, of_each: int, tokens: int = 0) -> None:
-        self._id_of = target.id_of()
+        self._id_of = target.id_of
         self._lexicon = lexicon
         self._always = min(len(SPECIAL) + tokens + frequent, len(target))
         self._of_each = of_each

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, printable, shown
+from moses_rnn.files.streams import reading
 from moses_rnn.moses.ini import MosesIni, weight_of
 from moses_rnn.tuning.bleu import Floats
 from moses_rnn.tuning.lists import SPARSE
@@ -78,10 +79,8 @@ def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
 
 
 def _content(path: str) -> bytes:
-    try:
+    with reading(path):
         return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def select_weights(names: Sequence[str], weights: Weights) -> Floats:

@@ -12,7 +12,7 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.table.table_blocks import Pairs
 from tests.contract.rows import ALL, CASES, FIRST, ROWS, SOURCE, TARGET, of_translation
-from tests.scorers.pairs import random_pairs
+from tests.scorers.pairs import of_pairs, random_pairs
 
 PAIRS = [*random_pairs(24), (b"", b""), (b"s2 s9", b"t9 \xff"), (b" s3\t s2 ", b"\tt2  t3"), (b"s2", b"</s> <s> <unk>")]
 IDS = [(SOURCE.ids(source.split()), TARGET.ids(target.split())) for source, target in PAIRS]
@@ -80,23 +80,19 @@ def test_a_score_depends_on_its_pair_alone(case, compute, monkeypatch):
     exact = compute.native or case.architecture.words is not None
     near = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-5, "atol": 1e-6}
     scorer, pairs = case.opened().make_scorer(compute), random_pairs(1500 if exact else 150)
-    together = of(scorer, pairs)
-    assert of(scorer, []).shape == (0,)
-    assert of(scorer, pairs).tobytes() == together.tobytes()
+    together = of_pairs(scorer, pairs)
+    assert of_pairs(scorer, []).shape == (0,)
+    assert of_pairs(scorer, pairs).tobytes() == together.tobytes()
     order = np.random.default_rng(0).permutation(len(pairs))
-    np.testing.assert_allclose(of(scorer, [pairs[i] for i in order]), together[order], **near)
-    np.testing.assert_allclose(np.concatenate([of(scorer, [pair]) for pair in pairs[:30]]), together[:30], **near)
+    np.testing.assert_allclose(of_pairs(scorer, [pairs[i] for i in order]), together[order], **near)
+    np.testing.assert_allclose(np.concatenate([of_pairs(scorer, [pair]) for pair in pairs[:30]]), together[:30], **near)
     for threads in (2, 1):
         torch.set_num_threads(threads)
-        np.testing.assert_allclose(of(scorer, pairs), together, **near)
+        np.testing.assert_allclose(of_pairs(scorer, pairs), together, **near)
     with ThreadPoolExecutor(3) as pool:
-        parts = list(pool.map(lambda first: of(scorer, pairs[first : first + 40]), range(0, len(pairs), 40)))
+        parts = list(pool.map(lambda first: of_pairs(scorer, pairs[first : first + 40]), range(0, len(pairs), 40)))
     np.testing.assert_allclose(np.concatenate(parts), together, **near)
     for place, value in CHUNKS.items():
         module, _, constant = place.rpartition(".")
         monkeypatch.setattr(importlib.import_module(f"moses_rnn.{module}"), constant, value)
-        np.testing.assert_allclose(of(scorer, pairs), together, **near)
-
-
-def of(scorer, pairs):
-    return scorer.log_probs(Pairs.of(pairs))
+        np.testing.assert_allclose(of_pairs(scorer, pairs), together, **near)

@@ -16,6 +16,10 @@ def options_for(here, models, /, **changes):
     return ScoringOptions(**given | changes)
 
 
+def never():
+    return False
+
+
 def names(folder):
     """All files, hidden ones included."""
     return sorted(path.name for path in folder.iterdir())

@@ -13,13 +13,9 @@ from moses_rnn.score.merging import merge
 from moses_rnn.score.score import score
 from moses_rnn.table.signatures import read_signature, recorded_names
 from tests.same_scores import check_same_scores
-from tests.score.tables import names, options_for
+from tests.score.tables import names, never, options_for
 
 COUNT = 4
-
-
-def never():
-    return False
 
 
 def score_shards(here, models, count=COUNT, /, **changes):

@@ -13,19 +13,9 @@ from moses_rnn.files.streams import show_nothing
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.score import score
 from moses_rnn.score.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, Threads, share_threads
-from moses_rnn.table.table_blocks import chunks_between_sources
-from tests.score.tables import names, options_for
+from tests.score.tables import names, never, options_for
 
-
-def never():
-    return False
-
-
-@pytest.fixture(autouse=True)
-def in_small_chunks(monkeypatch):
-    monkeypatch.setattr(
-        "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
-    )
+pytestmark = pytest.mark.usefixtures("in_small_chunks")
 
 
 @pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)

@@ -14,21 +14,11 @@ from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
 from moses_rnn.score.score import score
 from moses_rnn.scorers.open import open_model
-from moses_rnn.table.table_blocks import Pairs, chunks_between_sources
-from tests.score.tables import LINES, names, options_for
+from moses_rnn.table.table_blocks import Pairs
+from tests.score.tables import LINES, names, never, options_for
 from tests.scorers.rare import ALIGNED, save_rare_model
 
-
-def never():
-    return False
-
-
-@pytest.fixture(autouse=True)
-def in_small_chunks(monkeypatch):
-    """So that a small table comes in several blocks: of a source each."""
-    monkeypatch.setattr(
-        "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
-    )
+pytestmark = pytest.mark.usefixtures("in_small_chunks")
 
 
 def log_columns(path, old=2):

@@ -67,7 +67,7 @@ def test_log_probabilities_are_ours_but_for_the_mean(order):
     nplm = Nplm(b"".join(exported_lines(checkpoint(order), MEAN)))
     scores = NGramScores(checkpoint(order).network)
     n_grams = scores.n_grams(
-        *PhraseIds(checkpoint(order).target_vocabulary.id_of())([text.encode() for text in SENTENCES])
+        *PhraseIds(checkpoint(order).target_vocabulary.id_of)([text.encode() for text in SENTENCES])
     )
     log_p, log_Z = scores.n_gram_log_probs(n_grams), scores.log_normalisers(n_grams)
     for (*context, word), ours, sum_of_all in zip(n_grams.tolist(), log_p, log_Z, strict=True):
@@ -90,7 +90,7 @@ def test_how_far_log_z_is_from_0():
     given = checkpoint()
     nplm = Nplm(b"".join(exported_lines(given, 0.0)))
     n_grams = NGramScores(given.network).n_grams(
-        *PhraseIds(given.target_vocabulary.id_of())([line.strip() for line in CORPUS if line.strip()])
+        *PhraseIds(given.target_vocabulary.id_of)([line.strip() for line in CORPUS if line.strip()])
     )
     contexts = [[nplm.id["<s>"] if i == K else i for i in context] for *context, _ in n_grams.tolist()]
     log_Z = np.array([log_sum(nplm.scores(context)[:K]) for context in contexts])

@@ -19,6 +19,7 @@ class Deserted(Ranks):
     """With others, one of which is gone some exchanges later."""
 
     def __init__(self, exchanges):
+        super().__init__()
         self._left = exchanges
 
     def sums(self, numbers):
