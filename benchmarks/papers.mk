@@ -4,12 +4,16 @@
 # The defaults take minutes on two cores and show that everything works, not what the papers show.
 
 # The folder for all outputs; and a folder with train, dev and test: tokenised texts NAME.$(SRC) and NAME.$(TRG),
-# plain or .gz
+# plain or .gz. Without any text of the user's, the example corpus
 WORK ?= work
-CORPUS ?= examples/corpus
+ifeq ($(CORPUS)$(TRAIN)$(DEV)$(TEST)$(PHRASE_TABLE),)
+CORPUS := examples/corpus
+endif
+ifneq ($(CORPUS),)
 TRAIN ?= $(CORPUS)/train
 DEV ?= $(CORPUS)/dev
 TEST ?= $(CORPUS)/test
+endif
 # Training time of each network
 MINUTES ?= 1
 # Options of moses-rnn nmt train; the example corpus is for small networks
@@ -55,6 +59,7 @@ sutskever: PLAN_SEEDS = 1
 sutskever: MINUTES := $(if $(filter file,$(origin MINUTES)),3,$(MINUTES))
 jean luong: $(LINKS)
 $(PLANS): $(INSTALLED)
+	$(foreach name,TRAIN DEV TEST,$(if $($(name)),,$(error $(name): expected the prefix of a corpus (or name CORPUS))))
 	$(BIN)/python benchmarks/trials.py benchmarks/plans/$@.toml $(WORK)/$@ $(PLAN_VALUES)
 	$(if $(AFTER_$@),@echo && $(BIN)/moses-rnn analyse $(AFTER_$@) --format markdown)
 
@@ -68,7 +73,7 @@ AFTER_luong = lengths $(TESTED) --by-rarity $(TRAIN_SOURCE) \
 AFTER_gradients = gradients $(TESTED) \
 	$(foreach trial,tanh relu leaky lstm gru,$(WORK)/gradients/$(trial).$(FIRST)/$(trial))
 
-$(WORK)/train.links: | $(INSTALLED)
+$(WORK)/train.links: $(TRAIN_SOURCE) $(call text_file,$(TRAIN).$(TRG)) | $(INSTALLED)
 	mkdir -p $(WORK)
 	gzip -cdf $(call text_file,$(TRAIN).$(SRC)) > $(WORK)/train.$(SRC)
 	gzip -cdf $(call text_file,$(TRAIN).$(TRG)) > $(WORK)/train.$(TRG)

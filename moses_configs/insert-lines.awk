@@ -1,9 +1,11 @@
 # Inserts lines below the section headings of a moses.ini: awk -f insert-lines.awk LINES INI
-# LINES has headings such as [feature] and [weight], each followed by the line that belongs below it.
+# LINES has headings such as [feature] and [weight], each followed by the line that belongs below it. Exits with 1 if
+# the ini lacks one of them.
 NR == FNR {
 	if (/^\[/) section = $0
 	else if ($0 != "") line_of[section] = $0
 	next
 }
-{ print }
-$0 in line_of { print line_of[$0] }
+{ print; sub(/^[ \t]*/, ""); sub(/\].*/, "]") } # as Moses reads headings
+$0 in line_of { print line_of[$0]; delete line_of[$0] }
+END { for (section in line_of) exit 1 }

@@ -79,6 +79,13 @@ corpora DEV "$DEV"
 corpora TEST "$TEST"
 [ -z "$(printf '%s\n' $SETS train all clean domain corpus align lm phrase-table baseline dictionary | sort | uniq -d)" ] ||
 	missing 'TEST sets whose names differ, none of them the name of a step or another text'
+for set in $SETS; do
+	case $set in
+	train-* | score-* | export-* | extend-* | tune-* | decode-* | lists-* | features-* | prune-*)
+		missing "TEST sets not named like steps, found $set"
+		;;
+	esac
+done
 if [ -n "$SELECT" ]; then
 	corpora IN_DOMAIN "$IN_DOMAIN"
 	awk -v share="$SELECT" 'BEGIN { exit !(share ~ /^[0-9]*\.?[0-9]+$/ && share > 0 && share <= 1) }' ||
@@ -86,6 +93,8 @@ if [ -n "$SELECT" ]; then
 	"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("kenlm"))' ||
 		missing "kenlm, for SELECT: pip install 'moses-rnn[lm]'"
 fi
+[ -z "$PHRASE_TABLE" ] || [ -z "$LM_TEXT" ] || missing "no LM_TEXT: BASELINE_INI's n-gram model is used"
+[ -z "$PHRASE_TABLE" ] || [ -z "$SELECT" ] || [ -n "$WITH_NETWORKS" ] || missing 'no SELECT: no corpus is used'
 for text in $LM_TEXT; do
 	given LM_TEXT "$text"
 done
@@ -120,7 +129,8 @@ done
 one_of 'a CSLM_IN' "$CSLM_IN" auto decoder nbest
 one_of 'a TOKENISED' "$TOKENISED" yes no
 one_of 'a LOWERCASE' "$LOWERCASE" yes no
-for name in SYSTEMS SEEDS; do
+[ "$LOWERCASE $TOKENISED" != 'yes yes' ] || missing 'TOKENISED=no: with yes, LOWERCASE does nothing'
+for name in SYSTEMS SEEDS ENSEMBLE_SEEDS; do
 	eval "values=\$$name"
 	[ -z "$(printf '%s\n' $values | sort | uniq -d)" ] || missing "$name that differ, found $values"
 done

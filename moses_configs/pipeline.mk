@@ -118,9 +118,9 @@ $(foreach name,$(call given,$(TEXTS) $(INTEGERS),command environment),\
 	$(if $(word 2,$(value $(name))),$(error $(name)=$(value $(name)): expected one word)))
 $(if $(filter select,$(MAKECMDGOALS)),$(if $(SELECT),,$(error select: expected a share, such as SELECT=0.5)))
 W := $(abspath $(WORK))
-ifneq ($(words $(W))$(findstring :,$(W))$(call signs_in,$(W) $(CURDIR) $(PIPELINE)),1)
-$(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, colons, quotes, number signs and the like, which \
-	neither make nor an ini of Moses can have)
+ifneq ($(words $(W))$(findstring :,$(W))$(findstring =,$(W))$(call signs_in,$(W) $(CURDIR) $(PIPELINE)),1)
+$(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, colons, equals signs, quotes, number signs and the like, \
+	which neither make nor an ini of Moses can have)
 endif
 DONE := $(W)/done
 LOG := $(W)/log
@@ -311,8 +311,9 @@ ALONE := $(filter $(SELF_SYSTEMS),$(SYSTEMS))
 LENGTHS := $(if $(ALONE),$(TEST_NAMES:%=$(W)/lengths.%.md))
 results: $(W)/results.json $(LENGTHS) ## all SYSTEMS, SEEDS tunings each: BLEU, chrF, significance, weights
 
-# both languages of a text, tokenised, to $(W)/corpus/NAME.LANGUAGE: $(text) PREFIX NAME
-text = $(call with,BIN SRC TRG TOKENISED LOWERCASE THREADS) WORK='$(W)' sh $(PIPELINE)/text.sh
+# both languages of a text, tokenised, to $(W)/corpus/NAME.LANGUAGE: $(text) PREFIX NAME; an old stamp must not outlive
+# a failure
+text = rm -f $@ && $(call with,BIN SRC TRG TOKENISED LOWERCASE THREADS) WORK='$(W)' sh $(PIPELINE)/text.sh
 files = $(foreach language,$(SRC) $(TRG),$(wildcard $(1).$(language) $(1).$(language).gz))
 
 # what is most like IN_DOMAIN: $(call select,SUFFIXES,CORPUS,OUTPUT)
@@ -343,7 +344,8 @@ $(DONE_TESTS): $(DONE)/%: $(foreach prefix,$(TEST),$(call files,$(prefix))) | pi
 
 $(DONE)/align: $(DONE)/corpus
 	mkdir -p $(W)/model
-ifeq ($(CHOSEN_ALIGNER),mgiza)
+ifeq ($(CHOSEN_ALIGNER),mgiza)  # which would take over the files of an earlier run
+	rm -rf $(W)/giza.* $(W)/corpus/*.vcb* $(W)/corpus/*-int-train.snt
 	$(call logged,align.log,$(MOSES_SCRIPTS)/training/train-model.perl --root-dir $(W) --corpus $(W)/corpus/train \
 		--f $(SRC) --e $(TRG) --alignment grow-diag-final-and --last-step 3 \
 		-mgiza -mgiza-cpus $(THREADS) --external-bin-dir $(abspath $(MGIZA_BIN)))
@@ -396,6 +398,9 @@ endif
 # --restart if a file from which a model learned is newer than the model: $(restart) MODEL FILES
 restart = sh $(PIPELINE)/restart.sh
 
+# a file that is new if a given model is
+config = $(wildcard $(1:%=%/config.json))
+
 # $(call train_phrase_model,MODEL,OPTIONS): on the baseline's table
 define train_phrase_model
 	mkdir -p $(W)/rnn
@@ -403,15 +408,15 @@ define train_phrase_model
 	$(BIN)/moses-rnn-train $(SYSTEM_TABLE) --model $(1) $(2) $$restart
 endef
 
-$(DONE)/train-rnn: $(DONE)/baseline
+$(DONE)/train-rnn: $(DONE)/baseline $(call config,$(MODEL))
 	$(if $(MODEL),,$(call train_phrase_model,$(RNN_MODEL),$(TRAIN_FLAGS)))
 	touch $@
 
-$(DONE)/train-inverse: $(DONE)/baseline
+$(DONE)/train-inverse: $(DONE)/baseline $(call config,$(INVERSE_MODEL))
 	$(if $(INVERSE_MODEL),,$(call train_phrase_model,$(RNN_INVERSE),--inverse $(TRAIN_FLAGS)))
 	touch $@
 
-$(DONE)/train-cslm: $(if $(CSLM),,$(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus)) | pipeline-tools
+$(DONE)/train-cslm: $(if $(CSLM),$(call config,$(CSLM)),$(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus)) | pipeline-tools
 ifeq ($(CSLM),)
 	mkdir -p $(W)/cslm
 	restart=$$($(restart) $(CSLM_MODEL) $(CSLM_CORPUS)) && \

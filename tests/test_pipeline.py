@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -215,6 +216,11 @@ MISSING = {
     "one seed twice": (["SEEDS=1 2 1"], "missing: SEEDS that differ, found 1 2 1"),
     "no model": (["MODEL=/no/model"], "missing: /no/model/config.json: given as MODEL"),
     "no inverse model": (["INVERSE_MODEL=/no/model"], "missing: /no/model/config.json: given as INVERSE_MODEL"),
+    "one seed of an ensemble twice": (["ENSEMBLE_SEEDS=1 1"], "missing: ENSEMBLE_SEEDS that differ, found 1 1"),
+    "a set like a training": (["TEST=a/train-x b/y"], "missing: TEST sets not named like steps, found train-x"),
+    "text for another n-gram model": ([*TABLE, "LM_TEXT=README.md"], "missing: no LM_TEXT: BASELINE_INI's"),
+    "a corpus that is not used": ([*TABLE, "SELECT=0.5"], "missing: no SELECT: no corpus is used"),
+    "words to lower-case": (["LOWERCASE=yes", "TOKENISED=yes"], "missing: TOKENISED=no: with yes, LOWERCASE does"),
     "no text beside a CSLM": (["CSLM=/no/cslm", "CSLM_TEXT=/no/text"], "missing: /no/text: given as CSLM_TEXT"),
     "nothing for a CSLM": ([*TABLE, "SYSTEMS=cslm"], "missing: one of CSLM and CSLM_TEXT, for systems with a CSLM"),
     **{
@@ -233,7 +239,7 @@ def test_what_is_missing_is_named_before_anything_runs(tmp_path, case):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["a b", "a#b", "a:b"])
+@pytest.mark.parametrize("name", ["a b", "a#b", "a:b", "a=b"])
 def test_a_folder_that_moses_cannot_read_is_refused(tmp_path, name):
     done = make("pipeline-tools", f"WORK={tmp_path}/{name}", check=False)
     assert done.returncode == 2
@@ -265,6 +271,30 @@ def test_networks_start_over_if_dev_has_changed(tmp_path):
     assert f"{tmp_path}/nmt/rnnsearch.1 {' '.join(texts)})" in of_pairs
     (of_text,) = [line for line in planned("train-rnnlm", tmp_path) if "restart=" in line]
     assert f"{tmp_path}/nlm/rnnlm {texts[1]} {texts[3]})" in of_text
+
+
+def test_a_given_model_that_has_changed_scores_again(tmp_path):
+    model, table = tmp_path / "model", tmp_path / "table"
+    model.mkdir()
+    for path in (model / "config.json", table, tmp_path / "ini"):
+        path.touch()
+    given = [f"MODEL={model}", f"PHRASE_TABLE={table}", f"BASELINE_INI={tmp_path}/ini"]
+    done = tmp_path / "work" / "done"
+    done.mkdir(parents=True)
+    for step in ("baseline", "score-baseline", "train-rnn", "score-rnn"):
+        (done / step).touch()
+    assert "touch" not in "\n".join(planned("score", tmp_path / "work", *given))
+    later = time.time() + 10
+    os.utime(model / "config.json", (later, later))
+    assert [line for line in planned("score", tmp_path / "work", *given) if "moses-rnn-score" in line]
+
+
+def test_the_example_corpus_takes_no_place_beside_texts_of_ones_own(tmp_path):
+    given = ["-C", ROOT, f"VENV={tmp_path}/venv", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", "TRAIN=/my/train"]
+    done = subprocess.run(["make", "-n", *given, "results"], capture_output=True, text=True, check=True)
+    assert "TRAIN='/my/train' DEV='' TEST=''" in done.stdout
+    done = subprocess.run(["make", "-n", *given, "bahdanau"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "DEV: expected the prefix of a corpus" in done.stderr) == (2, True)
 
 
 def test_the_tables_target_takes_the_pipelines_variables(tmp_path):

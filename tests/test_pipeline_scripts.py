@@ -90,7 +90,12 @@ def test_a_model_starts_over_if_its_text_has_changed(tmp_path):
     for path, seconds in ((old, 1000), (new, 3000)):
         path.touch()
         os.utime(path, (seconds, seconds))
-    assert script("restart.sh", tmp_path, new).stdout == ""  # no model yet
+    assert script("restart.sh", tmp_path, new).stdout == ""  # nothing yet
+    state = tmp_path / "training" / "state.safetensors"
+    state.parent.mkdir()
+    state.touch()
+    os.utime(state, (2000, 2000))
+    assert [script("restart.sh", tmp_path, text).stdout for text in (old, new)] == ["", "--restart\n"]
     config.touch()
     os.utime(config, (2000, 2000))
     assert script("restart.sh", tmp_path, old).stdout == ""
@@ -100,8 +105,11 @@ def test_a_model_starts_over_if_its_text_has_changed(tmp_path):
 
 def test_a_feature_and_its_weight_are_put_into_an_ini(tmp_path):
     (tmp_path / "lines").write_text("[feature]\nNeuralLM name=CSLM0\n\n[weight]\nCSLM0= 0.5\n")
-    (tmp_path / "ini").write_text("# an ini\n[feature]\nDistortion\n\n[weight]\nDistortion0= 0.3\n")
     command = ["awk", "-f", CONFIGS / "insert-lines.awk", tmp_path / "lines", tmp_path / "ini"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == (
-        "# an ini\n[feature]\nNeuralLM name=CSLM0\nDistortion\n\n[weight]\nCSLM0= 0.5\nDistortion0= 0.3\n"
-    )
+    for feature, weight in (("[feature]", "[weight]"), ("[feature] # all", " [weight]\r")):
+        (tmp_path / "ini").write_text(f"# an ini\n{feature}\nA\n\n{weight}\nA0= 0.3\n[weight]\n", newline="")
+        assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == (
+            f"# an ini\n{feature}\nNeuralLM name=CSLM0\nA\n\n{weight}\nCSLM0= 0.5\nA0= 0.3\n[weight]\n"
+        )
+    (tmp_path / "ini").write_text("[feature]\n")
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
