@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from moses_rnn.analysis.scored_table import sample_key
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, find_input, read_blocks, show_nothing
+from moses_rnn.files.streams import Advanced, Meter, find_input, read_blocks, show_nothing
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import read_first_line, words
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
@@ -30,7 +31,7 @@ def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[b
 def read_for_network(table: str, reading: Reading, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
     """Yield the blocks of a table; raise an error if its phrases are not of the form that the network learned from."""
     name, form, meter = find_input(table), reading.form, Meter()
-    if name != STANDARD_STREAM:  # which cannot be read twice
+    if Path(name).is_file():  # a pipe cannot be read twice
         _, form = read_first_line(name, form if form.is_factored else None)
     reading.check_form(name, form)
     for block in parse_blocks(read_blocks(name, meter=meter), name, form=form):

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,13 @@ import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.streams import (
-    STANDARD_STREAM,
     Advanced,
     Meter,
     check_unchanged,
-    find_input,
     fingerprint,
     read_blocks,
     read_lines,
+    regular_file,
     show_nothing,
     sort_command,
 )
@@ -137,9 +135,7 @@ class ScoredTable:
         score of that `name` or, without one, the RNN's or else another network's. `by_table` tells whether
         p(target | source) is needed.
         """
-        path = find_input(table)
-        if path == STANDARD_STREAM or not Path(path).is_file():
-            raise InputError(f"{path}: expected a regular file, which can be read more than once, found a pipe")
+        path = regular_file(table)
         stamp = fingerprint(path)
         line, form = read_first_line(path)
         scores = len(words(line.scores))

@@ -11,7 +11,7 @@ import click
 
 from moses_rnn.cli.command import command, print_err, print_out
 from moses_rnn.files.outputs import OutputFile
-from moses_rnn.files.streams import find_input
+from moses_rnn.files.streams import find_input, regular_file
 from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 from moses_rnn.options import Force, Option
 
@@ -42,7 +42,7 @@ def main(
         if not edit.absolute_paths:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
     source = find_input(edit.ini)
-    scored = find_input(edit.table) if edit.table else None
+    scored = regular_file(edit.table) if edit.table else None
     output = output or str(Path(source).with_suffix(".rnn.ini"))
     new = edit_ini(replace(edit, ini=source, table=scored))
     for warning in new.warnings:

@@ -71,7 +71,7 @@ def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
     check_inputs(*sides, texts.alignment, texts.dev_alignment)
     run_training(options)
     text = f"{dev}.{endings[texts.inverse]}"
-    print_next("moses-rnn", "nmt", "translate", text, "--model", texts.model, quiet=run.quiet)
+    print_next("moses-rnn", "nmt", "translate", text, "--model", texts.model, quiet=run.quiet or texts.right_to_left)
 
 
 DICTIONARY_EPILOG = """\b
@@ -226,6 +226,7 @@ def rebuild(
     force: Force = False,
 ) -> None:
     """Make trees or factors from a network's output. Each line of --words gives the words."""
+    check_inputs(words, written)
     from moses_rnn.table.phrase_table import words as words_of
 
     pieces, malformed = [], 0

@@ -27,11 +27,12 @@ Examples: from stdin to stdout; a large text with resumable 100-best lists; thre
 Each input line gives one output line, in order; an empty line stays empty. Tokenise the text like the training text;
 words outside the shortlist are read as <unk>. N-best lists are in Moses's format with one feature: SEARCH0, LSTM0 or
 RNN0 depending on the network, ENS0 for several. Its value is log p(words, </s> | source), natural, never divided by the
-length. Attention adds word alignments. Each line of --alignments is a JSON record of the input line's number, the words
-of both sides, and the attention weights α. The last column belongs to the end symbol, and so does the last row if there
-is one more row than words. With -o, finished lines are saved about once a second. After any interruption, the same
-command with --resume continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or
-model rejected, {STOPPED} stopped and resumable.
+length; of a translation cut at the length limit, it is that of its words alone. Attention adds word alignments. Each
+line of --alignments is a JSON record of the input line's number, the words of both sides, and the attention weights α.
+The last column belongs to the end symbol, and so does the last row if there is one more row than words. With -o,
+finished lines are saved about once a second. After any interruption, the same command with --resume continues and gives
+the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and
+resumable.
 """
 
 
@@ -39,8 +40,8 @@ model rejected, {STOPPED} stopped and resumable.
 def translate(request: TranslationRequest) -> None:
     """Translate a text with one network or several. INPUT is a file, or - for stdin."""
     _check_options(request)
+    check_inputs(*request.models, request.input, request.dictionary)
     lexicon = _read_dictionary(request.dictionary)
-    check_inputs(*request.models, request.input)
     from moses_rnn.cli.progress import progress
     from moses_rnn.scorers.ensembles import open_writer
     from moses_rnn.translation.run import translate_text

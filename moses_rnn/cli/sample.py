@@ -103,8 +103,6 @@ def _check_options(given: Sampling) -> None:
     idle = [name for name, value in options.items() if value is not None]
     if given.beam and idle:
         raise click.UsageError(f"--{idle[0]} applies to samples, but --beam searches instead")
-    if given.file == given.table == "-":
-        raise click.UsageError("SOURCES and --table cannot both be stdin")
 
 
 def _reads_sources(model: Model, given: Sampling) -> bool:
@@ -131,13 +129,13 @@ def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
 
 def _read_known(table: str | None, sources: Collection[bytes], reading: Reading) -> Known | None:
     """Return the targets that the table has for the sources."""
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import read_lines, regular_file
     from moses_rnn.table.phrase_table import parse_table, read_first_line
     from moses_rnn.translation.proposals import known_targets
 
     if table is None:
         return None
-    path = find_input(table)
+    path = regular_file(table)
     _, form = read_first_line(path, reading.form if reading.form.is_factored else None)
     reading.check_form(path, form)
     return known_targets(parse_table(read_lines(path), path, form=form), sources, reading)

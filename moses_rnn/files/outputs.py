@@ -421,7 +421,7 @@ class ResumableOutputs:
             raise OutputError(
                 f"{self._path}: expected the inputs and options of the interrupted run, found others: "
                 f"{'; '.join(changes)}",
-                advice="Use the same ones to continue, or --force to start over.",
+                advice="Use the same ones to continue; --force without --resume starts over.",
             )
 
     def _remove_unwanted(self) -> None:

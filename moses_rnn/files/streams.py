@@ -98,6 +98,14 @@ def check_folder(folder: Path) -> None:
         raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
 
 
+def regular_file(path: str) -> str:
+    """Find an input that can be read more than once; refuse standard input and pipes."""
+    found = find_input(path)
+    if found == STANDARD_STREAM or not Path(found).is_file():
+        raise InputError(f"{found}: expected a regular file, because it is read more than once, found a pipe")
+    return found
+
+
 def is_gzip(path: str) -> bool:
     """Whether a file's name ends in .gz."""
     return Path(path).suffix == ".gz"

@@ -345,7 +345,7 @@ def _make(kind: str, text: Path, shape: Shape, moses: Moses, folder: Path, log: 
     if type_name in BINARY:
         path = folder / f"dictionary{BINARY[type_name].suffix}"
         if not path.exists():
-            command = BINARY[type_name].command_for(str(text), shape, str(path), shape.columns, EVERYTHING)
+            command = BINARY[type_name].command_for(str(text), shape, str(path), shape.columns)
             log(f"{kind}: {command}")
             moses.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(moses.root)))), folder)
     return Dictionary(type_name, path, shape.columns, decoder, shape.factors)

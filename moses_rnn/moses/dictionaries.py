@@ -10,7 +10,7 @@ from moses_rnn.table.phrase_table import DIRECT_COLUMN, Shape
 
 # Types that load a text table directly; the others need a binariser, so a new text table cannot replace them.
 TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})
-STORED_TARGETS = 100  # per source in an on-disk dictionary, as in EMS
+STORED_TARGETS = 1_000_000  # per source in an on-disk dictionary: all, as in the other types
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Binary:
         """Return the default path of a text table's dictionary: beside it."""
         return str(without_compression_suffix(table)) + self.suffix
 
-    def command_for(self, table: str, shape: Shape, path: str, own: int, most: int = STORED_TARGETS) -> str:
+    def command_for(self, table: str, shape: Shape, path: str, own: int) -> str:
         """Return the shell command that makes the dictionary at `path`.
 
         The first `own` scores are those of phrase-extract; further ones were added.
@@ -46,7 +46,7 @@ class Binary:
             out=shlex.quote(path),
             columns=shape.columns,
             factors=" ".join(map(str, shape.factors)),
-            most=most,
+            most=STORED_TARGETS,
             rank=DIRECT_COLUMN if own > DIRECT_COLUMN + 1 else min(1, own - 1),
             unaligned="" if shape.aligned else " -encoding None",
         )

@@ -63,6 +63,8 @@ class NewIni:
 
 def edit_ini(edit: IniEdit) -> NewIni:
     """Edit an ini for an existing table."""
+    if edit.path and edit.absolute_paths:
+        edit = replace(edit, path=str(Path(edit.path).absolute()))
     ini = MosesIni(Path(edit.ini).read_bytes(), edit.ini)
     if edit.table is None:
         lines, warnings = _place_paths(ini, absolute=edit.absolute_paths)
@@ -224,7 +226,7 @@ def _table_before(ini: MosesIni, feature: Feature, table: str) -> str | None:
     tables: list[str] = []
     while feature.type in TEXT_TYPES and (signature := read_signature(tables[-1] if tables else table)):
         before = str(Path(table).parent / Path(str(signature.get("input"))).name)
-        if before in tables or not Path(before).is_file():
+        if before in (str(Path(table)), *tables) or not Path(before).is_file():
             break
         tables.append(before)
     return next((before for before in tables if ini.is_path_of(feature, before)), tables[-1] if tables else None)

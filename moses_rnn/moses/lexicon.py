@@ -82,7 +82,7 @@ def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]])
 def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
     """Count the links between words in the pairs of the phrase table `name` that have one source word.
 
-    Each counts as often as its pair was extracted. Raise FormatError for such a line without counts or alignment.
+    Each counts as often as its pair was extracted. Raise FormatError for such a line without counts.
     """
     counts: LinkCounts = defaultdict(Counter)
     for line in lines:
@@ -91,7 +91,7 @@ def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
             joint = _joint_count(line, name)
             links = parse_links(line.alignment, name, line.number)
             check_links(links, 1, len(target), name, line.number)
-            for _, i in links:
+            for _, i in set(links):
                 counts[source[0]][target[i]] += joint
     return counts
 

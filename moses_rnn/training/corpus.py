@@ -232,6 +232,8 @@ def build_corpus(
     (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
         _renumber_by_shortlist(*side, to_learn, config) for side in sides
     ]
+    for vocabulary in (source_vocabulary, target_vocabulary):
+        _check_frequencies(vocabulary, config.min_count, names[0])
     source_hashes = source.hashes()
     pair_hashes = _pair_hashes(source_hashes, target.hashes())
     counting = np.arange(to_learn) if config.repeated else _first_of_each(pair_hashes[:to_learn])
@@ -275,6 +277,12 @@ def _renumber_by_shortlist(
     vocabulary = shortlist(counts, size, config.min_count, tokens)
     phrases.renumber(np.array(vocabulary.ids(word_ids), dtype=np.int32))
     return vocabulary, coverage(counts, vocabulary)
+
+
+def _check_frequencies(vocabulary: Vocabulary, min_count: int, name: str) -> None:
+    """Raise InputError if no word of the text `name` is frequent enough for the shortlist."""
+    if len(vocabulary) == 2:  # <unk> and </s>
+        raise InputError(f"{name}: expected words seen at least {min_count:,} times, found none")
 
 
 class NumberFile:
@@ -459,8 +467,7 @@ def build_text_corpus(
     """
     counts, lines = _count(text, names[0])
     vocabulary = shortlist(counts, config.shortlist, config.min_count)
-    if len(vocabulary) == 2:  # <unk> and </s>
-        raise InputError(f"{names[0]}: expected words seen at least {config.min_count:,} times, found none")
+    _check_frequencies(vocabulary, config.min_count, names[0])
     if not dev and lines == 1:
         raise InputError(f"{names[0]}: expected at least two lines with words, one of them to hold out, found one")
     chosen = None if dev else chosen_lines(lines, config)

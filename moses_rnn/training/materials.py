@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from moses_rnn.errors import FormatError, InputError, Stopped, shown
 from moses_rnn.files.shards import count_lines
-from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines
+from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines, regular_file
 from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
@@ -27,6 +27,7 @@ from moses_rnn.training.ranks import Ranks
 
 ANNOUNCEMENT = "corpus"  # made by the first of several processes
 WITHOUT_ORDER = 2  # one <s> before each sentence
+MOST_REPEATS = 1_000_000_000  # of a pair whose frequency counts
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,9 @@ class TablePairs:
             yield from pairs
             return
         for number, pair, count in zip(block.numbers.tolist(), pairs, block.counts(), strict=True):
-            if not count.pair:
-                expected = "the counts of target, source and pair in field 5 (--frequencies count)"
-                raise FormatError(self._path, number, expected, "none")
+            if not 0 < count.pair < MOST_REPEATS:
+                expected = f"a count of the pair in field 5, above 0 and below {MOST_REPEATS:,} (--frequencies count)"
+                raise FormatError(self._path, number, expected, f"{count.pair:g}" if any(count) else "no counts")
             yield from itertools.repeat(pair, max(1, round(count.pair)))
 
     def describe(self, corpus: Corpus) -> list[str]:
@@ -128,22 +129,14 @@ def find_embeddings(options: Options) -> dict[str, str]:
     named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
     if options.get("inverse"):
         named = {"source": named["target"], "target": named["source"]}
-    return {side: find_input(path) for side, path in named.items() if path}
+    return {side: regular_file(path) for side, path in named.items() if path}
 
 
 def existing_file(path: str) -> str:
     """Return the path of a file, plain or compressed; refuse standard input."""
     if path == STANDARD_STREAM:
-        raise InputError("training data must be a file, because a resumed run reads it again")
+        raise InputError(f"{path}: expected a file, because it is read more than once, found standard input")
     return find_input(path)
-
-
-def regular_file(path: str) -> str:
-    """Return the path of a file, plain or compressed, that can be read more than once."""
-    found = existing_file(path)
-    if not Path(found).is_file():
-        raise InputError(f"{found}: expected a file, because it is read twice, found a pipe or a device")
-    return found
 
 
 def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:

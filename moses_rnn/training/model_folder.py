@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from moses_rnn.errors import CheckpointError, OutputError, shown_value
 from moses_rnn.files.outputs import open_locked, replace_file, writing
 from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, Architecture, vocabulary_file
-from moses_rnn.scorers.open import Model, finish_saving, read_record, save_model
+from moses_rnn.scorers.open import Model, finish_saving, open_model, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
 RANDOM = "random.torch"
@@ -194,6 +194,8 @@ class ModelFolder:
                 f"{self._state}: expected a saved training state, found: {shown_value(str(error))}",
                 advice="--restart starts over; the best model so far is complete and can score.",
             ) from error
+        if self.checkpoint is not None and state.progress.best < math.inf:
+            self._check_model()
         self._forget_later_evaluations(state.progress)
         return True
 
@@ -213,6 +215,14 @@ class ModelFolder:
         if lock is None:
             raise OutputError(f"{self.path}: is being trained by another run")
         return lock
+
+    def _check_model(self) -> None:
+        """Raise CheckpointError if the best model so far, which a restored run may keep, is lost or damaged."""
+        try:
+            open_model(self.path, of_pairs=False)
+        except CheckpointError as error:
+            error.advice = "The training state is complete, but its best model is not. --restart starts over."
+            raise
 
     def _refuse_a_model_alone(self) -> None:
         if (self.path / CONFIG).exists() and not self._state.exists():

@@ -323,13 +323,16 @@ def _check_embeddings(name: str, every: Options) -> None:
             raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change the embeddings")
 
 
+IDLE_WITH = {NOALIGN: ("alignment", "dev_alignment", "rare_window"), COPYABLE: ("rare_window",)}
+
+
 def _check_rare(given: Options) -> None:
     rare = given.get("rare")
     if rare is None:
         for name in given.keys() & {*OF_RARE_WORDS}:
             raise UnfitOption(name, "needs --rare")
-    elif "rare_window" in given and rare in (NOALIGN, COPYABLE):
-        raise UnfitOption("rare_window", f"--rare {rare} writes no distances")
+    elif idle := given.keys() & IDLE_WITH.get(rare, ()):
+        raise UnfitOption(min(idle), f"has no effect with --rare {rare}")
     elif "dev_alignment" in given and "dev" not in given:
         raise UnfitOption("dev_alignment", "needs --dev")
     elif rare != NOALIGN:

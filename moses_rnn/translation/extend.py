@@ -19,7 +19,16 @@ from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
 from moses_rnn.files.outputs import OutputFile, output_files
-from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, sort_command
+from moses_rnn.files.streams import (
+    Advanced,
+    Meter,
+    check_unchanged,
+    find_input,
+    fingerprint,
+    read_lines,
+    regular_file,
+    sort_command,
+)
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
@@ -155,9 +164,7 @@ def _check(table: str, models: Models) -> None:
         if not model.form.is_plain or model.rare is not None:
             found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
-    if not Path(table).is_file():
-        raise InputError(f"{table}: expected a file, which can be read twice, found a pipe")
-    _, form = read_first_line(table)
+    _, form = read_first_line(regular_file(table))
     if not form.is_plain:
         raise InputError(f"{table}: expected a table of plain words, found {form}")
 
@@ -290,7 +297,12 @@ def choose_fills(
     names = [str(record["name"]) for record in added.values()]
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
     for (column, record), name in zip(added.items(), names, strict=True):
-        fills[column] = known.get(name, fills[column])
+        if name not in known:
+            raise MisfitError(
+                f"{table}: expected the network of score {column + 1}, {name}, to fill it in new lines, found none",
+                advice="Name it with --model or --inverse-model, or extend the table before you score it.",
+            )
+        fills[column] = known[name]
         for model in models:
             alone = names.count(name) == 1
             is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see scorers/ensembles
@@ -367,8 +379,8 @@ def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes])
 
 
 def _best(request: ExtensionRequest) -> int:
-    """Return the number of targets to search for: enough even if all of the table's are among them."""
-    return request.top + (request.fewer_than or 1) - 1
+    """Return the number of targets to search for: enough even if the table's and the empty one are among them."""
+    return request.top + (request.fewer_than or 1)
 
 
 def _line_maker(

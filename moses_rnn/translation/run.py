@@ -165,7 +165,7 @@ class _Run:
             raise OutputError(
                 f"{self._request.output}: expected the text of the interrupted run, found another: "
                 f"{self._text}, by its first {note['lines']:,} lines",
-                advice="Use the same text to continue, or --force to start over.",
+                advice="Use the same text to continue; --force without --resume starts over.",
             )
         self._translator.counts = Counts(**{key: note[key] for key in asdict(self._translator.counts)})
 

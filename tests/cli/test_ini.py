@@ -14,4 +14,7 @@ def test_every_option_reaches_the_ini(system):
     new = text.replace("PhraseDictionaryMemory", "PhraseDictionaryOnDisk").replace("0.2\n", "0.2 0.1 -3\n")
     new = new.replace("=4 path=phrase-table.gz", f"=6 path={system}/made")
     assert done.stdout == new.replace("Distortion\n", glue.format(f"{system}/"), 1)
-    assert "make the dictionary with: $MOSES_ROOT/bin/CreateOnDiskPt 1 1 6 100 2 scored.gz made\n" in done.stderr
+    assert (
+        f"make the dictionary with: $MOSES_ROOT/bin/CreateOnDiskPt 1 1 6 1000000 2 scored.gz {system}/made\n"
+        in done.stderr
+    )

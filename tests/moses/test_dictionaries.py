@@ -10,8 +10,8 @@ SCORES = "0.5 1 1 1 1"
 COMMANDS = [
     (COMPACT, f"a b ||| c ||| {SCORES} ||| 0-0", "processPhraseTableMin -nscores 5 -rankscore 2 -in t.gz -out t.minphr"),
     (PROBING, f"a ||| b ||| {SCORES}", "CreateProbingPT --num-scores 5 --input-pt t.gz --output-dir t.probing"),
-    (ON_DISK, f" ||| b ||| {SCORES}", "CreateOnDiskPt 1 1 5 100 2 t.gz t.ondisk"),
-    (ON_DISK, "a|x b|y ||| c|z|w ||| 0.5 ||| 0-0", "CreateOnDiskPt 2 3 1 100 0 t.gz t.ondisk"),
+    (ON_DISK, f" ||| b ||| {SCORES}", "CreateOnDiskPt 1 1 5 1000000 2 t.gz t.ondisk"),
+    (ON_DISK, "a|x b|y ||| c|z|w ||| 0.5 ||| 0-0", "CreateOnDiskPt 2 3 1 1000000 0 t.gz t.ondisk"),
     (COMPACT, "a ||| b ||| 0.5 1 1 ||| ||| 1 1 1", "processPhraseTableMin -nscores 3 -rankscore 1 -encoding None -in t.gz -out t.minphr"),
     (COMPACT, "a ||| b ||| 0.5", "processPhraseTableMin -nscores 1 -rankscore 0 -encoding None -in t.gz -out t.minphr"),
 ]  # fmt: skip

@@ -132,10 +132,16 @@ def signed(table, index, **record):
 def test_a_binary_dictionary_ranks_targets_by_a_score_of_the_table(folder):
     signed(folder / "t4", 2)  # without lexical scores
     on_disk = {"type": "PhraseDictionaryOnDisk", "path": "o"}
-    assert edit(folder, table="t4", **on_disk).command.endswith("CreateOnDiskPt 1 1 4 100 1 t4 o")
-    assert edit(folder, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 100 2 t5 o")
+    assert edit(folder, table="t4", **on_disk).command.endswith("CreateOnDiskPt 1 1 4 1000000 1 t4 o")
+    assert edit(folder, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 1000000 2 t5 o")
     two = INI.replace(b"=4", b"=2").replace(b"0.1 -0.3 0.2 0.2 ", b"0.1 -0.3 ")
-    assert edit(folder, two, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 100 1 t5 o")
+    assert edit(folder, two, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 1000000 1 t5 o")
+
+
+def test_a_given_path_becomes_absolute_in_ini_and_command_alike(folder):
+    new = edit(folder, type="ProbingPT", path="made", absolute_paths=True)
+    assert f" path={folder}/made " in new.content.decode()
+    assert new.command.endswith(f" {folder}/made")
 
 
 def test_logarithms_are_refused(folder):
@@ -174,7 +180,14 @@ def test_a_relative_path_stays_relative_in_its_folder(folder, old, table, absolu
 
 @pytest.mark.parametrize(
     ("loaded", "made_from", "warned"),
-    [("t4", "t4", False), ("t3", "t4", True), ("t4", "t6", False), ("t3", "gone", False), ("t5", None, False)],
+    [
+        ("t4", "t4", False),
+        ("t3", "t4", True),
+        ("t4", "t6", False),
+        ("t3", "gone", False),
+        ("t5", None, False),
+        ("t4", "elsewhere/t5", False),
+    ],
 )
 def test_warns_where_another_table_was_scored(folder, loaded, made_from, warned):
     """The signature beside the scored table says what it was made from, perhaps in several steps."""

@@ -240,6 +240,12 @@ def test_pairs_are_learned_once_or_as_often_as_they_were_extracted(tmp_path):
     assert set(once.values()) == {1}
     assert held_out == held_out_often
     assert often == {pair: counts[pair] for pair in once}
-    table.write_bytes(b"a ||| b ||| 1 ||| 0-0 ||| 9 9 2\na ||| c ||| 1 ||| 0-0\n")
-    with pytest.raises(FormatError, match=r"table:2: expected the counts .* found none"):
-        learned_and_held_out(tmp_path / "none", table, "count")
+    for field, found in (
+        (b"", "no counts"),
+        (b" ||| 9 9 0", "0"),
+        (b" ||| 1 1 1e30", r"1e\+30"),
+        (b" ||| 1 1 -1", "-1"),
+    ):
+        table.write_bytes(b"a ||| b ||| 1 ||| 0-0 ||| 9 9 2\na ||| c ||| 1 ||| 0-0%b\n" % field)
+        with pytest.raises(FormatError, match=f"table:2: expected a count of the pair .*, found {found}$"):
+            learned_and_held_out(tmp_path / "refused", table, "count")

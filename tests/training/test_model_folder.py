@@ -179,6 +179,20 @@ def test_the_best_weights_are_written_with_the_runs_history(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("lost", ["model.safetensors", "config.json", "source.vocab"])
+def test_a_run_whose_best_model_is_lost_does_not_continue(tmp_path, lost):
+    state = state_of(1)
+    state.progress.best = 3.0
+    with ModelFolder(tmp_path, ENCDEC) as kept:
+        kept.checkpoint = checkpoint()
+        kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
+        kept.save(state)
+        assert kept.restore(state_of(2))
+        (tmp_path / lost).unlink()
+        with pytest.raises(CheckpointError, match=f"{lost}: expected a file .*\n  .* --restart starts over"):
+            kept.restore(state_of(2))
+
+
 @pytest.fixture
 def with_model(tmp_path):
     """A folder with a model, and no state of its run."""

@@ -180,7 +180,8 @@ REFUSED = [
     ),
     (phrase_options("t", **OF_CSTM, target_embeddings="w"), "target_embeddings: --architecture cstm has no embeddings"),
     (sentence_options("t", rare_window=3), "rare_window: needs --rare"),
-    (sentence_options("t", rare="noalign", rare_window=3), "rare_window: --rare noalign writes no distances"),
+    (sentence_options("t", rare="noalign", rare_window=3), "rare_window: has no effect with --rare noalign"),
+    (sentence_options("t", rare="noalign", alignment="a"), "alignment: has no effect with --rare noalign"),
     (sentence_options("t", rare="copyable", alignment="a", dev="d"), "rare: copyable needs --dev-alignment"),
     (
         text_options("t", "m", architecture="bengio", hidden_size=0),

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.moses.alignments import parse_links
 from moses_rnn.table.phrase_table import Shape, parse_line, parse_table, words
 from moses_rnn.translation.extend import (
@@ -146,9 +146,12 @@ def test_further_columns_have_their_constant_or_the_lowest_value():
 
 
 def test_added_columns_are_known_by_their_names():
-    names = list(enumerate(["RNN", "RNNInverse", "WordPenalty", "Proposed", "Else"], 4))
-    assert chosen(*FOUR * 2, (1, 2), added=names) == [*STANDARD, NETWORK, LOWEST, 1.0, math.e, LOWEST]
-    assert chosen(*FOUR * 2, (1, 2), added=names, models=(RNN, INVERSE_RNN))[5] == INVERSE
+    names = list(enumerate(["RNN", "WordPenalty", "Proposed", "RNNInverse"], 4))
+    values = [*STANDARD, NETWORK, 1.0, math.e]
+    assert chosen(*FOUR * 2, added=names[:3])[:7] == values
+    assert chosen(*FOUR * 2, added=names, models=(RNN, INVERSE_RNN)) == [INVERSE, *values[1:], INVERSE]
+    with pytest.raises(MisfitError, match="^t: expected the network of score 8, RNNInverse, to fill it"):
+        chosen(*FOUR * 2, added=names)
     assert chosen(*FOUR, added=[(3, "RNN")]) == [LOWEST] * 3 + [NETWORK]  # less than Moses's four before
 
 
