@@ -4,7 +4,7 @@
 # The defaults take minutes on two cores and show that everything works, not what the papers show.
 
 # The folder for all outputs; and a folder with train, dev and test: tokenised texts NAME.$(SRC) and NAME.$(TRG),
-# plain or .gz. Without any text of the user's, the example corpus
+# plain or .gz. If no text is named, this is the example corpus
 WORK ?= work
 ifeq ($(CORPUS)$(TRAIN)$(DEV)$(TEST)$(PHRASE_TABLE),)
 CORPUS := examples/corpus

@@ -8,4 +8,9 @@ NR == FNR {
 }
 { print; sub(/^[ \t]*/, ""); sub(/\].*/, "]") } # as Moses reads headings
 $0 in line_of { print line_of[$0]; delete line_of[$0] }
-END { for (section in line_of) exit 1 }
+END {
+	for (section in line_of) {
+		print FILENAME ": expected a section " section ", found none" > "/dev/stderr"
+		exit 1
+	}
+}

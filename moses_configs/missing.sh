@@ -93,8 +93,8 @@ if [ -n "$SELECT" ]; then
 	"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("kenlm"))' ||
 		missing "kenlm, for SELECT: pip install 'moses-rnn[lm]'"
 fi
-[ -z "$PHRASE_TABLE" ] || [ -z "$LM_TEXT" ] || missing "no LM_TEXT: BASELINE_INI's n-gram model is used"
-[ -z "$PHRASE_TABLE" ] || [ -z "$SELECT" ] || [ -n "$WITH_NETWORKS" ] || missing 'no SELECT: no corpus is used'
+[ -z "$PHRASE_TABLE" ] || [ -z "$LM_TEXT" ] || missing "an empty LM_TEXT: BASELINE_INI has its own n-gram model"
+[ -z "$PHRASE_TABLE" ] || [ -z "$SELECT" ] || [ -n "$WITH_NETWORKS" ] || missing 'an empty SELECT: these SYSTEMS use no corpus'
 for text in $LM_TEXT; do
 	given LM_TEXT "$text"
 done

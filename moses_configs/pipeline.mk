@@ -398,7 +398,7 @@ endif
 # --restart if a file from which a model learned is newer than the model: $(restart) MODEL FILES
 restart = sh $(PIPELINE)/restart.sh
 
-# a file that is new if a given model is
+# the file that changes with a given model
 config = $(wildcard $(1:%=%/config.json))
 
 # $(call train_phrase_model,MODEL,OPTIONS): on the baseline's table

@@ -112,4 +112,5 @@ def test_a_feature_and_its_weight_are_put_into_an_ini(tmp_path):
             f"# an ini\n{feature}\nNeuralLM name=CSLM0\nA\n\n{weight}\nCSLM0= 0.5\nA0= 0.3\n[weight]\n"
         )
     (tmp_path / "ini").write_text("[feature]\n")
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/ini: expected a section [weight], found none\n")
