@@ -42,7 +42,7 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import Trie, build_trie, score_trie
 from moses_rnn.scorers.open import Model, open_model
 from moses_rnn.scorers.phrases import PAIRS
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds
 from moses_rnn.training.networks import PHRASES
 

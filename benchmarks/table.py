@@ -24,7 +24,7 @@ from moses_rnn.files.outputs import pack
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH, native_core
 from moses_rnn.networks.vocabulary import shortlist
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import PhraseIds, append_scores, chunks_between_sources, parse_blocks
 
 WORDS = 15_000  # of the shortlist

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 from tests.cli.scored import lines_of
 from tests.commands import ROOT, make
 

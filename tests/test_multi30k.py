@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.moses.ini_editing import IniEdit, extend_ini
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 from tests.cli.scored import without_last_scores
 from tests.commands import run
 

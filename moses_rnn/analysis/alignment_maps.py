@@ -13,7 +13,7 @@ from moses_rnn.errors import FormatError, InputError
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
 from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attention, no_attention
 

@@ -23,18 +23,8 @@ from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_table import (
-    DEFAULT_FLOOR,
-    DIRECT_COLUMN,
-    PLAIN,
-    SEPARATOR,
-    PhraseForm,
-    TableLine,
-    has_gaps,
-    log_of,
-    parse_line,
-    words,
-)
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
+from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.table.validation import signature_of

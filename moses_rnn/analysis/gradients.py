@@ -17,7 +17,7 @@ from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.networks.batches import row_slices
 from moses_rnn.networks.inspection import state_gradients
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 
 AT_ONCE = 64  # pairs
 FEWEST = 30  # words that a mean is of

@@ -17,7 +17,7 @@ from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.results import open_bleu
 from moses_rnn.errors import InputError
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.tuning.bleu import WordNumbers
 
 Lines = Sequence[bytes]

@@ -27,7 +27,7 @@ from moses_rnn.analysis.dependencies import (
 from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, read_trees, rebuild
 from moses_rnn.errors import InputError
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 
 Lines = Sequence[bytes]
 

@@ -36,7 +36,7 @@ from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.search import Sampler, SamplingConfig

@@ -28,17 +28,8 @@ from moses_rnn.files.streams import (
     show_nothing,
     sort_command,
 )
-from moses_rnn.table.phrase_table import (
-    DIRECT_COLUMN,
-    LEFT_HAND_SIDE,
-    SEPARATOR,
-    PhraseForm,
-    TableLine,
-    log_of,
-    parse_line,
-    read_first_line,
-    words,
-)
+from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line, read_first_line
+from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.table.signatures import recorded_columns
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.table.validation import signature_of

@@ -12,7 +12,8 @@ import numpy as np
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.scored_table import SEED, Ints, Pairs, ScoredTable, sample_key
-from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine, words
+from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
+from moses_rnn.table.phrases import words
 
 MOST_OF_RARE = 3  # times that a rare source was extracted
 

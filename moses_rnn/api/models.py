@@ -38,7 +38,7 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
 from moses_rnn.scorers.open import Model as Opened
 from moses_rnn.scorers.open import open_language_model
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.options import COPY, NEVER, NO
 from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources

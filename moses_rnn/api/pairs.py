@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.options import MOST_WHOLE
-from moses_rnn.table.phrase_table import has_gaps
+from moses_rnn.table.phrases import has_gaps
 from moses_rnn.translation.proposals import Reading
 
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none

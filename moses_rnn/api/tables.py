@@ -14,7 +14,8 @@ from moses_rnn.api.chunks import Floats, in_chunks
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, read_lines
-from moses_rnn.table.phrase_table import parse_table, read_first_line, words
+from moses_rnn.table.phrase_table import parse_table, read_first_line
+from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.validation import signature_of
 

@@ -64,7 +64,7 @@ def targets(
     """Show the best targets of source phrases. Rank them by p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis import targets as analysis
     from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.table.phrase_table import words
+    from moses_rnn.table.phrases import words
 
     table = ScoredTable.open(phrase_table, column)
     with progress() as advanced:

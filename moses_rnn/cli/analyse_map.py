@@ -225,7 +225,7 @@ def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words
 def _sentences(request: MapRequest) -> Iterator[bytes]:
     """The first lines of a text, each of which must have words."""
     from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.table.phrase_table import words
+    from moses_rnn.table.phrases import words
 
     name = find_input(str(request.file))
     for number, line in enumerate(islice(read_lines(name), MAX_SENTENCES), start=1):

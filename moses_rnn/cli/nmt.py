@@ -227,7 +227,7 @@ def rebuild(
 ) -> None:
     """Make trees or factors from a network's output. Each line of --words gives the words."""
     check_inputs(words, written)
-    from moses_rnn.table.phrase_table import words as words_of
+    from moses_rnn.table.phrases import words as words_of
 
     pieces, malformed = [], 0
     lines = zip(*parallel_texts(words, written), strict=True)

@@ -252,7 +252,7 @@ class _PairWords:
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
         """Yield the pairs after counting the words of each."""
-        from moses_rnn.table.phrase_table import words
+        from moses_rnn.table.phrases import words
 
         for pair in pairs:
             for counts, text in zip(self._counts, (pair.source, pair.target), strict=True):

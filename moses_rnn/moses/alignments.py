@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.table.phrase_table import ALIGNMENT_POINT, words
+from moses_rnn.table.phrases import ALIGNMENT_POINT, words
 
 Links = tuple[tuple[int, int], ...]  # (source, target) positions
 

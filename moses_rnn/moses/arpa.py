@@ -11,7 +11,8 @@ from itertools import takewhile
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import read_lines
-from moses_rnn.table.phrase_table import NUMBER, words
+from moses_rnn.table.phrase_table import NUMBER
+from moses_rnn.table.phrases import words
 
 SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
 LOG_PROB = re.compile(rb"-inf|" + NUMBER.pattern)

@@ -24,18 +24,8 @@ from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.moses.dictionaries import BINARY, KINDS, TEXT_TYPES
 from moses_rnn.moses.ini import MosesIni, factor_list, is_readable_path
 from moses_rnn.moses.nbest import NBestLine, parse_nbest
-from moses_rnn.table.phrase_table import (
-    DEFAULT_FLOOR,
-    PLAIN,
-    PhraseForm,
-    Shape,
-    TableLine,
-    has_gaps,
-    log_of,
-    parse_table,
-    read_first_line,
-    words,
-)
+from moses_rnn.table.phrase_table import DEFAULT_FLOOR, Shape, TableLine, log_of, parse_table, read_first_line
+from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.table.table_blocks import parse_blocks
 
 SHOWN_LINES = 8  # of a failed program's output

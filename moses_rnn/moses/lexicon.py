@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, check_links, parse_links
-from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine, words
+from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine
+from moses_rnn.table.phrases import words
 
 COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, source and pair
 MOST_OFTEN = 1e15  # maximum count of a pair

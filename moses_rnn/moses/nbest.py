@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, parse_links
-from moses_rnn.table.phrase_table import ALIGNMENT_POINT, BLANKS, NUMBER, SEPARATOR, words
+from moses_rnn.table.phrase_table import NUMBER, SEPARATOR
+from moses_rnn.table.phrases import ALIGNMENT_POINT, BLANKS, words
 
 # A label for mert-moses.pl; labels with an underscore are those of sparse features
 LABEL = re.compile(rb"(?:[^ \t]+_[^ \t]+|[A-Za-z][A-Za-z0-9]*)=")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, shown
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 
 Matrix = npt.NDArray[np.float32]
 

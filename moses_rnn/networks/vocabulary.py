@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.table.phrase_table import is_utf8
+from moses_rnn.table.phrases import is_utf8
 
 Ids = npt.NDArray[np.integer[Any]]  # word ids of a phrase, of concatenated phrases, or of n-grams
 Phrase = Sequence[int]  # ids of a few words, without an end symbol

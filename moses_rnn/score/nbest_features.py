@@ -25,7 +25,7 @@ from moses_rnn.scorers.language_models import LanguageModel, NetworkLanguageMode
 from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model, read_shortlist
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.scorers.shares import NOT_SHARING, ClosedVocabulary, open_backoff
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 Knows = Callable[[bytes], bool]  # whether a model knows a word

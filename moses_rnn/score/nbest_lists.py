@@ -11,7 +11,7 @@ from moses_rnn.errors import FormatError, InputError, MisfitError, PairError, pl
 from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
 from moses_rnn.scorers.base import pair_at_fault
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Phrases
 
 LINES = 20_000  # minimum hypotheses scored together; a sentence's list is never split

@@ -11,7 +11,8 @@ from moses_rnn.errors import FormatError
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
+from moses_rnn.table.phrase_table import Shape, parse_line
+from moses_rnn.table.phrases import PhraseForm
 from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table

@@ -9,7 +9,7 @@ from moses_rnn.moses.alignments import Links, check_links, parse_links, transpos
 from moses_rnn.networks.batches import Values
 from moses_rnn.scorers.base import Scorer, Tally
 from moses_rnn.scorers.rare_words import RareWords, Shortlists
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 if TYPE_CHECKING:

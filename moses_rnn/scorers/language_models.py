@@ -16,7 +16,7 @@ from moses_rnn.errors import ScoreError, shown
 from moses_rnn.networks.batches import Lengths, Values
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.scorers.base import LARGEST, ROUNDING, Tally
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 Marks = npt.NDArray[np.bool_]

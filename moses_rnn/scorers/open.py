@@ -62,7 +62,7 @@ from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares, mean
 from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import NOALIGN, RareWords
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
-from moses_rnn.table.phrase_table import PhraseForm
+from moses_rnn.table.phrases import PhraseForm
 
 NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary

@@ -3,12 +3,8 @@
 Scores are only appended to the third field. Moses splits at the bare three characters ``|||`` and separates words by
 spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities: the decoder takes their logarithm.
 
-This module parses single lines: it accepts all that Moses accepts, and says what is wrong with the others. It counts
-lines that are odd but can be scored, so that nothing odd passes silently. `table_blocks` reads many lines at once.
-
-A network reads words. In a factored table, it reads one factor of each side. In a hierarchical or syntactic table, it
-reads non-terminals as words of their own: ``[X][X]`` becomes ``[X][X]1`` or ``[X][X]2``, numbered in source order, so
-that a rule that swaps its gaps differs from a rule that does not; the left-hand side stays as the last word.
+This module parses single lines: it accepts all that Moses accepts, and says what is wrong with the others. `phrases`
+says what phrases are made of, `line_warnings` counts odd lines, and `table_blocks` reads many lines at once.
 """
 
 from __future__ import annotations
@@ -18,12 +14,13 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import read_lines
+from moses_rnn.table.phrases import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, is_rule, words
 
 Rejected = Callable[[bytes, FormatError], None]  # called with an invalid line and its error
 
@@ -48,168 +45,6 @@ LINE = re.compile(
 FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?>(?:[^|]|\|(?!\|\|))*)"))
 MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")  # too many digits or a large exponent
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # from here on, a float32, which Moses uses, is infinite
-BLANKS = b" \t"
-LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
-NON_TERMINAL = re.compile(rb"\[[^\[\] \t|]+\]\[[^\[\] \t|]+\]")
-ALIGNMENT_POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")  # source-target, from 0
-ESCAPED = "in a phrase-based table, write brackets as &#91; and &#93;."
-
-
-# --- what phrases are made of ----------------------------------------------------------------------------------------
-
-
-def words(phrase: bytes) -> list[bytes]:
-    """Split a phrase into words at spaces and tabs only, as Moses does (U+00A0 and the like stay inside words)."""
-    if b"\t" in phrase:
-        phrase = phrase.replace(b"\t", b" ")
-    split = phrase.split(b" ")
-    return [word for word in split if word] if b"" in split else split
-
-
-@dataclass(frozen=True)
-class PhraseForm:
-    """How a network reads the phrases of a table.
-
-    `source_factor` and `target_factor` are the factors used as words, from 0; None: words have no factors.
-    `hierarchical`: phrases have non-terminals such as ``[X][X]``, and end with a left-hand side such as ``[X]``.
-    """
-
-    source_factor: int | None = None
-    target_factor: int | None = None
-    hierarchical: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether phrases are read unchanged."""
-        return self == PLAIN
-
-    @property
-    def is_factored(self) -> bool:
-        """Whether words of either side have factors."""
-        return self.source_factor is not None or self.target_factor is not None
-
-    @classmethod
-    def from_record(cls, record: object) -> PhraseForm:
-        """Make a form of its fields, as a model records them; anything else gives the plain form."""
-        if not isinstance(record, Mapping):
-            return PLAIN
-        source, target = (record.get(key) for key in ("source_factor", "target_factor"))
-        return cls(
-            source if isinstance(source, int) and source >= 0 else None,
-            target if isinstance(target, int) and target >= 0 else None,
-            record.get("hierarchical") is True,
-        )
-
-    def __str__(self) -> str:
-        sides = (("source", self.source_factor), ("target", self.target_factor))
-        factors = " and ".join(f"{side} factor {factor}" for side, factor in sides if factor is not None)
-        if not factors:
-            return "hierarchical rules" if self.hierarchical else "plain words"
-        return f"{'hierarchical rules' if self.hierarchical else 'words'} with {factors}"
-
-    def read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
-        """Return both phrases, which must have passed `check`, as a network reads them."""
-        if self.hierarchical:
-            source, target = _numbered(words(source), words(target), alignment)
-        return _factor(source, self.source_factor), _factor(target, self.target_factor)
-
-    def _terminals(self, phrase: bytes) -> list[bytes]:
-        """Return the words of a phrase without non-terminals and left-hand side, which have no factors."""
-        terminals = words(phrase)
-        if self.hierarchical:
-            terminals = [word for word in terminals[:-1] if not NON_TERMINAL.fullmatch(word)]
-        return terminals
-
-    def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> list[int | None]:
-        """Raise FormatError for phrases of another form; return the factors per word of each side, if known."""
-        counts: list[int | None] = [None, None]
-        if self.is_factored:
-            sides = (("source", source, self.source_factor), ("target", target, self.target_factor))
-            counts = [
-                None if factor is None else _count_factors(side, self._terminals(phrase), factor, name, number)
-                for side, phrase, factor in sides
-            ]
-        if self.hierarchical:
-            _check_rule(words(source), words(target), alignment, name, number)
-        elif b"]" in source or b"]" in target:
-            for phrase in (source, target):
-                if any(len(word) > 1 and word[:1] == b"[" and word[-1:] == b"]" for word in words(phrase)):
-                    advice = f"In a hierarchical table, both phrases end with a left-hand side such as [X]; {ESCAPED}"
-                    raise FormatError(name, number, "words without brackets", shown(phrase), advice)
-        return counts
-
-
-PLAIN = PhraseForm()
-
-
-def is_rule(source: bytes, target: bytes) -> bool:
-    """Whether both phrases end with a left-hand side, as in a hierarchical table."""
-    lasts = [phrase.replace(b"\t", b" ").rsplit(b" ", 1)[-1] for phrase in (source, target)]
-    return all(LEFT_HAND_SIDE.fullmatch(last) for last in lasts)
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether bytes are text in UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def has_gaps(phrase: bytes) -> bool:
-    """Whether a rule's phrase has non-terminals."""
-    return bool(_gaps(words(phrase)))
-
-
-def _factor(phrase: bytes, factor: int | None) -> bytes:
-    if factor is None:
-        return phrase
-    return b" ".join([word.split(b"|")[factor] if b"|" in word else word for word in words(phrase)])
-
-
-def _count_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int | None) -> int | None:
-    counts = {word.count(b"|") + 1 for word in terminals}
-    if len(counts) > 1:
-        raise FormatError(name, number, f"the same number of factors in every {side} word", shown(b" ".join(terminals)))
-    if counts and factor >= min(counts):
-        found = f"{min(counts)} in {shown(b' '.join(terminals))}"
-        raise FormatError(name, number, f"{side} words with a factor {factor} (counted from 0)", found)
-    return max(counts, default=None)
-
-
-def _gaps(phrase: list[bytes]) -> list[int]:
-    return [i for i, word in enumerate(phrase[:-1]) if NON_TERMINAL.fullmatch(word)]
-
-
-def _links(source: list[bytes], target: list[bytes], alignment: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the alignment points between non-terminals as source and target positions."""
-    gaps = frozenset(_gaps(source)), frozenset(_gaps(target))
-    for point in ALIGNMENT_POINT.finditer(alignment):
-        s, t = int(point[1]), int(point[2])
-        if s in gaps[0] and t in gaps[1]:
-            yield s, t
-
-
-def _check_rule(source: list[bytes], target: list[bytes], alignment: bytes, name: str, number: int | None) -> None:
-    for side, phrase in (("source", source), ("target", target)):
-        if not phrase or not LEFT_HAND_SIDE.fullmatch(phrase[-1]):
-            expected = f"a left-hand side such as [X] at the end of the {side}, as on the first line"
-            raise FormatError(
-                name, number, expected, shown(b" ".join(phrase)), f"If the table is not hierarchical: {ESCAPED}"
-            )
-    gaps = _gaps(source), _gaps(target)
-    links = sorted(_links(source, target, alignment))
-    if [s for s, _ in links] != gaps[0] or sorted(t for _, t in links) != gaps[1]:
-        expected = f"an alignment that pairs the {len(gaps[0])} and {len(gaps[1])} non-terminals one to one"
-        raise FormatError(name, number, expected, shown(alignment), "Moses also stops at such a line.")
-
-
-def _numbered(source: list[bytes], target: list[bytes], alignment: bytes) -> tuple[bytes, bytes]:
-    for i, (s, t) in enumerate(sorted(_links(source, target, alignment)), start=1):
-        source[s] += b"%d" % i
-        target[t] += b"%d" % i
-    return b" ".join(source), b" ".join(target)
 
 
 # --- fields of a line ------------------------------------------------------------------------------------------------
@@ -480,119 +315,3 @@ def _likely(score: bytes) -> str:
     if score.endswith(b"="):
         return "An n-best list? Give it to moses-rnn nbest."
     return ""
-
-
-# --- what is odd about a line ----------------------------------------------------------------------------------------
-
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-FLOAT32_TINY = 2.0**-150  # up to here, a float32 is 0
-# White space at which Moses does not split words, and other control characters, as UTF-8
-OTHER_BLANKS = re.compile(
-    rb"[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
-)
-LONG_SCORE = re.compile(rb"[^ \t]{24}")
-MOST_FIELDS = 7
-
-EMPTY_SOURCE = "empty source"
-EMPTY_TARGET = "empty target"
-NOT_POSITIVE = "score of 0 or below"
-NOT_UTF8 = "not UTF-8"
-NUL = "NUL byte"
-CRLF = "CRLF line end"
-BOM = "byte order mark"
-BLANK_IN_WORD = "odd white space or control character in a word"
-SCORE_BLANKS = "more than one blank between scores"
-LONG_NUMBER = "score of 24 or more characters"
-BAD_ALIGNMENT = "invalid alignment field"
-ALIGNMENT_RANGE = "alignment point outside the phrases"
-MANY_FIELDS = "more than 7 fields"
-MEANINGS = {
-    EMPTY_SOURCE: "Moses skips such lines",
-    EMPTY_TARGET: "scored as the end symbol alone; Moses reads it as a deletion, but its on-disk tables refuse it",
-    NOT_POSITIVE: (
-        "Moses takes the logarithm: 0 becomes Moses's floor of -100, and a pair with a negative score is lost"
-    ),
-    NOT_UTF8: "kept byte for byte; such words are <unk>",
-    NUL: "kept; tools written in C cut a text there",
-    CRLF: "kept; Moses's text loader strips the CR, but several of its tools do not",
-    BOM: "it is part of the first source word; most likely an editor put it there",
-    BLANK_IN_WORD: "Moses splits words only at blanks and tabs, but other tools often split here too",
-    SCORE_BLANKS: "CreateProbingPT and filter-model-given-input.pl split at single blanks",
-    LONG_NUMBER: "sigtest-filter copies scores into 24 bytes",
-    BAD_ALIGNMENT: "Moses stops at it",
-    ALIGNMENT_RANGE: "nothing in Moses checks it",
-    MANY_FIELDS: "unless it is inside a property, '|||' there starts fields that Moses does not know",
-}
-
-
-@dataclass
-class LineWarnings:
-    """Counts odd lines; `strict` makes them errors, `thorough` adds checks that scoring does not need."""
-
-    name: str  # of the table, for messages
-    strict: bool = False
-    thorough: bool = False
-    counts: dict[str, list[int]] = field(default_factory=dict)  # by kind: the number of lines and the first one
-
-    def passing(self, lines: Iterable[TableLine]) -> Iterator[TableLine]:
-        """Yield the lines after checking each; raises as `look` does."""
-        for line in lines:
-            self.look([line])
-            yield line
-
-    def look(self, lines: Iterable[TableLine]) -> None:
-        """Count the oddities of lines; if `strict`, raise FormatError."""
-        for line in lines:
-            for kind in itertools.chain(_oddities(line), _finer_oddities(line) if self.thorough else ()):
-                if self.strict:
-                    advice = f"Without --strict, this is only a warning: {MEANINGS[kind]}."
-                    raise FormatError(self.name, line.number, f"no {kind} (--strict)", shown(line.line), advice)
-                self.counts.setdefault(kind, [0, line.number])[0] += 1
-
-    def messages(self) -> Iterator[str]:
-        """Yield one message for each kind found."""
-        for kind, (count, first) in self.counts.items():
-            lines = "1 line" if count == 1 else f"{count:,} lines"
-            yield f"{self.name}:{first}: {kind} ({lines}): {MEANINGS[kind]}"
-
-
-def _oddities(line: TableLine) -> Iterator[str]:
-    if line.number == 1 and line.line.startswith(BYTE_ORDER_MARK):
-        yield BOM
-    if not line.source:
-        yield EMPTY_SOURCE
-    if not line.target:
-        yield EMPTY_TARGET
-    if b"\0" in line.line:
-        yield NUL
-    if line.line.endswith(b"\r\n"):
-        yield CRLF
-    if not is_utf8(line.line):
-        yield NOT_UTF8
-    if min(map(float, words(line.scores))) <= FLOAT32_TINY:
-        yield NOT_POSITIVE
-
-
-def _finer_oddities(line: TableLine) -> Iterator[str]:
-    if OTHER_BLANKS.search(line.source) or OTHER_BLANKS.search(line.target):
-        yield BLANK_IN_WORD
-    if b"  " in line.scores or b"\t" in line.scores:
-        yield SCORE_BLANKS
-    if LONG_SCORE.search(line.scores):
-        yield LONG_NUMBER
-    fields = line.line[line.spans.scores_end :].split(SEPARATOR)
-    if len(fields) > MOST_FIELDS - 2:
-        yield MANY_FIELDS
-    if len(fields) > 1:
-        yield from _alignment_oddities(words(fields[1].rstrip(b"\r\n")), line)
-
-
-def _alignment_oddities(points: list[bytes], line: TableLine) -> Iterator[str]:
-    matches = [ALIGNMENT_POINT.fullmatch(point) for point in points]
-    if not all(matches):
-        yield BAD_ALIGNMENT
-        return
-    lengths = len(words(line.source)), len(words(line.target))
-    if any(int(s) >= lengths[0] or int(t) >= lengths[1] for s, t in (point.groups() for point in matches if point)):
-        yield ALIGNMENT_RANGE

@@ -12,7 +12,8 @@ from typing import Annotated
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.options import Option
-from moses_rnn.table.phrase_table import SEPARATOR, words
+from moses_rnn.table.phrase_table import SEPARATOR
+from moses_rnn.table.phrases import words
 
 TAB = b"\t"
 LAYOUTS = ("moses", "tsv")  # input formats of the commands

@@ -21,21 +21,18 @@ import numpy.typing as npt
 
 from moses_rnn.errors import FormatError
 from moses_rnn.native import native_core
+from moses_rnn.table.line_warnings import BYTE_ORDER_MARK
 from moses_rnn.table.phrase_table import (
-    BYTE_ORDER_MARK,
-    PLAIN,
     SEPARATOR,
     Counts,
     LineParser,
-    PhraseForm,
     Rejected,
     Spans,
     TableLine,
     alignment_span,
-    is_utf8,
     parse_counts,
-    words,
 )
+from moses_rnn.table.phrases import PLAIN, PhraseForm, is_utf8, words
 
 Ints = npt.NDArray[np.int64]
 Phrases = Sequence[bytes]

@@ -11,7 +11,9 @@ from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
-from moses_rnn.table.phrase_table import LineWarnings, Shape, TableLine, form_of, parse_table, words
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_table import Shape, TableLine, form_of, parse_table
+from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import read_signature
 
 LINES_BETWEEN_LOOKS = 10_000

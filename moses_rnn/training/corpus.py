@@ -24,7 +24,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.outputs import replace_file, writing
 from moses_rnn.networks.batches import Lengths, row_slices, take_spans
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]

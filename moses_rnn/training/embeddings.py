@@ -16,7 +16,8 @@ from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.networks.network import Network
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
-from moses_rnn.table.phrase_table import FLOAT32_LIMIT, words
+from moses_rnn.table.phrase_table import FLOAT32_LIMIT
+from moses_rnn.table.phrases import words
 
 Vector = list[float]
 MOST_DIGITS = 19  # of the number of rows

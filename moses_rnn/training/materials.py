@@ -17,7 +17,7 @@ from moses_rnn.moses.alignments import Links, check_links, read_links, transpose
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, reserved_word
-from moses_rnn.table.phrase_table import PhraseForm, words
+from moses_rnn.table.phrases import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, TextConfig, TextCorpus, build_corpus, build_text_corpus

@@ -35,17 +35,17 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model, model_files
+from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import (
     DEFAULT_FLOOR,
     SEPARATOR,
-    LineWarnings,
     Shape,
     TableLine,
     parse_line,
     parse_table,
     read_first_line,
-    words,
 )
+from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import (
     changed_signature,
     check_probabilities,

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 
 from moses_rnn.errors import FormatError
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
-from moses_rnn.table.phrase_table import TableLine, words
+from moses_rnn.table.phrase_table import TableLine
+from moses_rnn.table.phrases import words
 
 NO_WORD = b""  # partner of words without a link
 LEAST = 1e-7  # probability of words that are never linked

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from moses_rnn.errors import FormatError, InputError, placing, shown
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
 from moses_rnn.scorers.base import Scorer
-from moses_rnn.table.phrase_table import SEPARATOR, PhraseForm, TableLine, has_gaps, words
+from moses_rnn.table.phrase_table import SEPARATOR, TableLine
+from moses_rnn.table.phrases import PhraseForm, has_gaps, words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 from moses_rnn.translation.search import Writer
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sacrebleu.metrics.bleu import BLEU
 
 from moses_rnn.errors import InputError
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

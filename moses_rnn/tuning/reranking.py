@@ -9,7 +9,7 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import NBestLine, segmentation_of
-from moses_rnn.table.phrase_table import words
+from moses_rnn.table.phrases import words
 from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.lists import Features, TunableList, read_tunable, statistics_of
 from moses_rnn.tuning.weights import Weights, select_weights, unused_weights

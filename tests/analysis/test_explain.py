@@ -8,7 +8,7 @@ import pytest
 
 from moses_rnn.analysis.explain import Explainer, Rank, Weights, look_up, parse_pair
 from moses_rnn.errors import InputError
-from moses_rnn.table.phrase_table import PhraseForm
+from moses_rnn.table.phrases import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
 from tests.analysis.tiny import checkpoint
 

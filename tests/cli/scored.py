@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 from tests.commands import saved_lines
 
 INI = """[feature]

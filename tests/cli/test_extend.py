@@ -4,7 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.extend import main
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 from tests.cli.scored import INI, lines_of
 from tests.commands import run
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import PLAIN, PhraseForm, words
 from tests.cli.scored import lines_of
 from tests.commands import run
 from tests.conftest import EXAMPLES, LEARNED, TINY

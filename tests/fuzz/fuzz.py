@@ -25,7 +25,9 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
     from moses_rnn.networks.vocabulary import Vocabulary
     from moses_rnn.scorers.open import finish_saving, open_model, save_model
-    from moses_rnn.table.phrase_table import PLAIN, LineWarnings, PhraseForm, parse_table, words
+    from moses_rnn.table.line_warnings import LineWarnings
+    from moses_rnn.table.phrase_table import parse_table
+    from moses_rnn.table.phrases import PLAIN, PhraseForm, words
     from tests.networks.checkpoints import encdec_checkpoint
     from tests.table.test_table_blocks import assert_as_c_writes, assert_equal_ids, assert_read_alike
 

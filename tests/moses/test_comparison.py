@@ -5,7 +5,8 @@ import math
 import pytest
 
 from moses_rnn.moses.decoder import compare
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 
 LINES = [b"a ||| b ||| 0.5 0.25\n", b"a ||| c ||| 1 1e-50\n", b"x  y ||| z ||| 1e-38 0.5\n"]
 

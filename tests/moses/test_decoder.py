@@ -9,7 +9,8 @@ import pytest
 
 from moses_rnn.files.streams import read_lines
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 from tests.moses.decoding import decode

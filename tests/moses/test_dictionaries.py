@@ -3,7 +3,8 @@
 import pytest
 
 from moses_rnn.moses.dictionaries import BINARY
-from moses_rnn.table.phrase_table import PhraseForm, Shape, parse_line
+from moses_rnn.table.phrase_table import Shape, parse_line
+from moses_rnn.table.phrases import PhraseForm
 
 COMPACT, PROBING, ON_DISK = "PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk"
 SCORES = "0.5 1 1 1 1"

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import PLAIN, PhraseForm, words
 from tests.commands import run
 from tests.conftest import TINY
 from tests.moses.decoding import decode

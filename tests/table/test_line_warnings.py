@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from moses_rnn.table.phrase_table import LineWarnings, parse_table
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.table_blocks import parse_blocks
 
 CASES = {

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.table.phrase_table import PLAIN, PhraseForm, Shape, parse_table, read_first_line
+from moses_rnn.table.phrase_table import Shape, parse_table, read_first_line
+from moses_rnn.table.phrases import PLAIN, PhraseForm
 from moses_rnn.table.table_blocks import TableLines, append_scores, parse_blocks
 
 RULE = b"le [X][X] noir [X][X] [X] ||| the [X][X] black [X][X] [X] ||| 0.5 1 ||| 0-0 1-3 2-2 3-1 ||| 1 1 1 ||| |||\n"

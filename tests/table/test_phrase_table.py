@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.table.phrase_table import parse_line, parse_table, words
+from moses_rnn.table.phrase_table import parse_line, parse_table
+from moses_rnn.table.phrases import words
 from tests.table.line_cases import ACCEPTED, REFUSED
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
 from moses_rnn.native import SWITCH
-from moses_rnn.table.phrase_table import PLAIN, LineWarnings, parse_table
+from moses_rnn.table.line_warnings import LineWarnings
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import PLAIN
 from moses_rnn.table.table_blocks import (
     COLUMNS,
     PhraseIds,

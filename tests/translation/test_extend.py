@@ -13,7 +13,8 @@ from moses_rnn.files.streams import show_nothing
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.open import open_model, save_model
-from moses_rnn.table.phrase_table import parse_table, words
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.extend import LOWEST, NETWORK, extend
 from moses_rnn.translation.options import ExtensionRequest

@@ -12,7 +12,8 @@ import pytest
 
 from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.moses.alignments import parse_links
-from moses_rnn.table.phrase_table import Shape, parse_line, parse_table, words
+from moses_rnn.table.phrase_table import Shape, parse_line, parse_table
+from moses_rnn.table.phrases import words
 from moses_rnn.translation.extend import (
     INVERSE,
     INVERSE_LEXICAL,

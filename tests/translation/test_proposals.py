@@ -9,7 +9,8 @@ import torch
 from moses_rnn.errors import FormatError
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.table.phrase_table import PLAIN, PhraseForm, parse_table
+from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.table.phrases import PLAIN, PhraseForm
 from moses_rnn.translation.proposals import Proposal, Proposer, Reading, known_targets, parse_sources
 from moses_rnn.translation.search import Hypothesis, Sampler, SamplingConfig
 from tests.networks.checkpoints import encdec_checkpoint, make_scorer
