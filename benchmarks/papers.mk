@@ -53,8 +53,6 @@ luong: ## Luong et al.: rare words as pointers, by rarity
 cells: ## Cho et al., equations 5-8: gated units against other cells
 gradients: ## Bengio et al. (1994): how far back gradients reach in decoders with different cells
 
-# The networks of sutskever are trained once, and the seeds number the members of its ensembles
-sutskever: PLAN_SEEDS = 1
 # Deep LSTMs learn slowly
 sutskever: MINUTES := $(if $(filter file,$(origin MINUTES)),3,$(MINUTES))
 jean luong: $(LINKS)

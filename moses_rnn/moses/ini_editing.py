@@ -15,7 +15,7 @@ from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
 from moses_rnn.moses.ini import Feature, MosesIni, begins_a_name, code_of, factor_list, is_readable_path
 from moses_rnn.options import Argument, Option
-from moses_rnn.table.phrase_table import Shape, read_first_line
+from moses_rnn.table.phrase_table import FLOAT32_LIMIT, Shape, read_first_line
 from moses_rnn.table.signatures import check_probabilities, fitting_signature, read_signature, recorded_columns
 
 READABLE = "a path that Moses can read (no blanks, no '#')"
@@ -179,6 +179,10 @@ def _spread(weights: tuple[float, ...], added: int) -> tuple[float, ...] | None:
     """Return a weight for each added column; None if the user gave none."""
     if len(weights) not in (0, 1, added):
         raise InputError(f"--weight: expected 1 for all new scores, or {added}, one for each, found {len(weights)}")
+    if too_large := [weight for weight in weights if not abs(weight) < FLOAT32_LIMIT]:
+        raise InputError(
+            f"--weight: expected numbers within the range of float32, which Moses uses, found {too_large[0]:g}"
+        )
     return (weights * added)[:added] if weights else None
 
 

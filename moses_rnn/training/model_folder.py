@@ -249,7 +249,8 @@ class ModelFolder:
                 replace_file(self._log, b"".join(lines[: len(progress.history)]))
 
     def _refuse_other_files(self) -> None:
-        if not (self.arrays / LOCK_FILE).exists() and not all((self.path / name).exists() for name in self._kind.files):
+        is_ours = (self.arrays / LOCK_FILE).exists() or all((self.path / name).exists() for name in self._kind.files)
+        if not is_ours and any(self.path.iterdir()):
             raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
 
     def _remove_run(self) -> None:

@@ -140,6 +140,12 @@ def test_a_false_restart_leaves_the_run_as_it_was(saved, tmp_path):
     assert same(bits(state.model), saved[1])
 
 
+def test_a_restart_in_an_empty_folder_is_a_start(tmp_path):
+    with ModelFolder(tmp_path, ENCDEC, restart=True) as kept:
+        kept.save(state_of(1))
+    assert not is_restarting(tmp_path)
+
+
 def test_an_evaluation_logged_without_its_state_is_logged_once(tmp_path):
     state = state_of(1)
     with ModelFolder(tmp_path, ENCDEC) as kept:
