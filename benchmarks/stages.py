@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from moses_rnn.files.outputs import ResumableOutputs
+from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.vocabulary import END_ID

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
-from moses_rnn.files.outputs import LEVEL, ResumableOutputs
+from moses_rnn.files.outputs import LEVEL
+from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core

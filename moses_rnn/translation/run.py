@@ -11,7 +11,8 @@ from dataclasses import asdict
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MosesRnnError, OutputError, Stopped, placing, shown
-from moses_rnn.files.outputs import Note, ResumableOutputs, pack
+from moses_rnn.files.outputs import Note, pack
+from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line

@@ -22,8 +22,9 @@ from moses_rnn.errors import (
     OutputError,
     Stopped,
 )
-from moses_rnn.files import outputs
-from moses_rnn.files.outputs import ResumableOutputs, pack
+from moses_rnn.files import resumable
+from moses_rnn.files.outputs import pack
+from moses_rnn.files.resumable import ResumableOutputs
 
 BLOCKS = 4
 MANIFEST = {"input": "t", "floor": -87.0}
@@ -34,7 +35,7 @@ STATE = ".t.gz.state"
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(outputs, "SECONDS_BETWEEN_SAVES", 0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # slow, and a process that dies does not take the system with it
     return tmp_path
 
@@ -202,9 +203,9 @@ def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, lost, o
 def test_killed_again_while_the_names_are_given_they_come_to_the_same_bytes(whole, monkeypatch, names):
     """A resumed run saves its counts once more, before it gives the rest their names."""
     given = iter(range(names))
-    publish = outputs.Part.publish
+    publish = resumable.Part.publish
     with monkeypatch.context() as patch:
-        patch.setattr(outputs.Part, "publish", lambda part: kill() if next(given, None) is None else publish(part))
+        patch.setattr(resumable.Part, "publish", lambda part: kill() if next(given, None) is None else publish(part))
         killed_after(None)
 
     def save_and_die():
@@ -382,7 +383,7 @@ def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole, mo
     (here / "input").write_bytes(b"")
     os.utime("input", ns=(0, 0))
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "hold", fail)  # other runs look at the same time, or the folder is read-only
+        patch.setattr(resumable, "hold", fail)  # other runs look at the same time, or the folder is read-only
         with pytest.raises(AlreadyComplete, match="t.gz: already complete"):
             make(resume=True, inputs=("input",))
     os.utime("input")
@@ -409,7 +410,7 @@ DISCARDED = {
 @pytest.mark.parametrize("error", (KEPT | DISCARDED).values(), ids=KEPT | DISCARDED)
 def test_what_was_done_stays_unless_the_input_is_at_fault(monkeypatch, whole, error):
     """It is saved at the latest then, and the advice is by what is saved."""
-    monkeypatch.setattr(outputs, "SECONDS_BETWEEN_SAVES", 1000)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
     error.advice = ""
     with pytest.raises(type(error)) as caught:
         make(after=3, do=lambda: fail(error), advise=lambda _, counts: f"{counts['done']} blocks")
@@ -423,7 +424,7 @@ def test_what_was_done_stays_unless_the_input_is_at_fault(monkeypatch, whole, er
 
 
 def test_a_death_costs_what_was_not_saved_for_a_second(monkeypatch, whole):
-    monkeypatch.setattr(outputs, "SECONDS_BETWEEN_SAVES", 1000)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
     killed_after(4)
     assert make(resume=True) == 1
     assert contents() == whole

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import MisfitError, OutputError, Stopped
-from moses_rnn.files import outputs
+from moses_rnn.files import resumable
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
@@ -117,10 +117,10 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
             raise Death
         publish_as_ever(part)
 
-    publish_as_ever = outputs.Part.publish
+    publish_as_ever = resumable.Part.publish
     with monkeypatch.context() as patch:
-        patch.setattr(outputs.Part, "publish", publish)
-        patch.setattr(outputs.ResumableOutputs, "_discard", lambda _: None)
+        patch.setattr(resumable.Part, "publish", publish)
+        patch.setattr(resumable.ResumableOutputs, "_discard", lambda _: None)
         if renames < 3:
             with pytest.raises(Death):
                 score(request, show_nothing, never)
