@@ -102,7 +102,7 @@ def _read(path: Path) -> bytes:
 
 def _lines(path: Path, expected: int | None = None) -> list[str]:
     """Lines of a text, parted at line feeds only; raise an error unless there are as many as expected."""
-    lines = _read(path).decode("utf-8", "replace").removesuffix("\n").split("\n")
+    lines = _read(path).decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if expected is not None and len(lines) != expected:
         raise InputError(f"{path}: expected {expected:,} lines, as the references have, found {len(lines):,}")
     return lines

@@ -139,8 +139,9 @@ def perplexity(given: Judging) -> None:
     texts = [(path, sentences_of(read_lines(path))) for path in map(find_input, given.texts)]
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
-    sharing = _words_sharing(models, given) if given.rare else set()
-    outside = count_outside((line for _, sentences in texts for line in sentences), sharing) if given.rare else 0
+    lines = [line for _, sentences in texts for line in sentences]
+    sharing = _words_sharing(models, lines, given) if given.rare else set()
+    outside = count_outside(lines, sharing) if given.rare else 0
     shares = list(_shares(models, sharing, outside, n_grams, given))
     names = _names([path for path, _ in texts])
     scored = []
@@ -174,8 +175,6 @@ def _check_judging(given: Judging) -> None:
         raise click.UsageError("--vocabulary needs --rare uniform")
     if given.vocabulary and given.lm:
         raise click.UsageError("--vocabulary: with --lm the words are those of the n-gram model")
-    if given.rare and not given.vocabulary and not given.lm and "-" in given.texts:
-        raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
     if given.dynamic_rate is not None and not given.dynamic:
         raise click.UsageError("--dynamic-rate needs --dynamic")
 
@@ -209,18 +208,18 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
     """Open the n-gram models; all must know the words of the first."""
-    from moses_rnn.files.streams import find_input
+    from moses_rnn.files.streams import regular_file
     from moses_rnn.moses.arpa import check_same_words, words_of_arpa
     from moses_rnn.scorers.kenlm import KenlmScorer
 
-    paths = [find_input(file) for file in files]
+    paths = list(map(regular_file, files))
     models = [KenlmScorer(path) for path in paths]
     if len(paths) > 1:
         check_same_words({path: words_of_arpa(path) for path in paths})
     return models
 
 
-def _words_sharing(models: Sequence[Model], given: Judging) -> set[bytes]:
+def _words_sharing(models: Sequence[Model], lines: Sequence[bytes], given: Judging) -> set[bytes]:
     """Return the words among which --rare uniform divides <unk>, with those in all shortlists."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.moses.arpa import words_of_arpa
@@ -229,11 +228,12 @@ def _words_sharing(models: Sequence[Model], given: Judging) -> set[bytes]:
     types = {word for model in models for word in model.target_vocabulary.words}
     if given.lm:
         return types | words_of_arpa(find_input(given.lm[0]))
-    named = [given.vocabulary] if given.vocabulary else given.texts
-    of_texts = {word for text in named for word in types_of(read_lines(find_input(text)))}
-    if given.vocabulary and not of_texts:
+    if not given.vocabulary:
+        return types | types_of(lines)
+    named = types_of(read_lines(find_input(given.vocabulary)))
+    if not named:
         raise InputError(f"{given.vocabulary}: expected a text with words, found none")
-    return types | of_texts
+    return types | named
 
 
 def _shares(

@@ -130,6 +130,8 @@ def _check(given: ListRequest) -> None:
     for option, value in (("--shares", given.shares), ("--combine", given.combine)):
         if value and not given.ensembles:
             raise click.UsageError(f"{option} needs --ensemble")
+    if given.shares and len(given.ensembles) > 1:
+        raise click.UsageError("--shares applies to one --ensemble: add the others with another command")
 
 
 def _read_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
@@ -173,6 +175,7 @@ def tune(
     force: Force = False,
 ) -> None:
     """Tune feature weights on an n-best list for high BLEU."""
+    check_inputs(nbest, *references, weights)
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
     from moses_rnn.tuning.tune import choose_start
@@ -201,7 +204,8 @@ def tune(
     before, after = (100 * bleu_of(points, by) for by in (start, tuned))
     print_err(f"{optimiser}, seed {seed}: BLEU {before:.2f} before, {after:.2f} after")
     for label in points.constant:
-        print_err(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
+        then = "tuning only scales its weight" if weights else "its weight is 0; to keep the decoder's, give --weights"
+        print_err(f"warning: {label} is the same for all hypotheses of each sentence: {then}")
 
 
 def _warn_of_unused(labels: list[str], weights: str | None, name: str) -> None:
@@ -242,6 +246,7 @@ def rerank(
     """Print each sentence's best hypothesis under an ini's weights."""
     if (weights is None) == (even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
+    check_inputs(nbest, weights, *references)
     from moses_rnn.tuning.reranking import (
         choose_hypotheses,
         compare_bleu,

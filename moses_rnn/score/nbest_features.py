@@ -194,7 +194,7 @@ def _choose_parts(model: Model, first: NBestLine | None, name: str, request: Lis
 def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feature:
     """Make a mixture of networks (folders) and n-gram models (files)."""
     models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
-    if 0 < len(models) < len(paths) and not request.backoff:
+    if models and not models.keys() >= {*paths} and not request.backoff:
         raise InputError(
             "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
             "  Without it, every word outside the shortlist would get the whole probability of <unk>."

@@ -16,7 +16,7 @@ from moses_rnn.scorers.language_models import END, LN_10, Marks, check_words, su
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. reason)
-THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
+THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw [\w:]+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
 
 OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # messages must not repeat that line
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError, shown
-from moses_rnn.files.streams import find_input, read_lines
+from moses_rnn.files.streams import read_lines, regular_file
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.vocabulary import END, Vocabulary
@@ -214,5 +214,5 @@ class Backoff:
 
 def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmScorer | None = None) -> Backoff:
     """Open an ARPA file as a backoff; `model` is the same file's, if it is loaded already."""
-    path = find_input(file)
+    path = regular_file(file)
     return Backoff(parse_arpa(read_lines(path), path), model or KenlmScorer(path), vocabulary, path)

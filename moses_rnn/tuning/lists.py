@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.moses.nbest import NBestLine, check_plain
+from moses_rnn.table.phrase_table import FLOAT32_LIMIT
 from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
 
 SPARSE = "Sparse"  # the one feature that stands for all sparse ones, each times its given weight
@@ -114,7 +115,7 @@ class Features:
     def values(self, line: NBestLine) -> list[float]:
         """Return a line's features in the order of `names`.
 
-        Refuses others than those of the first line, sparse ones without a weight, and numbers that are not finite.
+        Refuses others than those of the first line, sparse ones without a weight, and numbers that no float32 holds.
         """
         dense: list[float] = []
         sparse = 0.0
@@ -130,8 +131,10 @@ class Features:
             raise FormatError(self.name, line.number, expected, _describe(counts) or "none")
         if self.sparse_weights:
             dense.append(sparse)
-        if not all(map(math.isfinite, dense)):
-            raise FormatError(self.name, line.number, "finite feature values", f"{max(dense, key=abs)}")
+        if not all(abs(value) < FLOAT32_LIMIT for value in dense):
+            raise FormatError(
+                self.name, line.number, "feature values in the range of float32", f"{max(dense, key=abs)}"
+            )
         return dense
 
     def _sparse(self, label: str, values: Sequence[float], number: int) -> float:
@@ -193,8 +196,8 @@ def _check(line: NBestLine, texts: References, name: str) -> None:
     if line.sentence >= len(texts):
         expected = f"a sentence number below {len(texts)}, the number of lines of the references"
         raise FormatError(name, line.number, expected, str(line.sentence))
-    if not math.isfinite(float(line.total)):
-        raise FormatError(name, line.number, "a finite total score in field 4", shown(line.total))
+    if not abs(float(line.total)) < FLOAT32_LIMIT:
+        raise FormatError(name, line.number, "a total score in the range of float32 in field 4", shown(line.total))
     if not texts.has_bars:
         check_plain(line, name)
 

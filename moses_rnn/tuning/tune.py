@@ -40,8 +40,9 @@ def tune(
 ) -> Floats:
     """Weights with a good BLEU on the lists, by a search that begins with those of `start`.
 
-    No list says anything about the weight of a constant feature: it stays. All others are made to add up to 1 by their
-    absolute values. `moses` has the kbmira that is run, to its end: only mert asks `should_stop` and knows restarts.
+    The absolute values of the weights add up to 1, without those of constant features. No list says anything about
+    these: they keep their ratio to the sum of the others. `moses` has the kbmira that is run, to its end: only mert
+    asks `should_stop` and knows restarts.
     """
     begin = np.asarray(start, np.float64)
     if optimiser == "mert":
@@ -52,8 +53,8 @@ def tune(
         )
     else:
         best = begin if points.is_constant.all() else run_kbmira(points, begin, moses, seed=seed)
-    norm = np.abs(best[~points.is_constant]).sum() or 1.0
-    return np.where(points.is_constant, begin, best / norm)
+    before, after = (np.abs(weights[~points.is_constant]).sum() or 1.0 for weights in (begin, best))
+    return np.where(points.is_constant, begin / before, best / after)
 
 
 def recover_weights(points: TunableList) -> Floats:

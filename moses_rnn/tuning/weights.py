@@ -120,7 +120,7 @@ def format_ini(
     lines = ["[weight]"]
     for label, count in count_values(names).items():
         values, left = left[:count], left[count:]
-        if label == SPARSE and sparse_weights is not None:
+        if label == SPARSE and sparse_weights:
             given = ((name, weight) for name, weight in sparse_weights.items() if weight and math.isfinite(weight))
             lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in given]
         else:

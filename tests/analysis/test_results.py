@@ -52,6 +52,13 @@ def test_systems_are_compared(work):
     ]
 
 
+def test_words_that_are_no_utf_8_differ(work):
+    for name, byte in (("corpus/test", b"\xe9"), ("decode/rnn.1.test", b"\xe8")):
+        path = work / f"{name}.fr"
+        path.write_bytes(path.read_bytes().replace(b"old", b"\xff" + byte))
+    assert compare(work, seeds="1")["systems"]["rnn"]["test_BLEU"]["mean"] < 99
+
+
 def test_words_are_parted_at_blanks_alone(work):
     """U+00A0 is part of a word: it does not match a blank."""
     write(work / "decode" / "rnn.1.test.fr", [line.replace(" here", "\u00a0here") for line in REFERENCES])

@@ -26,6 +26,7 @@ def test_a_constant_feature_is_left_alone():
     assert points.constant == ("C_0",)
     tuned = [tune(points, [0.0, 1.0, start], seed=1, restarts=2) for start in (0.3, 0.0, -7.0)]
     assert [weights[2] for weights in tuned] == [0.3, 0.0, -7.0]
+    assert tune(points, [0.0, 10.0, 3.0], seed=1, restarts=2)[2] == pytest.approx(0.3)  # as the others are scaled
     assert len({bleu_of(points, weights) for weights in tuned}) == 1
     nothing_to_tune = listed([[(1.0, 2.0), (1.0, 2.0)]], [[FAIR, GOOD]])
     assert tune(nothing_to_tune, [0.5, 3.0], seed=1).tolist() == [0.5, 3.0]

@@ -15,8 +15,13 @@ def test_what_a_tuning_cannot_use_is_said(nbest, here):
     done = nbest("tune", "m", "--reference", "ref", "-o", "out")
     said = done.stderr.splitlines()
     assert said[0] == "warning: sentences without a hypothesis, counted as empty translations: 2"
-    assert said[2:] == ["warning: Same0_0 is the same for all hypotheses of each sentence: its weight stays as it was"]
+    warning = "warning: Same0_0 is the same for all hypotheses of each sentence: "
+    assert said[2:] == [f"{warning}its weight is 0; to keep the decoder's, give --weights"]
     assert (here / "out").read_bytes().endswith(b"\nSame0= 0\n")
+    (here / "i").write_text("[weight]\nLM0= 10\nSame0= 5\n")
+    done = nbest("tune", "m", "--reference", "ref", "--weights", "i")
+    assert done.stdout.endswith(b"\nSame0= 0.5\n")
+    assert done.stderr.endswith(f"{warning}tuning only scales its weight\n")
 
 
 def test_sparse_features_are_tuned_by_their_weights_in_an_ini(nbest, here):
@@ -50,6 +55,12 @@ def test_the_name_of_the_sum_of_sparse_features_is_taken(nbest, here):
     for words in (("tune", "m", "--weights", "s.ini"), ("rerank", "m", "s.ini")):
         done = nbest(*words, "--reference", "ref", "-o", "out", code=3)
         assert "m:1: expected no dense feature called Sparse" in done.stderr
+
+
+def test_a_dense_feature_may_be_called_sparse(nbest, here):
+    (here / "m").write_bytes(b"0 ||| t2 ||| Sparse= -1 LM0= 2 ||| 0\n0 ||| t3 ||| Sparse= -2 LM0= 1 ||| 0\n")
+    (here / "i").write_text("[weight]\nSparse= 1\nLM0= 1\n")
+    assert b"\nSparse= " in nbest("tune", "m", "--reference", "ref", "--weights", "i").stdout
 
 
 def test_several_references(nbest, here, more):
