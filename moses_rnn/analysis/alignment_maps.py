@@ -12,6 +12,7 @@ from moses_rnn.analysis import grids
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END
+from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
@@ -54,11 +55,10 @@ def map_alignments(
     """Compute α of some lines of the text `name` and of their translations: given ones, or the network's own.
 
     Raises:
-        InputError: a line is missing or has too many words, or the model did not learn from plain words or has no
-            attention.
+        InputError: a line is missing or has too many words, or the model did not learn from plain words, has no
+            attention, or writes tokens for rare words that given translations lack.
     """
-    if not model.form.is_plain:
-        raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
+    _check_words(model, are_given=targets is not None)
     stepper = model.make_stepper(HERE)
     if not has_attention(stepper):
         raise no_attention(model, "moses-rnn nmt train --architecture rnnsearch makes one.")
@@ -69,10 +69,11 @@ def map_alignments(
         chosen[number] = words(sources[number - 1])
         if not 0 < len(chosen[number]) <= MOST_WORDS:
             raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{len(chosen[number]):,}")
-    reads, writes = model.source_vocabulary, model.target_vocabulary
-    ids = [reads.ids(line) for line in chosen.values()]
+    reads, writes, rare = model.source_vocabulary, model.target_vocabulary, model.rare
+    ids = list(map(source_reader(model), chosen.values()))
     if targets is None:
-        search = BeamSearch(stepper, BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD))
+        longest = WORDS_PER_SOURCE_WORD * (2 if rare is not None and rare.doubles else 1)
+        search = BeamSearch(stepper, BeamConfig(width=BEAM, words_per_source_word=longest))
         hypotheses = [found[0] for found in search(ids)]
         written = [[writes.words[word] for word in hypothesis.words] for hypothesis in hypotheses]
     else:
@@ -83,6 +84,14 @@ def map_alignments(
         unknown = ({*source} - reads.id_of.keys()) | ({*target} - writes.id_of.keys())
         maps.append(AlignmentMap(number, source, target, alpha, frozenset(unknown)))
     return maps
+
+
+def _check_words(model: Model, *, are_given: bool) -> None:
+    if not model.form.is_plain:
+        raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
+    if are_given and model.rare is not None and model.rare.needs_links:
+        expected = "a model of plain words to align given translations"
+        raise InputError(f"{model.folder}: expected {expected}, found one of annotated rare words ({model.rare.kind})")
 
 
 def as_grid(alignment: AlignmentMap) -> grids.Grid:

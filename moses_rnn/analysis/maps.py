@@ -20,6 +20,7 @@ from moses_rnn.analysis.scored_table import SEED, Floats, Ints
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.inspection import finite_array
 from moses_rnn.networks.vocabulary import END_ID
+from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrases import words
 
@@ -72,7 +73,7 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
 
     Of phrases that differ only in ``<unk>``, the first one is kept. See `Model.summaries`.
     """
-    ids_of = model.source_vocabulary.ids
+    ids_of = source_reader(model)
     distinct: dict[tuple[int, ...], bytes] = {}
     for phrase in phrases:
         distinct.setdefault(tuple(ids_of(words(phrase))), phrase)
@@ -139,13 +140,14 @@ def choose_zooms(vectors: Floats, coordinates: Floats, zooms: int = ZOOMS, point
     purity = (there[:, :, None] == here[:, None, :]).any(1).mean(1)[members[:, :size]].mean(1)
     worth = np.where(half > 0, purity * distances[:, -1] / np.maximum(half, 1e-30), 0)
     extent = float(np.ptp(coordinates, axis=0).max())
+    edge = 1.1 * half
     centres: list[int] = []
     for apart in (extent / 4, 0.0):  # far from each other if that is possible, else only beside each other
         for i in np.argsort(-worth, kind="stable"):
-            gaps = [float(np.abs(coordinates[i] - coordinates[j]).max()) - half[i] - half[j] for j in centres]
+            gaps = [float(np.abs(coordinates[i] - coordinates[j]).max()) - edge[i] - edge[j] for j in centres]
             if len(centres) < zooms and worth[i] > 0 and min(gaps, default=extent) > apart:
                 centres.append(int(i))
-    return [_zoom(coordinates, i, 1.1 * float(half[i]), float(purity[i])) for i in centres]
+    return [_zoom(coordinates, i, float(edge[i]), float(purity[i])) for i in centres]
 
 
 def _zoom(coordinates: Floats, centre: int, half: float, purity: float) -> Zoom:

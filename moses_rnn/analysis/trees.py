@@ -22,6 +22,7 @@ PIECE = re.compile(  # a tag with its word, the beginning of another bracket, it
     | [^()\ \t\n]+""",
     re.VERBOSE,
 )
+LABEL = re.compile(rb"[^()]+")
 
 Span = tuple[bytes, int, int]  # label, first word, the one behind the last, from 0
 
@@ -146,7 +147,7 @@ def _balanced(written: Iterable[bytes]) -> list[bytes]:
     for token in written:
         if token == WORD:
             tokens.append(token)
-        elif _opens(token) and len(token) > 1:
+        elif _opens(token) and LABEL.fullmatch(token, 1):
             tokens.append(token)
             labels.append(token[1:])
         elif _closes(token) and labels:

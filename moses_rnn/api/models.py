@@ -34,6 +34,7 @@ from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.score.checks import unit_warnings
+from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
 from moses_rnn.scorers.open import Model as Opened
@@ -255,7 +256,8 @@ class Model:
                 f"{model.folder}: expected a single network to summarise phrases, found {self.network}"
             )
         read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading)
-        ids = [model.source_vocabulary.ids(words(phrase)) for phrase in read]
+        ids_of = source_reader(model)
+        ids = [ids_of(words(phrase)) for phrase in read]
         return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
 
 

@@ -13,7 +13,7 @@ from moses_rnn.analysis.explain import column_names
 from moses_rnn.api.chunks import Floats, in_chunks
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
-from moses_rnn.files.streams import STANDARD_STREAM, find_input, read_lines
+from moses_rnn.files.streams import STANDARD_STREAM, read_lines, regular_file
 from moses_rnn.table.phrase_table import parse_table, read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import recorded_names
@@ -74,12 +74,12 @@ def read_table(path: PathLike) -> Table:
 
     Raises:
         ArgumentError: it is standard input, which cannot be read twice.
-        InputError: it is not there, is no phrase table, or is not the one that the signature beside it is of.
+        InputError: it is missing, a pipe or no phrase table, or the signature beside it is of another table.
     """
     name = os.fspath(path)
     if name == STANDARD_STREAM:
         raise ArgumentError("path", "a file, which can be read more than once", "standard input")
-    return Table(find_input(name))
+    return Table(regular_file(name))
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:

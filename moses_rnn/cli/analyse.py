@@ -221,8 +221,10 @@ def explain(
     folder = choose_model(model, phrase_table)
     check_inputs(folder, phrase_table, moses_ini)
     from moses_rnn.analysis.explain import as_json, explain_in_table, parse_pair
+    from moses_rnn.files.streams import find_input
 
-    with optional_output(output, *inputs_of(phrase_table, moses_ini, folder), force=force) as file:
+    inputs = *inputs_of(phrase_table, moses_ini, folder), f"{find_input(phrase_table)}.json"
+    with optional_output(output, *inputs, force=force) as file:
         network = open_phrase_network(folder)
         given = parse_pair(os.fsencode(pair), network.form)
         weights = _weights(moses_ini, phrase_table) if moses_ini else None
@@ -242,8 +244,10 @@ def _weights(moses_ini: str, table: str) -> Weights:
     with reading(moses_ini):
         ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
     feature = ini.choose(table=table)
-    own = feature.options.get("table-limit", "")
-    return Weights(ini.weights(feature), moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
+    own, weights = feature.options.get("table-limit", ""), ini.all_weights()[feature.name]
+    if len(weights) != (expected := len(ini.weights(feature))):
+        raise ini.error(None, f"{expected} weights of {feature.name} in [weight-overwrite]", f"{len(weights)}")
+    return Weights(weights, moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
 
 
 LENGTHS_EPILOG = """\b

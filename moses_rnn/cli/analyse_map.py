@@ -140,6 +140,8 @@ def _check_files(request: MapRequest) -> None:
         raise click.UsageError("Missing option '-o' / '--output'" + (", or --export." if what == "words" else "."))
     if (request.file is None) != (what == "words"):
         raise click.UsageError("map words takes no FILE" if request.file else "Missing argument 'FILE'.")
+    if request.export in request.outputs:
+        raise click.UsageError(f"--export and --output are both {request.export}")
     if request.target is not None and what != "alignments":
         raise click.UsageError(f"TARGET applies to alignments, not to {what}")
 

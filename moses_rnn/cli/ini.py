@@ -52,7 +52,7 @@ def main(
     elif output == "-":
         click.echo(new.content, nl=False)
     else:
-        with OutputFile(output, force=force, inputs=(source, *([scored] if scored else []))) as file:
+        with OutputFile(output, force=force, inputs=(source, *([scored, f"{scored}.json"] if scored else []))) as file:
             file.commit(new.content)
         print_err(f"ini: {output}")
     if new.command:

@@ -112,7 +112,7 @@ def dictionary(
         most = max((count for of_word in counts.values() for count in of_word.values()), default=0)
         raise InputError(
             f"{alignment or corpus}: expected a link seen at least {dictionary_count:,} times (--dictionary-count), "
-            f"found at most {most:,}"
+            f"found at most {most:,g}"
         )
     with output_to(output, force, inputs) as file:
         file.commit(b"".join(lexicon.lines()))

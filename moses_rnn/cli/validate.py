@@ -79,7 +79,7 @@ def _record(report: Validation) -> Mapping[str, Any]:
         "table": report.name,
         "sound": True,
         "lines": report.lines,
-        "sources": report.sources,
+        "sources": report.sources if report.unsorted is None else None,
         "longest_source": report.longest_source,
         "longest_target": report.longest_target,
         "scores": [{"lowest": low, "highest": high} for low, high in report.ranges],

@@ -155,6 +155,7 @@ class Part:
         self._target, self._part = Path(path), hidden(path, "part")
         if self._target.exists() and not replace:
             raise OutputError(f"{path}: already exists; use --force to replace it")
+        self._replaces = replace
         self._stream = hold(path, "part")
         self.bytes, self._hash = 0, hashlib.sha256()
         self.published = False
@@ -203,9 +204,11 @@ class Part:
         return {"bytes": self.bytes, "sha256": self._hash.hexdigest()}
 
     def publish(self) -> None:
-        """Give the file its name, unless it has it already."""
+        """Give the file its name, unless it has it already; raise OutputError if another program has taken it."""
         with writing(self.path):
             if not self.published:
+                if self._target.exists() and not self._replaces:
+                    raise OutputError(f"{self.path}: appeared during the run; use --force to replace it")
                 self._part.replace(self._target)
             self.published = True
             sync_directory(self._target.parent)

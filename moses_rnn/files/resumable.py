@@ -77,17 +77,18 @@ class ResumableOutputs:
             left = (self._saved or {}).get("counts") is not None
             if looks and self._saved == {}:
                 self._stop_if_complete([*growing, *small], inputs)
-            owned = [*self._saved["files"], *self._saved["small"]] if self._saved and left else []
+            # Only these runs have published files, or may replace older ones.
+            owns = left and bool(self._saved and (self._saved["complete"] or self._saved.get("forced")))
+            owned = [*self._saved["files"], *self._saved["small"]] if self._saved and owns else []
             for path in (*named, *small):
                 is_old = path in optional and left  # of an older table
-                owns = os.path.relpath(path, folder) in owned
-                self._parts[path] = Part(path, replace=force or owns or is_old)
+                self._parts[path] = Part(path, replace=force or is_old or os.path.relpath(path, folder) in owned)
             if not force:
                 self._refuse_leftover(left and not resume)
         except BaseException:
             self._close()
             raise
-        self._keeps, self._restores = left, left and resume
+        self._keeps, self._restores, self._forced = left, left and resume, force
 
     @property
     def complete(self) -> bool:
@@ -135,7 +136,10 @@ class ResumableOutputs:
         for path, name in self._growing.items():
             self._parts[path].start(files.get(name, EMPTY), complete=complete)
         self._remove_unwanted()
-        self._note(version=VERSION, manifest=manifest, small=self._small, counts=counts, complete=complete)
+        forced = self._forced or saved.get("forced", False)
+        self._note(
+            version=VERSION, manifest=manifest, small=self._small, counts=counts, complete=complete, forced=forced
+        )
         if self._lock:
             self._write_state()
         return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 from collections.abc import Iterator
@@ -55,10 +56,18 @@ def with_shard(path: str, shard: Shard) -> str:
 
 def count_lines(path: str) -> int:
     """Count the lines of a file by reading all of it; raise InputError if it is a pipe."""
+    return digest_lines(path)[0]
+
+
+def digest_lines(path: str) -> tuple[int, str]:
+    """Return the number of lines of a file and their SHA-256; raise InputError if it is a pipe."""
     if not Path(path).is_file():
         raise InputError(f"{path}: expected a file, whose lines can be counted, found a pipe")
-    blocks = read_blocks(path, max_line_bytes=1 << 62)
-    return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in blocks)
+    lines, digest = 0, hashlib.sha256()
+    for block in read_blocks(path, max_line_bytes=1 << 62):
+        lines += block.count(b"\n") + (not block.endswith(b"\n"))
+        digest.update(block)
+    return lines, digest.hexdigest()
 
 
 def read_part(path: str, lines: range, *, meter: Meter | None = None) -> Iterator[bytes]:

@@ -5,9 +5,10 @@ A dictionary file has lines ``source target p(target | source)``.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, check_links, parse_links
@@ -16,7 +17,7 @@ from moses_rnn.table.phrases import words
 
 COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, source and pair
 MOST_OFTEN = 1e15  # maximum count of a pair
-LinkCounts = dict[bytes, Counter[bytes]]  # number of links of a source word to each target word
+LinkCounts = defaultdict[bytes, defaultdict[bytes, float]]  # links of a source word to each target word
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def _ordered(targets: Mapping[bytes, float]) -> list[tuple[bytes, float]]:
 
 def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]]) -> LinkCounts:
     """Count the links between words in sentence pairs, given their words and checked links."""
-    counts: LinkCounts = defaultdict(Counter)
+    counts: LinkCounts = defaultdict(partial(defaultdict, float))
     for source, target, links in pairs:
         for j, i in set(links):
             counts[source[j]][target[i]] += 1
@@ -85,7 +86,7 @@ def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
 
     Each counts as often as its pair was extracted. Raise FormatError for such a line without counts.
     """
-    counts: LinkCounts = defaultdict(Counter)
+    counts: LinkCounts = defaultdict(partial(defaultdict, float))
     for line in lines:
         source, target = words(line.source), words(line.target)
         if len(source) == 1:
@@ -97,24 +98,24 @@ def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
     return counts
 
 
-def _joint_count(line: TableLine, name: str) -> int:
+def _joint_count(line: TableLine, name: str) -> float:
     fields = line.line.split(SEPARATOR)
     counts = words(fields[COUNTS_FIELD].strip(b" \t\r\n")) if len(fields) > COUNTS_FIELD else []
     if len(counts) < 3 or not NUMBER.fullmatch(counts[2]) or not 0 <= float(counts[2]) <= MOST_OFTEN:
         expected = "the counts of target, source and pair in field 5"
         raise FormatError(name, line.number, expected, shown(b" ".join(counts)), "train-model.perl writes them.")
-    return round(float(counts[2]))
+    return float(counts[2])
 
 
-def lexicon_of(counts: Mapping[bytes, Mapping[bytes, int]], least: int = 1) -> Lexicon:
+def lexicon_of(counts: Mapping[bytes, Mapping[bytes, float]], least: float = 0) -> Lexicon:
     """Make a lexicon of counted links: p(target | source) is a link's share of the source word's links.
 
-    Pairs with fewer than `least` links are left out.
+    Pairs with fewer than `least` links, or none, are left out.
     """
     entries = {}
     for source, targets in counts.items():
         total = sum(targets.values())
-        often = {target: count / total for target, count in targets.items() if count >= max(least, 1)}
+        often = {target: count / total for target, count in targets.items() if count >= least and count > 0}
         if often:
             entries[source] = _ordered(often)
     return Lexicon(entries)

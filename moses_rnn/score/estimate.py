@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from moses_rnn.errors import InputError
-from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.files.streams import regular_file
 from moses_rnn.score.checks import check_table
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
@@ -20,8 +19,7 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
 
     Return the lines of the table or shard, extrapolated from its size, the lines per second, and what computed them.
     """
-    if options.table == STANDARD_STREAM:
-        raise InputError("--estimate: expected a table of a known size, found standard input")
+    regular_file(options.table)
     models, columns, compute = open_models(options)
     table = InputTable(options, models[0].form, lambda: None)
     check_table(options, table, models, [column.name for column in columns])

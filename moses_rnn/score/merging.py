@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.outputs import output_files
+from moses_rnn.files.outputs import output_files, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
 from moses_rnn.moses.ini_editing import NewIni, lines_of
@@ -60,7 +60,7 @@ class ScoredShard:
         self.settings = {  # must be equal in all shards
             **{key: record.get(key) for key in ALIKE},
             "number of shards": self.shard.count,
-            "table": record["input_content"],
+            "table": {**record["input_content"], "lines_sha256": shard.get("lines_sha256")},
             "number of lines": lines_of_table,
             # of the first line; a rule of non-terminals has none
             "number of factors": () if HIERARCHICAL in str(record["phrases"]) else self.factors,
@@ -96,6 +96,7 @@ def merge(
         raise InputError(f"{output}: expected {expected}, found {Path(mixed).name}")
     names = [output, f"{output}.json", *([rejects_of(output)] if counts.rejected else [])]
     inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
+    refuse_equal([rejects_of(output)], inputs)  # perhaps an older table's, which will be removed
     with output_files(names, force=force, inputs=inputs) as files:
         table, signature = files[:2]
         for piece in _pieces(shards):
@@ -117,7 +118,7 @@ def merge(
         if counts.rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.counts.rejected))
     if force and not counts.rejected:
-        Path(rejects_of(output)).unlink(missing_ok=True)  # an older table's
+        Path(rejects_of(output)).unlink(missing_ok=True)
     warnings = [*ini.warnings, *fit_warnings(counts, column_names)]
     if len(cores) > 1:
         warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from moses_rnn.errors import FormatError
-from moses_rnn.files.shards import count_lines, read_part
+from moses_rnn.files.shards import digest_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.table.phrase_table import Shape, parse_line
@@ -64,18 +64,18 @@ class Rejects:
 class InputTable:
     """The input table of a run: the constructor reads the first block, `chunks` the rest.
 
-    `identity` distinguishes it from other tables. `lines` counts all its lines and `part` is the shard's range, from 0;
-    without a shard, lines are not counted. `first` is its first valid line; `shape` excludes the added columns.
-    `rejects` holds the invalid lines. `waiting` is called repeatedly while a pipe has no data; it may raise.
+    `identity` distinguishes it from other tables. For a shard, `lines` counts the table's lines, `digest` is their
+    SHA-256, and `part` is the shard's range, from 0. `first` is its first valid line; `shape` excludes the added
+    columns. `rejects` holds the invalid lines. `waiting` is called repeatedly while a pipe has no data; it may raise.
     """
 
     def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
         self.path, self.rejects = options.table, Rejects()
         self._meter = Meter(waiting=waiting)
         self.identity = fingerprint(self.path)
-        self.lines, self.part, read = 0, None, read_blocks
+        self.lines, self.digest, self.part, read = 0, "", None, read_blocks
         if options.shard:
-            self.lines = count_lines(self.path)
+            self.lines, self.digest = digest_lines(self.path)
             self.part = options.shard.lines_of(self.lines)
             read = partial(read_part, lines=self.part)
         form = PhraseForm(form.source_factor, form.target_factor)

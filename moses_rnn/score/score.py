@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
-from moses_rnn.files.outputs import LEVEL
+from moses_rnn.files.outputs import LEVEL, refuse_equal
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
 from moses_rnn.moses.ini_editing import NewIni, ini_of
@@ -92,6 +93,8 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
             odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
             table.rejects.until(counts.read)  # skip those that an interrupted run has written
             next_check = max(FIRST_CHECK, 2 * counts.lines)
+            # Merging checks the fit of shards: one may have other words than the whole table
+            fit_is_left = options.allow_misfit or options.shard is not None
             for chunk, (block, more) in map_in_order(table.chunks(after=counts.read), workers):
                 counts.add(more)
                 odd_lines.look(chunk.odd_lines)
@@ -99,11 +102,10 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                 progress(counts.lines, table.share(counts.read))
                 stop_if_requested()
                 if counts.lines >= next_check:
-                    check_fit(options.table, counts, names, allowed=options.allow_misfit)
+                    check_fit(options.table, counts, names, allowed=fit_is_left)
                     next_check = 2 * counts.lines
         save(max(counts.read, table.rejects.last))
-        # Merging checks the fit of shards: a small one may have other words than the whole table
-        check_fit(options.table, counts, names, allowed=options.allow_misfit or options.shard is not None)
+        check_fit(options.table, counts, names, allowed=fit_is_left)
         misfits = [*fit_warnings(counts, names)]
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
@@ -120,7 +122,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         contents = {options.signature: as_file(signature), options.new_ini: ini.content}
         files.commit({path: content for path, content in contents.items() if path})
     if options.force and options.signature and not options.rejects:
-        Path(rejects_of(options.output)).unlink(missing_ok=True)  # an older table's
+        Path(rejects_of(options.output)).unlink(missing_ok=True)
     return result
 
 
@@ -141,6 +143,10 @@ def open_files(
 ) -> ResumableOutputs:
     """Open the outputs of a run: table, signature, ini and rejected lines."""
     ini = [find_input(options.moses_ini)] if options.moses_ini else []
+    of_models = (file for model in models for file in model_files(model.folder))
+    inputs = (options.table, f"{options.table}.json", *ini, *of_models)
+    if options.force and options.signature and not options.rejects:
+        refuse_equal([rejects_of(options.output)], inputs)  # an older table's, which will be removed
     try:
         return ResumableOutputs(
             [options.output],
@@ -148,8 +154,8 @@ def open_files(
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
-            inputs=(options.table, *ini, *(file for model in models for file in model_files(model.folder))),
-            advise=_advice,
+            inputs=inputs,
+            advise=partial(_advice, options),
         )
     except AlreadyComplete:
         if not Path(options.table).is_file():
@@ -211,6 +217,7 @@ def _origin(
         "number": options.shard.number,
         "count": options.shard.count,
         "lines": table.lines,
+        "lines_sha256": table.digest,
         "factors": list(table.shape.factors),
     }
     added = [
@@ -243,11 +250,13 @@ def _origin(
     }
 
 
-def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
+def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     """Return advice after an error when some work is saved."""
     kept = f"{counts['lines']:,} lines are already scored and saved."
     if isinstance(error, MisfitError):
         return f"{kept} Continue with --resume --allow-misfit, or start over with --force and another --model."
+    if isinstance(error, FormatError) and options.rejects:
+        return f"{kept} But --on-bad-line skip cannot skip this: correct the table and start over with --force."
     if isinstance(error, FormatError):
         return f"{kept} To keep the table as it is, continue with --resume --on-bad-line skip."
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."

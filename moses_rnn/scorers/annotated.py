@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from moses_rnn.errors import FormatError, InputError, PairError
@@ -20,6 +21,15 @@ def shortlists_of(model: Model, rare: RareWords) -> Shortlists:
     """Return the words of a network's vocabularies without its rare-word tokens."""
     sides = (model.source_vocabulary, rare.read_tokens), (model.target_vocabulary, rare.written_tokens)
     return Shortlists(*(frozenset(vocabulary.words[2:]) - {*tokens} for vocabulary, tokens in sides))
+
+
+def source_reader(model: Model) -> Callable[[Sequence[bytes]], list[int]]:
+    """Return a function from the words of a source to the ids that a network reads, rare words as it learned them."""
+    ids_of, rare = model.source_vocabulary.ids, model.rare
+    if rare is None:
+        return ids_of
+    known = shortlists_of(model, rare).read
+    return lambda source: ids_of(rare.annotate_source(source, known))
 
 
 class AnnotatedScorer:

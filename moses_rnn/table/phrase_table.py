@@ -88,8 +88,18 @@ class TableLine(NamedTuple):
     @property
     def counts(self) -> Counts:
         """Field 5; zeros if it is missing or malformed."""
+        return parse_counts(self._counts_field)
+
+    @property
+    def is_proposed(self) -> bool:
+        """Whether field 5 says that the pair was never extracted, as in lines that an extension adds."""
+        numbers = words(self._counts_field.strip())[:3]
+        return len(numbers) == 3 and all(map(NUMBER.fullmatch, numbers)) and float(numbers[2]) == 0
+
+    @property
+    def _counts_field(self) -> bytes:
         fields = self.line[self.spans.alignment_end :].split(SEPARATOR, 2)
-        return parse_counts(fields[1]) if len(fields) > 1 else Counts()
+        return fields[1] if len(fields) > 1 else b""
 
     def with_scores(self, added: bytes) -> bytes:
         """Return the line with further scores, separated by blanks, after its own; all other bytes are unchanged."""

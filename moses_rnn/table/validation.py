@@ -29,7 +29,7 @@ class Validation:
 
     name: str
     lines: int = 0
-    sources: int = 0
+    sources: int = 0  # if the table is sorted
     longest_source: int = 0  # words
     longest_target: int = 0
     repeated: int = 0  # lines with the same source and target as the line above
@@ -43,7 +43,9 @@ class Validation:
     def summary(self) -> Iterator[str]:
         """Yield the lines of a summary."""
         yield f"{self.name}: {self.lines:,} lines with {len(self.ranges)} scores each"
-        yield f"  sources: {self.sources:,}, of up to {self.longest_source:,} words (targets {self.longest_target:,})"
+        sources = f"{self.sources:,}" if self.unsorted is None else "not counted, because the table is not sorted"
+        yield f"  sources: {sources}"
+        yield f"  longest source: {self.longest_source:,} words, longest target: {self.longest_target:,} words"
         if self.factors:
             yield "  factors of the words, by the first line: {} in sources, {} in targets".format(*self.factors)
         for i, (low, high) in enumerate(self.ranges):

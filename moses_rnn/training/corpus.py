@@ -369,6 +369,8 @@ def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig, name: 
     chosen = (seeded < np.uint64(int(wanted / len(pairs) * 2.0**64))) & (sizes <= max(wanted / 20, 1))
     if not chosen.any():  # few sources: the smallest one
         chosen[np.lexsort((seeded, sizes))[0]] = True
+    if chosen.all():  # likewise: the largest one is trained on
+        chosen[np.lexsort((seeded, sizes))[-1]] = False
     held_out = chosen[source_of]
     return pairs[~held_out], pairs[held_out]
 

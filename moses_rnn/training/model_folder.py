@@ -113,6 +113,8 @@ class ModelFolder:
                 (self.arrays / RESTARTING).touch()
                 self._remove(ARRAYS)  # perhaps of another kind of material; each start writes its own
             else:
+                if not was_locked_before:
+                    self._refuse_to_replace()
                 self._remove([RESTARTING])
                 finish_saving(self.path, self._kind)
                 self._refuse_a_model_alone()
@@ -229,6 +231,16 @@ class ModelFolder:
             raise CheckpointError(
                 f"{self.path}: expected no model, or one with its training state, found a model without it\n"
                 "  Replace it with --restart, or name another folder with --model."
+            )
+
+    def _refuse_to_replace(self) -> None:
+        """Raise OutputError if a folder without a run has files that a run would replace or remove."""
+        if (self.path / CONFIG).exists() or self._state.exists():
+            return
+        names = [*(self.path / name for name in self._kind.files), *(self.arrays / name for name in STATE_FILES)]
+        if there := next((path for path in names if path.exists()), None):
+            raise OutputError(
+                f"{there}: already exists, and training would replace it", advice="Name another folder with --model."
             )
 
     def _remove(self, names: Iterable[str]) -> None:

@@ -132,7 +132,8 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     _check(table, models)
     identity = fingerprint(table)
     of_models = (name for model in models for name in model_files(model.folder))
-    inputs = (table, *of_models, *(find_input(path) for path in (request.text, request.moses_ini) if path))
+    others = (find_input(path) for path in (request.text, request.moses_ini) if path)
+    inputs = (table, f"{table}.json", *of_models, *others)
     outputs = [path for path in (request.new_table, f"{request.new_table}.json", request.new_ini) if path]
     with output_files(outputs, force=request.force, inputs=inputs) as files:
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}

@@ -27,7 +27,7 @@ class LexicalWeights:
 
     Links are those of the table's pairs with a single word on one side. Each pair counts as often as it was extracted
     (field 5), or once if the table does not say. A word of such a pair without a link counts as linked to NO_WORD.
-    Lines without a valid alignment are skipped.
+    Lines without a valid alignment, and those of an earlier extension, are skipped.
     """
 
     def __init__(self) -> None:
@@ -41,11 +41,11 @@ class LexicalWeights:
             return
         source, target = words(line.source), words(line.target)
         links = _links(line, len(source), len(target))
-        if not links or 1 not in (len(source), len(target)):
+        if not links or 1 not in (len(source), len(target)) or line.is_proposed:
             return
         times = line.counts.pair or 1.0
         linked = {s for s, _ in links}, {t for _, t in links}
-        pairs = [(source[s], target[t]) for s, t in links]
+        pairs = [(source[s], target[t]) for s, t in set(links)]
         pairs += ((word, NO_WORD) for i, word in enumerate(source) if i not in linked[0])
         pairs += ((NO_WORD, word) for i, word in enumerate(target) if i not in linked[1])
         for s, t in pairs:

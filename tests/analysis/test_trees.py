@@ -151,6 +151,7 @@ REPAIRED = {  # written, number of words, what is made of it, malformed
     "empty for lack of words": ("(S XX (NP XX )NP )S", 1, "(S XX )S", True),
     "no brackets": ("XX", 3, "XX XX XX", True),
     "nothing": ("", 2, "XX XX", True),
+    "brackets as labels": ("(( (S XX )S ((", 1, "(S XX )S", True),
     "other tokens": ("(S <unk> dog XX ( )S", 1, "(S XX )S", True),
     "two trees": ("(S XX )S (S XX )S", 2, "(S XX )S (S XX )S", True),
 }

@@ -1,5 +1,6 @@
 """Folders loaded from Python, and twenty-odd ways to do it wrongly: each error is one of this package and says which."""
 
+import os
 import subprocess
 import sys
 
@@ -18,6 +19,11 @@ def rnn(models, **options):
 
 def search(models):
     return moses_rnn.load(models / "search", device="cpu")
+
+
+def pipe(folder):
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
 
 
 # what is done, the kind of error (and of Python's own), the beginning of what it says with the folder as {}
@@ -49,6 +55,7 @@ WRONG = {
     "a table of another": (lambda m: search(m).explain("s2", "t2", table=m / "table"), CheckpointError, "table: expected an RNN Encoder-Decoder to compare with a table, found RNNsearch of sentences"),
     "annotated words": (lambda m: moses_rnn.load(m / "rare").explain("s2", "t2"), CheckpointError, "{}/rare: expected a model of plain words to explain, found one that learned annotated rare words"),
     "a text as table": (lambda m: moses_rnn.read_table(m / "text"), InputError, "{}/text:1: expected at least 3 fields separated by '|||'"),
+    "a pipe as table": (lambda m: moses_rnn.read_table(pipe(m)), InputError, "{}/pipe: expected a regular file, because it is read more than once, found a pipe"),
     "standard input": (lambda m: moses_rnn.read_table("-"), ArgumentError, "path: expected a file, which can be read more than once, found standard input"),
 }  # fmt: skip
 

@@ -367,6 +367,23 @@ def test_they_may_be_moved_together(here, whole, monkeypatch):
     assert contents() == whole
 
 
+@pytest.mark.parametrize("name", ["t.gz", "new.ini"])
+def test_files_that_others_made_meanwhile_are_not_replaced(here, whole, name):
+    with pytest.raises(OutputError, match=f"{name}: appeared during the run; use --force to replace it"):
+        make(after=2, do=(here / name).touch)
+    assert contents()[name] == b""
+    make(resume=True, force=True)
+    assert contents() == whole
+    for path in here.iterdir():
+        path.unlink()
+    killed_after(2)
+    (here / name).touch()
+    with pytest.raises(OutputError, match=f"{name}: already exists; use --force to replace it"):
+        make(resume=True)
+    make(resume=True, force=True)
+    assert contents() == whole
+
+
 def test_existing_files_live_until_the_new_ones_are_complete(here, whole):
     (here / "list").write_bytes(b"old")
     for options in ({}, {"resume": True}):

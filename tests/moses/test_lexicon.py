@@ -37,6 +37,12 @@ TABLE = [
 ]
 
 
+def test_counts_of_a_table_may_be_fractions():
+    lines = [b"a ||| b ||| 1 ||| 0-0 ||| 3 3 2.5\n", b"a ||| c ||| 1 ||| 0-0 ||| 3 3 0.5\n"]
+    counts = count_links_of_table(parse_table(lines, "t"), "t")
+    assert lexicon_of(counts) == Lexicon({b"a": [(b"b", 2.5 / 3), (b"c", 0.5 / 3)]})
+
+
 def test_a_tables_pairs_of_one_source_word_count_as_often_as_they_were_extracted():
     counts = count_links_of_table(parse_table(TABLE, "t"), "t")
     assert counts == {b"cat": {b"chat": 5, b"minou": 2}}

@@ -9,6 +9,7 @@ import pytest
 
 from moses_rnn.errors import MisfitError, OutputError, Stopped
 from moses_rnn.files import resumable
+from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
@@ -99,6 +100,7 @@ def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models, monkeypatch)
     monkeypatch.setattr(score_module, "FIRST_CHECK", 10)
     with pytest.raises(MisfitError, match="in 10 lines"):
         score(options_for(here, models, force=True), show_nothing, never)
+    score(options_for(here, models, shard=Shard(1, 1), force=True), show_nothing, never)  # merging checks
 
 
 class Death(BaseException):

@@ -64,6 +64,13 @@ def test_no_source_phrase_is_on_both_sides_of_the_split(tmp_path):
     assert corpus.statistics.training_pairs + corpus.statistics.held_out_pairs == len({*many_pairs()})
 
 
+@pytest.mark.parametrize("seed", [39, 40])
+def test_of_two_sources_one_is_trained_on(tmp_path, seed):
+    """With seed 39, both would be held out."""
+    corpus = build_corpus([(b"a b", b"x y"), (b"c", b"z")], tmp_path, CorpusConfig(seed=seed))
+    assert (len(corpus.training), len(corpus.held_out)) == (1, 1)
+
+
 def test_the_seed_decides_the_split(tmp_path):
     def split(seed):
         corpus = build_corpus(many_pairs(500), tmp_path / f"{seed}", CorpusConfig(seed=seed))

@@ -140,6 +140,16 @@ def test_a_false_restart_leaves_the_run_as_it_was(saved, tmp_path):
     assert same(bits(state.model), saved[1])
 
 
+@pytest.mark.parametrize("name", ["training/log.jsonl", "training/corpus.json", "source.vocab", "model.safetensors"])
+def test_files_of_others_are_not_replaced(tmp_path, name):
+    (tmp_path / "training").mkdir()
+    (tmp_path / name).write_bytes(b"mine")
+    with pytest.raises(OutputError, match=f"{name}: already exists, and training would replace it"):
+        start_falsely(tmp_path)
+    assert names(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == b"mine"
+
+
 def test_a_restart_in_an_empty_folder_is_a_start(tmp_path):
     with ModelFolder(tmp_path, ENCDEC, restart=True) as kept:
         kept.save(state_of(1))

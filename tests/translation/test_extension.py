@@ -246,6 +246,13 @@ def test_probabilities_are_shares_of_links():
     assert weights.p_target(b"x", b"b") == weights.p_source(b"z", b"x") == 0
 
 
+def test_pairs_of_an_earlier_extension_and_repeated_links_do_not_count():
+    proposed = [b"a ||| x ||| .1 ||| 0-0 ||| 0 8 0\n", b"a ||| z ||| .1 ||| 0-0 ||| 0 0 0 ||| |||\n"]
+    repeated = [line.replace(b" 0-0 |", b" 0-0 0-0 |") for line in LINKED]
+    for lines in ([*LINKED, *proposed], repeated):
+        assert weights_of(lines).p_target(b"x", b"a") == 8 / 10
+
+
 WITHOUT_COUNTS = {
     "no counts": [b"a ||| x ||| .1 ||| 0-0\n", b"a ||| y ||| .1 ||| 0-0\n"],
     "other counts": [b"a ||| x ||| .1 ||| 0-0 ||| 3 2\n", b"a ||| y ||| .1 ||| 0-0 ||| k k k\n"],
