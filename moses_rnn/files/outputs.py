@@ -203,12 +203,16 @@ class Part:
         """Return the size and the SHA-256 of the written bytes."""
         return {"bytes": self.bytes, "sha256": self._hash.hexdigest()}
 
+    def check_free(self) -> None:
+        """Raise OutputError if another program has made a file of this name meanwhile."""
+        if self._target.exists() and not self._replaces:
+            raise OutputError(f"{self.path}: appeared during the run; use --force to replace it")
+
     def publish(self) -> None:
-        """Give the file its name, unless it has it already; raise OutputError if another program has taken it."""
+        """Give the file its name, unless it has it already; raises as `check_free`."""
         with writing(self.path):
             if not self.published:
-                if self._target.exists() and not self._replaces:
-                    raise OutputError(f"{self.path}: appeared during the run; use --force to replace it")
+                self.check_free()
                 self._part.replace(self._target)
             self.published = True
             sync_directory(self._target.parent)
@@ -241,6 +245,7 @@ class OutputFile(Part):
 
     def complete(self, data: bytes = b"") -> None:
         """Append the rest of the content and make all of it durable, so that a full disk cannot fail later steps."""
+        self.check_free()
         if data or not self.bytes:
             self.append(data)
         self.sync()

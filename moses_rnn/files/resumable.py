@@ -200,7 +200,9 @@ class ResumableOutputs:
         self._saved, self._keeps = self._record, self._record["counts"] is not None
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
-        """Write the small files' contents, sync all files, and give them their names."""
+        """Write the small files' contents, sync all files, and give them their names; raises as `Part.check_free`."""
+        for part in self._parts.values():
+            part.check_free()
         for path, content in (contents or {}).items():
             part = self._parts[path]
             part.start()

@@ -371,6 +371,8 @@ def test_they_may_be_moved_together(here, whole, monkeypatch):
 def test_files_that_others_made_meanwhile_are_not_replaced(here, whole, name):
     with pytest.raises(OutputError, match=f"{name}: appeared during the run; use --force to replace it"):
         make(after=2, do=(here / name).touch)
+    with pytest.raises(OutputError, match=f"{name}: already exists; use --force to replace it"):
+        make(resume=True)
     assert contents()[name] == b""
     make(resume=True, force=True)
     assert contents() == whole
