@@ -290,7 +290,7 @@ struct KernelsOn {
   static const Kernels* table() {
     static constexpr Kernels kernels = {PANEL,      static_cast<int>(sizeof(Element)),
                                         P::PAD,     pack,
-                                        write_part,
+                                        write_part, P::prepare,
                                         step_reset_before, step_reset_after,
                                         affine,     maxout,
                                         normalise,  dot,

@@ -343,6 +343,7 @@ void Network::score_part(const Phrases& sources, const Phrases& targets, const i
 }
 
 void Network::score(const Phrases& sources, const Phrases& targets, double* log_probs) const {
+  kernels_.prepare();
   const int64_t count = static_cast<int64_t>(sources.begins.size()) - 1;
   const std::vector<int64_t> order = sorted_pairs(sources, targets);
   for (int64_t first = 0, last; first < count; first = last) {
