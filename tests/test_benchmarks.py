@@ -132,7 +132,7 @@ def command_lines(run):
             flags = dict(word.split("=", 1) for word in words if "=" in word)
             yield ["moses-rnn-train", "missing", *flags["TRAIN_FLAGS"].split()]
             yield ["moses-rnn-score", "missing", *flags["SCORE_FLAGS"].split()]
-        else:
+        elif words != ["true"]:
             yield words
 
 
