@@ -74,7 +74,7 @@ struct Kernels {
   // A row of floats as an operand's part; `size` floats, and zeros up to its inner size or the end of a vector, which may
   // reach into the part behind it: that is written later.
   void (*write_part)(const float* from, int size, void* operand);
-  // Before all others in a call: torch may have used this thread's tiles since the last one.
+  // To be called before the others: torch may have used this thread's tiles since the last call.
   void (*prepare)();
   void (*step_reset_before)(const Step&, const Gates&);
   void (*step_reset_after)(const Step&, const Gates&);

@@ -244,9 +244,10 @@ def _weights(moses_ini: str, table: str) -> Weights:
     with reading(moses_ini):
         ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
     feature = ini.choose(table=table)
-    own, weights = feature.options.get("table-limit", ""), ini.all_weights()[feature.name]
-    if len(weights) != (expected := len(ini.weights(feature))):
-        raise ini.error(None, f"{expected} weights of {feature.name} in [weight-overwrite]", f"{len(weights)}")
+    own, expected = feature.options.get("table-limit", ""), len(ini.weights(feature))
+    weights = ini.all_weights()[feature.name]  # [weight-overwrite] wins
+    if len(weights) != expected or not all(map(math.isfinite, weights)):
+        raise ini.error(None, f"{expected} finite weights of {feature.name} in [weight-overwrite]", f"{weights}")
     return Weights(weights, moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
 
 

@@ -94,7 +94,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
             table.rejects.until(counts.read)  # skip those that an interrupted run has written
             next_check = max(FIRST_CHECK, 2 * counts.lines)
             # Merging checks the fit of shards: one may have other words than the whole table
-            fit_is_left = options.allow_misfit or options.shard is not None
+            accepts_misfit = options.allow_misfit or options.shard is not None
             for chunk, (block, more) in map_in_order(table.chunks(after=counts.read), workers):
                 counts.add(more)
                 odd_lines.look(chunk.odd_lines)
@@ -102,10 +102,10 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                 progress(counts.lines, table.share(counts.read))
                 stop_if_requested()
                 if counts.lines >= next_check:
-                    check_fit(options.table, counts, names, allowed=fit_is_left)
+                    check_fit(options.table, counts, names, allowed=accepts_misfit)
                     next_check = 2 * counts.lines
         save(max(counts.read, table.rejects.last))
-        check_fit(options.table, counts, names, allowed=fit_is_left)
+        check_fit(options.table, counts, names, allowed=accepts_misfit)
         misfits = [*fit_warnings(counts, names)]
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
