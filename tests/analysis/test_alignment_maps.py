@@ -1,13 +1,17 @@
 """α of chosen lines: the network's, with the words that it is of."""
 
 import numpy as np
+import pytest
 
 from moses_rnn.analysis.alignment_maps import map_alignments
+from moses_rnn.analysis.maps import phrase_points
+from moses_rnn.errors import InputError
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.translation.search import Hypothesis
 from moses_rnn.translation.translate import align
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.scorers.pairs import SOURCE, TARGET
+from tests.scorers.rare import rare_model
 
 SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, TRANSLATIONS))
 
@@ -26,3 +30,19 @@ def test_a_given_translation_is_forced():
         assert one.alpha.shape == (len(one.rows), len(one.columns))
         np.testing.assert_allclose(one.alpha, alpha, atol=1e-6)
         np.testing.assert_allclose(one.alpha.sum(1), 1, atol=1e-6)
+
+
+def test_rare_words_are_read_as_the_network_learned_them():
+    model = rare_model("copyable")
+    ids = model.source_vocabulary.ids([b"<unk1>", b"s2", b"<unk2>"])
+    assert 0 not in ids
+    _, (point,) = phrase_points(model, [b"s8 s2 s9"])
+    np.testing.assert_array_equal(point, model.summaries([ids])[0])
+    (found,) = map_alignments(model, [b"s8 s2 s9"], "src", [1])
+    hypothesis = Hypothesis(
+        tuple(model.target_vocabulary.ids(found.target)), 0.0, ended=len(found.rows) > len(found.target)
+    )
+    (alpha,) = align(model.make_stepper(HERE), [ids], [hypothesis])
+    np.testing.assert_allclose(found.alpha, alpha, atol=1e-6)
+    with pytest.raises(InputError, match="expected a model of plain words to align given translations, found one of"):
+        map_alignments(model, [b"s2"], "src", [1], [b"t2"])

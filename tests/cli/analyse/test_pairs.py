@@ -7,11 +7,16 @@ import sys
 
 import pytest
 
+from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.scorers.open import save_model
 from moses_rnn.table.signatures import read_signature
 from moses_rnn.table.validation import check_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, with_another_score
 from tests.commands import run
+from tests.networks.checkpoints import encdec_checkpoint
+from tests.networks.networks import encdec_network
+from tests.scorers.pairs import SOURCE, TARGET
 
 
 def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
@@ -77,3 +82,17 @@ def test_a_constant_criterion_is_said(tmp_path):
     with_another_score(tmp_path / "wide", {5: "RNN"})
     done = seen("prune", tmp_path / "wide", "-o", tmp_path / "new", "--keep", "0.5", "--keep-best-words", "0")
     assert "warning: 6 pairs are equally good at the threshold: 3 of them stay, spread evenly" in done.stderr
+
+
+def test_an_overwritten_weight_counts(scored_table, tmp_path):
+    ini = f"[feature]\nPhraseDictionaryMemory name=TM num-features=5 path={scored_table}\n[weight]\nTM= 1 0 0 0 0\n"
+    (tmp_path / "i").write_text(ini)
+    (tmp_path / "o").write_text(ini.replace("TM= 1 0 0 0 0", "TM= 0 0 1 0 0"))
+    (tmp_path / "w").write_text(f"{ini}[weight-overwrite]\nTM= 0 0 1 x x\n")
+    save_model(tmp_path / "m", encdec_checkpoint(encdec_network(SWITCHES["paper"]), SOURCE, TARGET))
+
+    def sums(ini):
+        done = seen("explain", scored_table, "e f g h ||| x", "--model", tmp_path / "m", "--moses-ini", tmp_path / ini)
+        return [line.replace(f"/{ini}", "/") for line in done.stdout.splitlines() if "weighted sum" in line]
+
+    assert sums("i") != sums("o") == sums("w") != []
