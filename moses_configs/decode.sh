@@ -17,7 +17,7 @@ failed() { # LOG
 
 rm -rf "$filtered"
 mkdir -p "$WORK/filtered"
-"$MOSES_ROOT/scripts/training/filter-model-given-input.pl" "$filtered" "$ini" "$text" > "$filter_log" 2>&1 ||
+sh "${0%/*}/filter.sh" "$filtered" "$ini" "$text" > "$filter_log" 2>&1 ||
 	failed "$filter_log"
 "$MOSES_ROOT/bin/moses" -f "$filtered/moses.ini" -threads "$THREADS" "$@" < "$text" 2> "$log" || failed "$log"
 rm -rf "$filtered"

@@ -143,5 +143,9 @@ for name in $INTEGERS SEEDS ENSEMBLE_SEEDS; do
 		esac
 	done
 done
+case $MAX_PHRASE in
+[1-9] | 10) ;;
+*) missing "MAX_PHRASE from 1 to 10, found $MAX_PHRASE: Moses's filter drops longer phrases" ;;
+esac
 
 exit $anything

@@ -133,7 +133,11 @@ CHOSEN_ALIGNER = $(ALIGNER)
 endif
 ifneq ($(PHRASE_TABLE),)
 SYSTEM_TABLE := $(abspath $(PHRASE_TABLE))
+# Rules have a filter of their own, and their translations no segments; their inis have a search algorithm from 3 up
+FILTER_FLAGS := $(shell awk '/^\[/ { section = $$1 } section == "[search-algorithm]" && /^[3-9]/ \
+	{ print "-Hierarchical"; exit }' $(BASELINE_INI) /dev/null 2> /dev/null)
 else
+FILTER_FLAGS :=
 SYSTEM_TABLE := $(W)/model/phrase-table.gz
 endif
 # A single test set is called test; several have the names of their files
@@ -491,7 +495,7 @@ $(NEURAL_SYSTEMS:%=$(DONE)/score-%): $(DONE)/score-%: $(DONE)/export-cslm
 # --- tuning and decoding ----------------------------------------------------------------------------------------------
 
 # translations to stdout: $(decode) INI TEXT NAME FLAGS
-decode = $(call with,MOSES_ROOT THREADS) WORK='$(W)' sh $(PIPELINE)/decode.sh
+decode = $(call with,MOSES_ROOT FILTER_FLAGS THREADS) WORK='$(W)' sh $(PIPELINE)/decode.sh
 
 # $(call without_segments,NAME): the decoder's text without |0-1|
 without_segments = sed 's/ *|[0-9]*-[0-9]*|//g; s/^ *//; s/ *$$//' $(W)/decode/$(1).segments > $(W)/decode/$(1).$(TRG)
@@ -501,9 +505,12 @@ DECODED := $(call runs,$(IN_DECODER))
 $(foreach run,$(DECODED),$(eval $(DONE)/tune-$(run): $(DONE)/score-$(call system_of,$(run)) $(DONE)/dev))
 $(DECODED:%=$(DONE)/tune-%): $(DONE)/tune-%:
 	rm -rf $(W)/tune/$* && mkdir -p $(W)/tune
-	$(call logged,tune-$*.log,$(MOSES_SCRIPTS)/training/mert-moses.pl $(W)/corpus/dev.$(SRC) $(W)/corpus/dev.$(TRG) \
+	install -m 755 $(PIPELINE)/filter.sh $(W)/tune/filter.sh
+	$(call logged,tune-$*.log,$(call with,MOSES_ROOT FILTER_FLAGS) \
+		$(MOSES_SCRIPTS)/training/mert-moses.pl $(W)/corpus/dev.$(SRC) $(W)/corpus/dev.$(TRG) \
 		$(MOSES_BIN)/moses $(W)/$(call system_of,$*)/moses.ini --working-dir $(W)/tune/$* \
 		--mertdir $(MOSES_BIN) --rootdir $(MOSES_SCRIPTS) --nbest $(NBEST) --threads $(THREADS) \
+		--filtercmd $(W)/tune/filter.sh \
 		$(call tuner_flags,$(call seed_of,$*)) --decoder-flags '-threads $(THREADS) $(DECODER_FLAGS)' $(MERT_FLAGS))
 	rm -rf $(W)/tune/$*/run*.out.gz $(W)/tune/$*/run*.dat
 	touch $@
@@ -584,8 +591,8 @@ $(RESCORED:%=$(DONE)/tune-%): $(DONE)/tune-%: $(DONE)/features-% $(DONE)/dev
 $(RESCORED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE_TESTS)
 	mkdir -p $(W)/decode
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn nbest rerank $(W)/nbest/$*.$$set.gz $(W)/tune/$*/moses.ini --segments \
-			--reference $(W)/corpus/$$set.$(TRG) -o $(W)/decode/$*.$$set.segments --force && \
+		$(BIN)/moses-rnn nbest rerank $(W)/nbest/$*.$$set.gz $(W)/tune/$*/moses.ini \
+			$(if $(FILTER_FLAGS),,--segments) --reference $(W)/corpus/$$set.$(TRG) -o $(W)/decode/$*.$$set.segments --force && \
 		$(call without_segments,$*.$$set) || exit 1; done
 	touch $@
 

@@ -213,6 +213,10 @@ MISSING = {
     "no such aligner": (["ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),
+    "phrases that Moses filters away": (
+        ["MAX_PHRASE=11"],
+        "missing: MAX_PHRASE from 1 to 10, found 11: Moses's filter drops",
+    ),
     "one seed twice": (["SEEDS=1 2 1"], "missing: SEEDS that differ, found 1 2 1"),
     "no model": (["MODEL=/no/model"], "missing: /no/model/config.json: given as MODEL"),
     "no inverse model": (["INVERSE_MODEL=/no/model"], "missing: /no/model/config.json: given as INVERSE_MODEL"),
@@ -251,6 +255,22 @@ def planned(target, tmp_path, *given, makefile=CONFIGS / "pipeline.mk"):
     """The commands that make would run, each in one line."""
     done = make("-n", target, f"WORK={tmp_path}", "MOSES_ROOT=/nowhere", *given, makefile=makefile)
     return [" ".join(line.split()) for line in done.stdout.replace("\\\n", " ").split("\n")]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags"), [("", ""), ("1", ""), ("3", "-Hierarchical"), ("5 # chart", "-Hierarchical")]
+)
+def test_rules_have_a_filter_of_their_own_and_no_segments(tmp_path, algorithm, flags):
+    ini = tmp_path / "moses.ini"
+    ini.write_text(f"[input-factors]\n5\n[search-algorithm]\n{algorithm}\n[inputtype]\n3\n")
+    given = f"PHRASE_TABLE={ini}", f"BASELINE_INI={ini}", f"CSLM={tmp_path}"
+    commands = planned("decode-cslm-rnn", tmp_path / "work", *given)
+    for program in ("mert-moses.pl", "decode.sh"):
+        assert all(f"FILTER_FLAGS='{flags}'" in line for line in commands if program in line)
+    assert any("mert-moses.pl" in line and "--filtercmd" in line for line in commands)
+    reranking = [line for line in commands if "nbest rerank" in line]
+    assert reranking
+    assert all(("--segments" in line) == (not flags) for line in reranking)
 
 
 def test_pruned_systems_of_other_tunings_are_other_files(tmp_path):

@@ -57,6 +57,7 @@ class Run(NamedTuple):
     """One tuning of one system and its translations; a network that translates by itself has only these.
 
     `phrases` are the phrase pairs of the test sets' translations: set, sentence, first and last source word, target.
+    Systems of rules do not show them.
     """
 
     system: str
@@ -81,7 +82,7 @@ def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, 
     segments = {name: _lines(Path(f"{stem}.{name}.segments"), size) for name, size in sizes.items() if name != DEV}
     phrases = frozenset(one for name, lines in segments.items() for one in _chosen_phrases(name, lines))
     is_untuned = FIRST_ROUND in tuned.splitlines()
-    return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
+    return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases or None, is_untuned)
 
 
 def _chosen_phrases(text: str, lines: Sequence[str]) -> Iterator[tuple[str, int, int, int, str]]:
@@ -203,7 +204,7 @@ def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
         for i, weight in enumerate(values):
             if not math.isfinite(weight):
                 yield f"{name} {i}: weight {weight}: this tuning failed"
-            elif abs(weight) < TINY * largest:
+            elif abs(weight) <= TINY * largest:
                 yield f"{name} {i}: weight {weight:.2g}: tuning hardly uses it, or it is constant"
 
 
