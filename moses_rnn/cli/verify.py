@@ -75,8 +75,8 @@ def main(
 
 
 def _record(one: Comparison) -> Mapping[str, Any]:
-    """What a decoder saw of a kind of dictionary; of pairs that are missing or wrong only how many."""
-    counts = {"missing": len(one.missing), "wrong": len(one.wrong)}
+    """What a decoder saw of a kind of dictionary; of pairs that differ only how many."""
+    counts = {"missing": len(one.missing), "surplus": len(one.surplus), "wrong": len(one.wrong)}
     return {"kind": one.kind, "good": one.good, **vars(one), **counts}
 
 

@@ -163,13 +163,14 @@ class Comparison:
     values_below: int = 0  # logarithms below -87
     largest_difference_below: float = 0.0
     missing: list[Pair] = field(default_factory=list)
+    surplus: list[Pair] = field(default_factory=list)  # that only the decoder has
     wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
     failure: str = ""  # output of a failed Moses program
 
     @property
     def good(self) -> bool:
         """Whether everything agrees with the table."""
-        return bool(self.pairs) and not self.missing and not self.wrong and not self.failure
+        return bool(self.pairs) and not (self.missing or self.surplus or self.wrong or self.failure)
 
     def add(self, pair: Pair, expected: Values, seen: Values) -> None:
         """Count a pair."""
@@ -199,6 +200,7 @@ class Comparison:
         yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest_difference:.2g}{below}"
         for name, pairs in (
             ("not found by the decoder", self.missing),
+            ("only in the decoder's dictionary", self.surplus),
             ("with other values", [w[0] for w in self.wrong]),
         ):
             if pairs:
@@ -217,18 +219,24 @@ def feature_of(score: bytes) -> float:
 def compare(
     kind: str, table: Iterable[tuple[Pair, Sequence[bytes]]], seen: Iterable[tuple[Pair, Values]]
 ) -> Comparison:
-    """Compare a table's scores with a decoder's features; of several lines for a pair, one must agree."""
+    """Compare a table's scores with a decoder's features; of several lines for a pair, one must agree.
+
+    Where a dictionary has more pairs of a source than the table, others of the source may not be `seen`.
+    """
     comparison = Comparison(kind)
     expected: dict[Pair, list[Values]] = {}
     for pair, scores in table:
         expected.setdefault(pair, []).append(tuple(map(feature_of, scores)))
-    met = set()
+    met, surplus = set(), set()
     for pair, values in seen:
-        if pair in expected:  # other translations are not from single pairs
+        if pair in expected:
             met.add(pair)
             comparison.add(pair, min(expected[pair], key=lambda scores: _distance(scores, values)), values)
-    comparison.pairs = len(met)
-    comparison.missing = [pair for pair in expected if pair not in met]
+        elif pair[1].strip():  # lines without target words are not compared
+            surplus.add(pair)
+    comparison.pairs, comparison.surplus = len(met), sorted(surplus)
+    full = {source for source, _ in surplus}
+    comparison.missing = [pair for pair in expected if pair not in met and pair[0] not in full]
     return comparison
 
 
@@ -308,12 +316,15 @@ def verify(
                 dictionary = own if own and kind == OWN else _make(kind, text, shape, moses, Path(folder), log)
                 log(f"{kind}: {dictionary.decoder} translates {len(looked_up):,} source phrases")
                 dictionary = replace(dictionary, labels=tuple(sorted(labels)))
-                lines = moses.translate_singly(dictionary, looked_up, max(counts.values()), Path(folder))
+                most = max(counts.values()) + 1  # one more than the table has
+                lines = moses.translate_singly(dictionary, looked_up, most, Path(folder))
             except MosesRnnError as error:
                 return Comparison(kind, failure=str(error))
             features = ((line, tuple(line.values("TranslationModel0"))) for line in lines)
             seen = [((looked_up[line.sentence], line.hypothesis), values) for line, values in features]
-            return compare(kind, expected, seen)
+            comparison = compare(kind, expected, seen)
+            comparison.surplus = _absent(comparison.surplus, table, form)
+            return comparison
 
         return [compare_kind(kind) for kind in ([OWN] if own else []) + possible]
 
@@ -368,6 +379,12 @@ def _with_words(table: str, form: PhraseForm) -> Iterator[TableLine]:
     for line in parse_table(read_lines(table), table, form=form):
         if all(_pair_of(line, form)) and not (form.hierarchical and has_gaps(line.source)):
             yield line
+
+
+def _absent(pairs: list[Pair], table: str, form: PhraseForm) -> list[Pair]:
+    """Return the pairs that no line of a table has, not even with other blanks or left-hand sides."""
+    there = {_pair_of(line, form) for line in _with_words(table, form)} if pairs else set()
+    return [pair for pair in pairs if pair not in there]
 
 
 def _pair_of(line: TableLine, form: PhraseForm) -> Pair:

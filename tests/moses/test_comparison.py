@@ -51,6 +51,14 @@ def test_what_is_wrong_is_in_the_summary(case):
     assert all(part in text for part in parts)
 
 
+def test_what_only_the_decoder_has_is_in_the_summary():
+    """It may keep other pairs of the same source off a list."""
+    comparison = compare_with([*RIGHT[1:], ((b"a", b"d"), (0.0, 0.0)), ((b"x y", b""), (0.0, 0.0))])
+    assert not comparison.good
+    assert (comparison.surplus, comparison.missing) == ([(b"a", b"d")], [])
+    assert "1 pairs only in the decoder's dictionary, first: a ||| d" in "\n".join(comparison.summary())
+
+
 def test_what_the_decoder_lost_is_in_the_summary():
     comparison = compare_with(RIGHT[1:])
     assert not comparison.good

@@ -119,6 +119,13 @@ def test_the_dictionary_of_an_ini_is_compared_too(moses_root, scored):
     done = verify(scored, "other", *options)
     assert done.returncode == 3
     assert re.search(r"(?m)^ini +WRONG: ", done.stdout), done.stdout
+    # nor one of a table with more lines
+    (scored / "fewer").write_text("".join(" ||| ".join(line) for line in fields[::2]))
+    done = verify(scored, "fewer", *options)
+    assert done.returncode == 3
+    assert re.search(r"(?m)^ini +WRONG: .*\n +[\d,]+ pairs only in the decoder's dictionary, ", done.stdout), (
+        done.stdout
+    )
     (scored / "nowhere.ini").write_text(
         (scored / "probing.ini").read_text().replace("phrase-table.rnn.probing", "nowhere")
     )
