@@ -244,11 +244,11 @@ def _weights(moses_ini: str, table: str) -> Weights:
     with reading(moses_ini):
         ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
     feature = ini.choose(table=table)
-    own, expected = feature.options.get("table-limit", ""), len(ini.weights(feature))
+    limit, expected = ini.table_limit(feature), len(ini.weights(feature))
     weights = ini.all_weights()[feature.name]  # [weight-overwrite] wins
     if len(weights) != expected or not all(map(math.isfinite, weights)):
         raise ini.error(None, f"{expected} finite weights of {feature.name} in [weight-overwrite]", f"{weights}")
-    return Weights(weights, moses_ini, int(own) if own.isdecimal() else TABLE_LIMIT)
+    return Weights(weights, moses_ini, TABLE_LIMIT if limit is None else limit)
 
 
 LENGTHS_EPILOG = """\b

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard
     from moses_rnn.moses.nbest import NBestLine
 
+ROUNDING = 0.01  # of totals and features with six digits
+
 EPILOG = """\b
 Example: add two features to both lists, tune on the first, and rerank the second:
   moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
@@ -178,7 +180,7 @@ def tune(
     check_inputs(nbest, *references, weights)
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
-    from moses_rnn.tuning.tune import choose_start
+    from moses_rnn.tuning.tune import choose_start, misfit
     from moses_rnn.tuning.tune import tune as tune_weights
     from moses_rnn.tuning.weights import check_labels, format_ini, read_weights, unused_weights
 
@@ -196,6 +198,9 @@ def tune(
         if start_weights:
             _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
         start = choose_start(points, start_weights)
+        if not start_weights and (difference := misfit(points, start)) > ROUNDING:
+            found = f"the totals of {name} contain scores that it does not show (up to {difference:.3g})"
+            print_err(f"warning: {found}, so the weights that made it are unknown; give them with --weights")
         moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():

@@ -217,7 +217,21 @@ class MosesIni:
         """Return, by feature with tuneable-components, which scores MERT tunes and n-best lists show."""
         key = "tuneable-components"
         values = {feature.name: feature.options[key].split(",") for feature in self.features if key in feature.options}
-        return {name: [value.lower() in ("true", "yes", "y", "1") for value in flags] for name, flags in values.items()}
+        return {name: list(map(_is_true, flags)) for name, flags in values.items()}
+
+    def untuneable(self) -> list[str]:
+        """Return the names of features with ``tuneable=false``, whose values n-best lists do not show."""
+        return [feature.name for feature in self.features if not _is_true(feature.options.get("tuneable", "true"))]
+
+    def table_limit(self, feature: Feature) -> int | None:
+        """Return a phrase dictionary's ``table-limit``; None if it has none. ``[feature-overwrite]`` wins."""
+        limit = feature.options.get("table-limit", "")
+        for _, line in self.section("feature-overwrite"):
+            name, *settings = tokens(line)
+            for setting in settings if name == feature.name else ():
+                key, _, value = setting.partition("=")
+                limit = value if key == "table-limit" else limit
+        return int(limit) if limit.isdecimal() else None
 
     @property
     def relative_paths(self) -> list[RelativePath]:
@@ -239,6 +253,10 @@ def _sections_of(lines: list[str]) -> Iterator[tuple[int, str]]:
             section = code[1:].partition("]")[0] if "]" in code else section
         elif code:
             yield index, section
+
+
+def _is_true(value: str) -> bool:
+    return value.lower() in ("true", "yes", "y", "1")
 
 
 def code_of(line: str) -> str:

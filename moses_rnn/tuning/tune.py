@@ -64,20 +64,34 @@ def recover_weights(points: TunableList) -> Floats:
     share has no effect. Lists do not show the penalty of unknown words; this assumes that it is shared. A constant
     feature gets the weight 0. Features that cannot be told apart share their weights.
     """
-    shown = points.present & points.present[:, :1]
-    features = (points.features - points.features[:, :1])[shown]  # hypotheses × weights
-    differences = (points.totals - points.totals[:, :1])[shown]
+    features, differences = _from_first(points)
     tuned = ~points.is_constant
     weights = np.zeros(len(points.names))
     weights[tuned] = np.linalg.lstsq(features[:, tuned], differences, rcond=None)[0]
     return weights
 
 
+def misfit(points: TunableList, weights: Floats) -> float:
+    """Return by how much the totals of a sentence's hypotheses differ otherwise than their weighted features do."""
+    features, differences = _from_first(points)
+    return float(np.abs(features @ weights - differences).max(initial=0.0))
+
+
+def _from_first(points: TunableList) -> tuple[Floats, Floats]:
+    """Return differences from the sentence's first hypothesis: features (hypotheses × weights) and totals."""
+    shown = points.present & points.present[:, :1]
+    return (points.features - points.features[:, :1])[shown], (points.totals - points.totals[:, :1])[shown]
+
+
 def choose_start(points: TunableList, weights: Weights | None) -> Floats:
-    """Return a search's initial weights: the given ones or the list's own, with 0 for added features."""
+    """Return a search's initial weights: the given ones or the list's own, with 0 for added features.
+
+    Raise InputError for a feature of the ini without weights, for which Moses has defaults.
+    """
     if weights is None:
         return recover_weights(points)
-    added = {label: [0.0] * count for label, count in count_values(points.names).items()}
+    counts = count_values(points.names).items()
+    added = {label: [0.0] * count for label, count in counts if label not in weights.declared}
     return select_weights(points.names, replace(weights, dense={**added, **weights.dense}))
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ class Weights:
     tuneable: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of features with tuneable-components
     sparse: Mapping[str, float] = field(default_factory=dict)
     unlisted: Collection[str] = ()  # dense features that Moses never lists
+    hidden: Collection[str] = ()  # features with sparse weights that lists lack: they are not tuneable
+    declared: Collection[str] = ()  # features of the ini, with or without weights
 
     def of(self, label: str, count: int) -> list[float]:
         """Return the weights of a dense feature's values; raise an error unless they are `count` finite numbers."""
@@ -56,12 +59,17 @@ def read_weights(path: str) -> Weights:
     for _, written in ini.section("weight-file")[:1]:
         places = (Path(written), Path(path).parent / written)
         sparse_file = str(next((place for place in places if place.exists()), written))
-        sparse = parse_sparse_weights(_content(sparse_file), sparse_file)
+        of_file = parse_sparse_weights(_content(sparse_file), sparse_file)
+        sparse = {label: weight for label, weight in of_file.items() if "_" in label}  # Moses ignores the others
         files.append(sparse_file)
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
     unlisted = [feature.name for feature in ini.features if feature.type == "UnknownWordPenalty"]
-    return Weights(files, dense, ini.tuneable_components(), sparse, unlisted)
+    by_feature = {name: [label for label in sparse if label.startswith(f"{name}_")] for name in ini.untuneable()}
+    hidden = [name for name, labels in by_feature.items() if any(sparse[label] for label in labels)]
+    listed = {label: weight for label, weight in sparse.items() if label not in chain(*by_feature.values())}
+    declared = [feature.name for feature in ini.features]
+    return Weights(files, dense, ini.tuneable_components(), listed, unlisted, hidden, declared)
 
 
 def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
@@ -106,7 +114,7 @@ def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
         for number, (weight, is_tuneable) in enumerate(zip(weights.dense[label], flags, strict=True), 1)
         if weight and not is_tuneable
     ]
-    return whole + single
+    return whole + single + [f"{name} (sparse)" for name in weights.hidden]
 
 
 def format_ini(

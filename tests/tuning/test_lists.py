@@ -22,7 +22,7 @@ from moses_rnn.tuning.reranking import (
     score_evenly,
 )
 from moses_rnn.tuning.tune import tune
-from moses_rnn.tuning.weights import format_ini, read_weights
+from moses_rnn.tuning.weights import format_ini, read_weights, unused_weights
 from tests.tuning.lists import BAD, GOOD, LINES, NAMES, SPARSE, listed, nbest, plain_bleu, random_list, read, weights_of
 
 
@@ -153,8 +153,16 @@ def test_dense_weights_are_moses_s(folder):
 def test_sparse_weights_come_from_either_place_and_the_ini_wins(folder):
     ini = str(folder / "moses.ini")
     assert read_weights(ini).sparse == pytest.approx(
-        {"Both_x": 0.5, "Two_x": float("nan"), "File_\udce9|y": 1e-3, "LM0": 8}, nan_ok=True
+        {"Both_x": 0.5, "Two_x": float("nan"), "File_\udce9|y": 1e-3}, nan_ok=True
     )
+
+
+def test_sparse_features_that_are_not_tuneable_are_not_in_lists(tmp_path):
+    ini = tmp_path / "moses.ini"
+    ini.write_text("[feature]\nA name=A0\nB name=B0 tuneable=false\n[weight]\nA0_x= 1\nB0_x= 2\nB0_y= 0\n")
+    weights = read_weights(str(ini))
+    assert (weights.sparse, weights.declared) == ({"A0_x": 1}, ["A0", "B0"])
+    assert unused_weights(["A0_0"], weights) == ["B0 (sparse)"]
 
 
 def best(lines):

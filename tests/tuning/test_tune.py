@@ -1,6 +1,7 @@
 """Where a tuning begins, and Moses's kbmira through its files."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from moses_rnn.errors import FormatError, InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.tuning.tune import choose_start, format_features, format_scores, recover_weights, tune
+from moses_rnn.tuning.tune import choose_start, format_features, format_scores, misfit, recover_weights, tune
 from moses_rnn.tuning.weights import format_ini, select_weights
 from tests.moses.decoding import false_moses
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
@@ -32,6 +33,8 @@ def test_the_weights_of_a_list_are_found_from_its_totals(unknown_words):
     points = made_with(weights, unknown_words)
     recovered = recover_weights(points)
     assert recovered == pytest.approx(weights, abs=1e-6)
+    assert misfit(points, recovered) < 1e-4
+    assert misfit(points, recovered + 1) > 1
 
 
 def test_nothing_is_found_of_a_constant_feature():
@@ -61,6 +64,13 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
     assert select_weights(sparse_too, weights_of(of_ini)).tolist() == [1, 2, 3, 1]  # their own weights
     points = read([line.replace(b"LM0= ", b"LM0_a= 1 LM0= ") for line in LINES], sparse_weights={"LM0_a": 0.5})
     assert choose_start(points, weights_of({"LM0": [1.0], "LM0_a": [0.5]})).tolist() == [1, 0, 0, 1]  # 0 where added
+
+
+def test_a_feature_of_the_ini_needs_a_weight():
+    """Moses would take a default."""
+    weights = replace(weights_of({"LM0": [1.0]}), declared=["LM0", "TM0"])
+    with pytest.raises(InputError, match="expected 2 weights of TM0, as many as values in the list, found none"):
+        choose_start(read(), weights)
 
 
 def kbmira(folder, answer, code=0):
