@@ -1,8 +1,8 @@
 """Neural features for phrase-based translation with Moses.
 
-The score is the natural logarithm of p(target | source) under an RNN Encoder-Decoder (Cho et al., 2014). A package's
-docstring says what its room is for; docs/architecture.md has the table of them. The names below are what is stable
-(docs/api.md); they are imported when they are first used, so that the commands need not wait for torch.
+The score is the natural logarithm of p(target | source) under an RNN Encoder-Decoder (Cho et al., 2014).
+docs/architecture.md lists the packages. The names below are the stable API (docs/api.md). They are imported when they
+are first used, so that the commands need not wait for torch.
 """
 
 from __future__ import annotations

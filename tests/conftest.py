@@ -1,4 +1,4 @@
-"""Things that several rooms' tests need: a small real table, a small model of it, the commands as processes."""
+"""Things that tests of several folders need: a small real table, a small model of it, the commands as processes."""
 
 import ctypes
 import gzip

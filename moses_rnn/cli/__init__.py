@@ -1,4 +1,4 @@
-"""The commands: thin, and quick to answer --help (rooms that need torch are imported inside the command)."""
+"""The commands. --help is quick, because modules that need torch are imported inside the commands."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""moses-rnn nmt translate: the own translations of a network, or of several together."""
+"""moses-rnn nmt translate: translations by a network, or by several together."""
 
 from __future__ import annotations
 

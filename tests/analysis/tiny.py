@@ -1,4 +1,4 @@
-"""A tiny network with words, for the tests of this room."""
+"""A tiny network with words, for the tests of this folder."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Fixtures of this room: an n-gram model by KenLM."""
+"""Fixtures of this folder: an n-gram model by KenLM."""
 
 import pytest
 
