@@ -58,6 +58,8 @@ sutskever: MINUTES := $(if $(filter file,$(origin MINUTES)),3,$(MINUTES))
 jean luong: $(LINKS)
 $(PLANS): $(INSTALLED)
 	$(foreach name,TRAIN DEV TEST,$(if $($(name)),,$(error $(name): expected the prefix of a corpus (or name CORPUS))))
+	$(if $(filter sutskever,$@),$(if $(filter-out 1 2 3 4 5,$(PLAN_SEEDS)),\
+		$(error SEEDS=$(SEEDS): expected seeds from 1 to 5, those of the five reversed LSTMs)))
 	$(BIN)/python benchmarks/trials.py benchmarks/plans/$@.toml $(WORK)/$@ $(PLAN_VALUES)
 	$(if $(AFTER_$@),@echo && $(BIN)/moses-rnn analyse $(AFTER_$@) --format markdown)
 

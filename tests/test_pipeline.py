@@ -315,6 +315,9 @@ def test_the_example_corpus_takes_no_place_beside_texts_of_ones_own(tmp_path):
     assert "TRAIN='/my/train' DEV='' TEST=''" in done.stdout
     done = subprocess.run(["make", "-n", *given, "bahdanau"], capture_output=True, text=True, check=False)
     assert (done.returncode, "DEV: expected the prefix of a corpus" in done.stderr) == (2, True)
+    given = [*given[:-1], "SEEDS=5 6"]
+    done = subprocess.run(["make", "-n", *given, "sutskever"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "SEEDS=5 6: expected seeds from 1 to 5" in done.stderr) == (2, True)
 
 
 def test_the_tables_target_takes_the_pipelines_variables(tmp_path):
