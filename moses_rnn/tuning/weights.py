@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -65,11 +64,11 @@ def read_weights(path: str) -> Weights:
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
     unlisted = [feature.name for feature in ini.features if feature.type == "UnknownWordPenalty"]
-    by_feature = {name: [label for label in sparse if label.startswith(f"{name}_")] for name in ini.untuneable()}
-    hidden = [name for name, labels in by_feature.items() if any(sparse[label] for label in labels)]
-    listed = {label: weight for label, weight in sparse.items() if label not in chain(*by_feature.values())}
+    prefixes = tuple(f"{name}_" for name in ini.untuneable())
+    shown = {label: weight for label, weight in sparse.items() if not label.startswith(prefixes)}
+    hidden = {label.partition("_")[0] for label in sparse.keys() - shown.keys() if sparse[label]}
     declared = [feature.name for feature in ini.features]
-    return Weights(files, dense, ini.tuneable_components(), listed, unlisted, hidden, declared)
+    return Weights(files, dense, ini.tuneable_components(), shown, unlisted, sorted(hidden), declared)
 
 
 def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
