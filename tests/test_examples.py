@@ -11,8 +11,9 @@ from moses_rnn.analysis.dependencies import find_actions, read_conllu
 from moses_rnn.analysis.trees import read_trees
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.table.phrase_table import parse_line
-from tests.commands import ROOT
+from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
+from tests.networks.saved import saved_search
 
 
 def test_the_corpus_is_what_its_script_makes(tmp_path):
@@ -38,6 +39,39 @@ def test_the_treebank_is_the_same_again(tmp_path):
             sentences = list(read_conllu(lines, name))
         assert trees == [sentence.words for sentence in sentences]
         assert None not in map(find_actions, sentences)  # a parser can make each of them
+
+
+def test_lists_are_scored_by_their_segments(tmp_path):
+    """With nothing segmented, as nbest add scores whole sentences; with lines lost, not at all."""
+    saved_search(tmp_path / "model")
+    (tmp_path / "source").write_text("a b\nb\n")
+    (tmp_path / "nbest").write_text(
+        "0 ||| été  ||| LM0= -1 ||| -1\n0 ||| été x ||| LM0= -2 ||| -2\n1 ||| x ||| LM0= -1 ||| -1 ||| 0=0\n"
+    )
+    command = [sys.executable, EXAMPLES / "score_segmented.py", "nbest", "--source", "source", "--model", "model"]
+    subprocess.run([*command, "--segment", "cat", "-o", "own.gz"], check=True, cwd=tmp_path)
+    run(
+        "nbest",
+        "nbest",
+        "--source",
+        "source",
+        "--add",
+        "model",
+        "--whole",
+        "--allow-misfit",
+        "-o",
+        "more",
+        cwd=tmp_path,
+    )
+    own = gzip.decompress((tmp_path / "own.gz").read_bytes()).decode().split("\n")
+    for line, expected in zip(own, (tmp_path / "more").read_text().split("\n"), strict=True):
+        a, b = (re.split("(?:SUBWORDS|SEARCH)0= ([^ ]+)", one) for one in (line, expected))
+        assert (a[::2], list(map(float, a[1:2]))) == (b[::2], pytest.approx(list(map(float, b[1:2])), abs=1e-5))
+    done = subprocess.run(
+        [*command, "--segment", "head -n 1", "-o", "lost.gz"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "head -n 1: expected 2 lines, found 1\n")
+    assert not (tmp_path / "lost.gz").exists()
 
 
 def hard_corpus(folder, *options):
