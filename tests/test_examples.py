@@ -44,25 +44,14 @@ def test_the_treebank_is_the_same_again(tmp_path):
 def test_lists_are_scored_by_their_segments(tmp_path):
     """With nothing segmented, as nbest add scores whole sentences; with lines lost, not at all."""
     saved_search(tmp_path / "model")
-    (tmp_path / "source").write_text("a b\nb\n")
+    (tmp_path / "source").write_text("a b\nb")
     (tmp_path / "nbest").write_text(
         "0 ||| été  ||| LM0= -1 ||| -1\n0 ||| été x ||| LM0= -2 ||| -2\n1 ||| x ||| LM0= -1 ||| -1 ||| 0=0\n"
     )
     command = [sys.executable, EXAMPLES / "score_segmented.py", "nbest", "--source", "source", "--model", "model"]
     subprocess.run([*command, "--segment", "cat", "-o", "own.gz"], check=True, cwd=tmp_path)
-    run(
-        "nbest",
-        "nbest",
-        "--source",
-        "source",
-        "--add",
-        "model",
-        "--whole",
-        "--allow-misfit",
-        "-o",
-        "more",
-        cwd=tmp_path,
-    )
+    options = ["--source", "source", "--add", "model", "--whole", "--allow-misfit", "-o", "more"]
+    run("nbest", "nbest", *options, cwd=tmp_path)
     own = gzip.decompress((tmp_path / "own.gz").read_bytes()).decode().split("\n")
     for line, expected in zip(own, (tmp_path / "more").read_text().split("\n"), strict=True):
         a, b = (re.split("(?:SUBWORDS|SEARCH)0= ([^ ]+)", one) for one in (line, expected))
@@ -72,6 +61,10 @@ def test_lists_are_scored_by_their_segments(tmp_path):
     )
     assert (done.returncode, done.stderr) == (1, "head -n 1: expected 2 lines, found 1\n")
     assert not (tmp_path / "lost.gz").exists()
+    done = subprocess.run(
+        [*command, "--segment", "cat", "-o", "own.gz"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "own.gz exists already\n")
 
 
 def hard_corpus(folder, *options):

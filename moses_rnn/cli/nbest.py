@@ -180,7 +180,7 @@ def tune(
     check_inputs(nbest, *references, weights)
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
-    from moses_rnn.tuning.tune import choose_start, misfit
+    from moses_rnn.tuning.tune import choose_start, largest_residual
     from moses_rnn.tuning.tune import tune as tune_weights
     from moses_rnn.tuning.weights import check_labels, format_ini, read_weights, unused_weights
 
@@ -198,7 +198,7 @@ def tune(
         if start_weights:
             _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
         start = choose_start(points, start_weights)
-        if not start_weights and (difference := misfit(points, start)) > ROUNDING:
+        if not start_weights and (difference := largest_residual(points, start)) > ROUNDING:
             found = f"the totals of {name} contain scores that it does not show (up to {difference:.3g})"
             print_err(f"warning: {found}, so the weights that made it are unknown; give them with --weights")
         moses, stop = Moses.of_environment(), StopRequest()

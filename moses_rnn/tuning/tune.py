@@ -71,8 +71,8 @@ def recover_weights(points: TunableList) -> Floats:
     return weights
 
 
-def misfit(points: TunableList, weights: Floats) -> float:
-    """Return by how much the totals of a sentence's hypotheses differ otherwise than their weighted features do."""
+def largest_residual(points: TunableList, weights: Floats) -> float:
+    """Return the largest error of totals predicted by weights, relative to each sentence's first hypothesis."""
     features, differences = _from_first(points)
     return float(np.abs(features @ weights - differences).max(initial=0.0))
 

@@ -9,7 +9,7 @@ import pytest
 from moses_rnn.errors import FormatError, InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.tuning.tune import choose_start, format_features, format_scores, misfit, recover_weights, tune
+from moses_rnn.tuning.tune import choose_start, format_features, format_scores, largest_residual, recover_weights, tune
 from moses_rnn.tuning.weights import format_ini, select_weights
 from tests.moses.decoding import false_moses
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
@@ -33,8 +33,8 @@ def test_the_weights_of_a_list_are_found_from_its_totals(unknown_words):
     points = made_with(weights, unknown_words)
     recovered = recover_weights(points)
     assert recovered == pytest.approx(weights, abs=1e-6)
-    assert misfit(points, recovered) < 1e-4
-    assert misfit(points, recovered + 1) > 1
+    assert largest_residual(points, recovered) < 1e-4
+    assert largest_residual(points, recovered + 1) > 1
 
 
 def test_nothing_is_found_of_a_constant_feature():
