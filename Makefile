@@ -161,7 +161,7 @@ SENTENCES ?= examples/corpus/train --source en --target fr
 .PHONY: bench
 bench: $(INSTALLED) ## speed of scoring and training against naive loops, memory to 10⁶ lines; TABLE=… MODEL=… for your own
 	$(BIN)/python benchmarks/score.py $(TABLE) $(if $(MODEL),--model $(MODEL))
-	for name in table train shared_cores scaling; do $(BIN)/python benchmarks/$$name.py $(TABLE) || exit 1; done
+	for name in table train scaling; do $(BIN)/python benchmarks/$$name.py $(TABLE) || exit 1; done
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/sentences.py $(SENTENCES)
 

@@ -2,9 +2,8 @@
 
     python benchmarks/growth.py [--most 1000000] [--json FILE]
 
-The tables are synthetic and all their sources differ. The network has 8 hidden units, so nearly all the time goes into
-everything but arithmetic. The sizes take turns for several rounds, and the best time counts, less the time for a table
-of two lines (starting, loading).
+The tables are synthetic, and all their sources differ. The network has 8 hidden units, so arithmetic takes almost no
+time. The sizes take turns for several rounds. The best time counts, minus the time for a table of two lines (start-up).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NOISE = 0.1  # seconds by which the start-up time varies
 
 
 def write_table(path: Path, lines: int) -> None:
-    """A table in which every source is another."""
+    """Write a table in which all sources differ."""
     with gzip.open(path, "wb", 1) as file:
         for i in range(lines):
             source = f"the w{i % WORDS} of n{i // WORDS}"
@@ -37,7 +36,7 @@ def write_table(path: Path, lines: int) -> None:
 
 
 def run(table: Path, model: Path) -> tuple[float, float, int]:
-    """Wall-clock seconds, seconds of processors, peak memory in bytes, which begins with this process's own."""
+    """Score a table; return wall-clock seconds, CPU seconds and peak memory in bytes."""
     command = [BIN / "moses-rnn-score", table, "--model", model, "-o", table.with_suffix(".out.gz")]
     started = time.perf_counter()
     process = subprocess.Popen([*command, "--force", "--allow-misfit", "-q"], stdout=subprocess.DEVNULL)  # noqa: S603
@@ -48,7 +47,7 @@ def run(table: Path, model: Path) -> tuple[float, float, int]:
 
 
 def main() -> None:
-    """Print a line for each size."""
+    """Print one line per size."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--most", type=int, default=1_000_000, help="lines of the largest table")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,11 +1,10 @@
-"""The limit of one driver: fake devices of a given speed score a table, in 1 … 64 threads or on a Ray cluster.
+"""How many devices one driver can feed: fake devices score a table, in 1 to 64 threads or on a Ray cluster.
 
     python benchmarks/scaling.py PHRASE_TABLE [--speed 20000] [--workers 1,2,4,8,16,32,64] [--rounds 10] [--ray ADDRESS]
 
-A fake device sleeps for as long as a real one would compute, so one machine shows how a driver feeds many devices. The
-prediction is the slower of two rates: that of all devices together, and that of the driver alone (measured with devices
-that need no time). The table is read again until each device has had --rounds chunks. Rates leave out the start of
-processes; memory is that of this process.
+A fake device sleeps for as long as a real one would compute, so one machine is enough. The predicted rate is the lower
+one of all devices together and of the driver alone (measured with devices that take no time). The table is read again
+until each device has had --rounds chunks. Rates leave out the start of processes; memory is that of this process.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from moses_rnn.table.table_blocks import CHUNK_LINES, TableLines, chunks_between
 
 @dataclass(frozen=True)
 class FakeDevice:
-    """Takes the time that a device would, and gives back what the table's writer needs, with nothing computed."""
+    """Takes the time of a real device but computes nothing."""
 
-    speed: float  # lines a second; 0: none is taken
+    speed: float  # lines per second; 0: takes no time
 
     def begin(self) -> FakeDevice:
-        """It needs nothing."""
+        """Start on a worker of Ray."""
         return self
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
@@ -44,7 +43,7 @@ class FakeDevice:
 
 
 def lines_of(table: str, count: int) -> Iterator[TableLines]:
-    """So many lines at least, of the table again and again."""
+    """Yield the table again and again, until at least `count` lines are read."""
     given = 0
     while True:
         before = given
@@ -56,7 +55,7 @@ def lines_of(table: str, count: int) -> Iterator[TableLines]:
 
 
 def rate_of(table: str, count: int, workers: Workers[TableLines, ScoredChunk], speed: float = 0.0) -> float:
-    """Lines a second, of so many, from when the workers have begun: one chunk's time before the first answer."""
+    """Return the lines per second of `count` lines, from one chunk's time before the first result."""
     begun, lines = 0.0, 0
     with workers, Path("/dev/null").open("wb") as output:
         for chunk, (block, _) in map_in_order(chunks_between_sources(lines_of(table, count)), workers):
@@ -67,7 +66,7 @@ def rate_of(table: str, count: int, workers: Workers[TableLines, ScoredChunk], s
 
 
 def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> dict[int, float]:
-    """Rates of so many threads each; None: of a Ray cluster."""
+    """Return the rate for each number of threads; None is the Ray cluster."""
 
     def workers(device: FakeDevice, count: int | None) -> Workers[TableLines, ScoredChunk]:
         return RayWorkers(device.begin, str, given.ray) if count is None else Threads([device] * count)
@@ -89,11 +88,11 @@ def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> dict[int
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure threads, and the cluster if there is one."""
     parser = make_parser(__doc__, rounds=10)
-    parser.add_argument("--speed", type=float, default=20_000, help="of a device, in lines per second")
-    parser.add_argument("--workers", default="1,2,4,8,16,32,64", help="how many threads")
-    parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster to measure too")
+    parser.add_argument("--speed", type=float, default=20_000, help="lines per second of a device")
+    parser.add_argument("--workers", default="1,2,4,8,16,32,64", help="numbers of threads")
+    parser.add_argument("--ray", metavar="ADDRESS", help="also measure this Ray cluster")
     given = parser.parse_args()
     threads = measure(given, list(map(int, given.workers.split(","))))
     write_json(given, threads=threads, ray=measure(given, [None]) if given.ray else {})

@@ -1,12 +1,11 @@
-"""The speed of scoring: how much faster than a naive loop each improvement makes it.
+"""Measures how much faster than a naive loop each improvement makes scoring.
 
     python benchmarks/score.py PHRASE_TABLE [--model DIR | --preset paper] [--lines N] [--json FILE]
 
-The first line is the naive loop, the authors' method in plain torch (64 pairs at once, sorted over ten batches, nothing
-shared, the whole softmax, float32). Each further line adds one improvement; those of the native core have all of them,
-for each instruction set up to the machine's best. Because machines are shared, the lines take turns for several rounds,
-and the best time counts. Quote the ratios. The last table compares the scores with float64, which needs a trained model
-to be meaningful.
+The first line is the naive loop: the authors' method in plain torch (64 pairs at once, sorted over ten batches, nothing
+shared, whole softmax, float32). Each further line adds one improvement. The native core has all of them; it runs with
+each instruction set of the machine. Because machines are shared, the lines take turns for several rounds, and the best
+time counts. Quote the ratios. The last table compares the scores with float64; it is meaningful only with --model.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds
 from moses_rnn.training.networks import PHRASES
 
-GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
+GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product that shows what the machine can do
 
 
 @torch.inference_mode()
@@ -66,7 +65,7 @@ def naive(model: Model, pairs: Sequence[Pair]) -> None:
 
 
 class Levers:
-    """The stepper with sharing switched off in parts."""
+    """Scores with a stepper, with some of the sharing switched off."""
 
     def __init__(self, model: Model, stepper: EncDecStepper, *, sources: str, targets: bool, workers: int = 1) -> None:
         self._workers = workers
@@ -76,7 +75,7 @@ class Levers:
         self._sources, self._targets = sources, targets
 
     def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie, npt.NDArray[np.intp]]:
-        """Of sources: each on its own ("no"), distinct ones, or their prefixes shared; of targets likewise."""
+        """Build tries of sources (shared: "no", "distinct" or "prefixes") and of targets; also return each source."""
         of_pair = np.arange(len(pairs))
         spelled = list(dict.fromkeys(source for source, _ in pairs))
         number = {source: i for i, source in enumerate(spelled)}
@@ -99,13 +98,13 @@ class Levers:
     def _score(self, pairs: Sequence[Pair]) -> None:
         read, written, source_of = self.tries(pairs)
         terms = self._stepper.encode_trie(read)
-        if not self._targets:  # each pair's terms for itself
+        if not self._targets:  # a copy of the terms for each pair
             terms = type(terms)(*(tensor[torch.from_numpy(source_of)] for tensor in terms))
         score_trie(self._stepper, terms, written)
 
 
 def ladder(model: Model, pairs: list[Pair]) -> tuple[list[Stage], float]:
-    """The levers, each added to those above it; and the operations of the last of them."""
+    """Return the stages, each with one more improvement, and the number of operations of the last one."""
     few = pairs[:: max(len(pairs) // 2560, 1)][:2560]  # the reference is slow
     plain = EncDecStepper(model.network)
     rough = EncDecStepper(model.network, dtype=torch.bfloat16)
@@ -129,7 +128,7 @@ def ladder(model: Model, pairs: list[Pair]) -> tuple[list[Stage], float]:
 
 
 def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
-    """The native core's ways of scoring the pairs, in as many threads."""
+    """Return stages of the native core: each instruction set and precision."""
     core = native_core()
     cores = [NativeCore(core.functions, i) for i in range(core.instructions + 1)] if core else []
     sides = PhraseIds(model.source_vocabulary.id_of), PhraseIds(model.target_vocabulary.id_of)
@@ -154,7 +153,7 @@ def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
 
 
 def whole_program(scorers: Mapping[str, object], lines: list[bytes], folder: str) -> list[Stage]:
-    """Read, score and write, by each way of computing."""
+    """Return stages that read, score and write, one per way of computing."""
     path, count = f"{folder}/given.gz", torch.get_num_threads()
     Path(path).write_bytes(pack(b"".join(lines), path))
 
@@ -165,7 +164,7 @@ def whole_program(scorers: Mapping[str, object], lines: list[bytes], folder: str
 
 
 def scorers_of(model: Model) -> dict[str, object]:
-    """A scorer for each way of computing that this machine has."""
+    """Make a scorer for each way of computing that this machine has."""
     ways = {f"torch, {kind}": Compute(precision=kind) for kind in PRECISIONS}
     if core := native_core():
         kinds = filter(core.multiplies, PRECISIONS)
@@ -174,7 +173,7 @@ def scorers_of(model: Model) -> dict[str, object]:
 
 
 def errors(model: Model, scorers: Mapping[str, object], pairs: Sequence[Pair]) -> dict[str, list[float]]:
-    """How far each is from float64 on neighbouring pairs, as scoring meets them."""
+    """Print how far each scorer is from float64 on the first pairs."""
     few = Pairs.of(pairs[:20_000])
     exact = model.make_scorer(Compute(precision="fp64")).log_probs(few)
     found = {}
@@ -190,7 +189,7 @@ def errors(model: Model, scorers: Mapping[str, object], pairs: Sequence[Pair]) -
 
 
 def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
-    """Floating-point operations of all products over two tries; a multiply-add is two."""
+    """Count the floating-point operations of all products over two tries; a multiply-add is two."""
     H, E, M, R = config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank
     K = config.target_vocabulary_size
     sources = sum(len(level.leaves) for level in read.levels)
@@ -201,7 +200,7 @@ def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
 
 
 def gemm_rate(dtype: torch.dtype) -> float:
-    """GFLOP/s of torch's own product."""
+    """Return the GFLOP/s of torch's own product."""
     rows, inner, columns = GEMM
     a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner, dtype=dtype)
     product = Stage("product", lambda: torch.nn.functional.linear(a, b), rows)
@@ -210,12 +209,12 @@ def gemm_rate(dtype: torch.dtype) -> float:
 
 
 def print_peak(scoring: list[Stage], work: float) -> dict[str, object]:
-    """What is reached of the machine's own rate."""
+    """Print which share of the machine's own rate the fastest stage reaches."""
     fastest = max(scoring[1:], key=Stage.rate)
     reached = 1e-9 * work / fastest.seconds
     gemm = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
     print(
-        f"{work / fastest.items / 1e6:.1f} MFLOP a pair with all sharing; fastest scoring, "
+        f"{work / fastest.items / 1e6:.1f} MFLOP per pair with all sharing; fastest scoring, "
         f"{fastest.name.strip('()+ ')}: {reached:,.0f} GFLOP/s, {reached / gemm['bf16']:.0%} of torch's bf16 product "
         f"of {' × '.join(map(str, GEMM))} ({gemm['bf16']:,.0f} GFLOP/s; fp32 {gemm['fp32']:,.0f})"
     )
@@ -223,11 +222,13 @@ def print_peak(scoring: list[Stage], work: float) -> dict[str, object]:
 
 
 def main() -> None:
-    """Print the table of levers."""
+    """Print the tables."""
     parser = make_parser(__doc__)
     parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
     parser.add_argument("--preset", choices=PHRASES, default="paper")
-    parser.add_argument("--lines", type=int, default=4 * PAIRS, help="a number that workers can share evenly")
+    parser.add_argument(
+        "--lines", type=int, default=4 * PAIRS, help="number of lines; best if workers can share it evenly"
+    )
     parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
     given = parser.parse_args()
     lines = list(itertools.islice(read_lines(given.table), given.skip, given.skip + given.lines))

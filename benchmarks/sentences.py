@@ -1,11 +1,11 @@
-"""The speed of RNNsearch: scoring lists, learning and translating, compared with naive loops.
+"""Compares RNNsearch with naive loops: scoring lists, learning and translating.
 
     python benchmarks/sentences.py PREFIX --source en --target fr [--sentences N] [--list N] [--json FILE]
 
 The naive loops pad 64 pairs to the longest, share nothing and run one operation after the other, in float32; the naive
-search translates one sentence after the other. A list consists of a translation and copies with a word or two changed,
-which begin alike as a decoder's do. Weights are random, which takes as much work as trained ones. The lines take turns
-for several rounds, and the best time counts. Quote the ratios.
+search translates one sentence after the other. A list is a translation and copies of it with a word or two changed, so
+that they share beginnings as a decoder's do. Weights are random, which takes as long as trained ones. The lines take
+turns for several rounds, and the best time counts. Quote the ratios.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ IdPair = tuple[list[int], list[int]]
 
 
 class Naive:
-    """The equations of `moses_rnn.networks.rnnsearch`, phases of the paper, on padded minibatches."""
+    """The equations of `moses_rnn.networks.rnnsearch` on padded minibatches."""
 
     def __init__(self, model: RnnSearch) -> None:
         self.model = model
@@ -56,7 +56,7 @@ class Naive:
                     self.nats(group[start : start + 64])
 
     def nats(self, pairs: Sequence[IdPair]) -> Tensor:
-        """-log p of all words."""
+        """Return -log p, summed over all words."""
         sources, there = padded([source for source, _ in pairs])
         targets, counted = padded([target for _, target in pairs])
         model, decoder, align = self.model, self.model.decoder, self.model.align
@@ -101,7 +101,7 @@ class Naive:
 
 
 def lists_of(pairs: Sequence[IdPair], size: int, words: int) -> list[IdPair]:
-    """`size` hypotheses of each sentence, sorted: its translation, with one or two words changed."""
+    """Make sorted lists of `size` hypotheses: the translation, and copies with one or two words changed."""
     random = np.random.default_rng(1)
     lists = []
     for source, target in pairs:
@@ -116,7 +116,7 @@ def lists_of(pairs: Sequence[IdPair], size: int, words: int) -> list[IdPair]:
 
 
 def scoring(model: RnnSearch, lists: list[IdPair], few: list[IdPair]) -> list[Stage]:
-    """Stages of hypotheses."""
+    """Return the stages that score hypotheses."""
     stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: Naive(model).score(few), len(few))]
     for precision in ("fp32", "bf16"):
         compute = Compute(precision=precision)
@@ -132,7 +132,7 @@ def scoring(model: RnnSearch, lists: list[IdPair], few: list[IdPair]) -> list[St
 
 
 def learning(model: RnnSearch, corpus: Corpus, config: TrainingConfig, batches: int) -> list[Stage]:
-    """Stages of sentence pairs."""
+    """Return the stages that learn sentence pairs."""
     rows = list(itertools.islice(epoch_batches(corpus, config, 0), batches))
     count = sum(map(len, rows))
 
@@ -166,7 +166,7 @@ def learning(model: RnnSearch, corpus: Corpus, config: TrainingConfig, batches: 
 
 
 def translating(model: RnnSearch, sources: list[list[int]]) -> list[Stage]:
-    """Stages of sentences."""
+    """Return the stages that translate sentences."""
     config = BeamConfig(BEAM, words_per_source_word=3)
     few = sources[:: max(len(sources) // 8, 1)][:8]
     search = BeamSearch(RnnSearchStepper(model), config)
@@ -177,7 +177,7 @@ def translating(model: RnnSearch, sources: list[list[int]]) -> list[Stage]:
 
 
 def pairs_in(corpus: Corpus, rows: Sequence[int]) -> list[IdPair]:
-    """Pairs of a corpus as lists of ids."""
+    """Return pairs of a corpus as lists of ids."""
     sides = [[text.tolist() for text in texts_of(side, np.asarray(rows))] for side in (corpus.source, corpus.target)]
     return list(zip(*sides, strict=True))
 
@@ -188,10 +188,10 @@ def main() -> None:
     parser.add_argument("--source", required=True)
     parser.add_argument("--target", required=True)
     parser.add_argument("--preset", choices=["paper", "small"], default="small")
-    parser.add_argument("--hidden-size", type=int, help="in place of the preset's")
+    parser.add_argument("--hidden-size", type=int, help="hidden units, in place of the preset's")
     parser.add_argument("--sentences", type=int, default=64)
-    parser.add_argument("--list", type=int, default=100, help="hypotheses of each sentence")
-    parser.add_argument("--batches", type=int, default=8, help="minibatches learned in a round")
+    parser.add_argument("--list", type=int, default=100, help="hypotheses per sentence")
+    parser.add_argument("--batches", type=int, default=8, help="minibatches to learn per round")
     given = parser.parse_args()
     preset = NETWORKS["rnnsearch"].presets[given.preset]
     texts = ParallelTexts.of_prefix(given.prefix, given.source, given.target)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: their arguments, stages timed in turn, tables of rates, networks with random weights."""
+"""Shared by the benchmarks: arguments, timing in turn, tables of rates, networks with random weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Pair = tuple[bytes, bytes]  # source phrase, target phrase
 
 
 def make_parser(doc: str, material: str = "table", rounds: int = 3) -> argparse.ArgumentParser:
-    """The arguments that all have; the first line of a script's docstring is its description."""
+    """Make a parser with the arguments of all benchmarks, described by the first line of a docstring."""
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument(material)
     parser.add_argument("--rounds", type=int, default=rounds)
@@ -43,42 +43,42 @@ def make_parser(doc: str, material: str = "table", rounds: int = 3) -> argparse.
 
 
 def write_json(given: argparse.Namespace, **figures: object) -> None:
-    """Write the figures where the user wants them."""
+    """Write the figures to the file of --json, if given."""
     if given.json:
         given.json.write_text(json.dumps({"command": sys.argv, **figures}, indent=2) + "\n")
 
 
 @dataclass
 class Stage:
-    """Something that is timed; `items` go through it."""
+    """A piece of work to time, on `items` items."""
 
     name: str
     work: Callable[[], object]
     items: int
-    clock: Callable[[], float] = time.perf_counter  # or processor time, of all threads
+    clock: Callable[[], float] = time.perf_counter  # or CPU time of all threads
     seconds: float = float("inf")
 
     def rate(self) -> float:
-        """Items a second."""
+        """Return items per second."""
         return self.items / self.seconds
 
 
 def timed(stage: Stage) -> float:
-    """Seconds by the stage's own clock."""
+    """Run a stage once; return its seconds by its own clock."""
     started = stage.clock()
     stage.work()
     return stage.clock() - started
 
 
 def time_in_turn(stages: Sequence[Stage], rounds: int) -> None:
-    """Keep each stage's best time: machines are shared."""
+    """Run the stages in turn and keep each one's best time, because machines are shared."""
     for _ in range(rounds):
         for stage in stages:
             stage.seconds = min(stage.seconds, timed(stage))
 
 
 def print_rates(title: str, unit: str, stages: Sequence[Stage]) -> dict[str, float]:
-    """Print each rate, and as a multiple of the first; the rates by name."""
+    """Print each rate, also as a multiple of the first; return the rates by name."""
     print(f"{title:<56}{unit + '/s':>16}{'× naive':>10}")
     for stage in stages:
         print(f"{stage.name:<56}{stage.rate():>16,.1f}{stage.rate() / stages[0].rate():>10.2f}")
@@ -87,7 +87,7 @@ def print_rates(title: str, unit: str, stages: Sequence[Stage]) -> dict[str, flo
 
 @contextlib.contextmanager
 def threads_of_each(workers: int) -> Iterator[None]:
-    """Share the threads of torch among workers."""
+    """Share torch's threads among workers."""
     threads = torch.get_num_threads()
     torch.set_num_threads(max(threads // workers, 1))
     try:
@@ -97,13 +97,13 @@ def threads_of_each(workers: int) -> Iterator[None]:
 
 
 def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
-    """The phrase pairs of a table."""
+    """Yield the phrase pairs of a table."""
     both = (block.pairs() for block in parse_blocks(blocks, name))
     return (pair for pairs in both for pair in zip(pairs.sources, pairs.targets, strict=True))
 
 
 def phrase_network(table: str, preset: str, folder: str, held_out: int = 1000) -> tuple[Corpus, EncDecConfig]:
-    """The corpus of a table with a preset's shortlists, in a folder, and the sizes of a network that learns it."""
+    """Build a table's corpus with a preset's shortlists, in a folder; also return the config of a network for it."""
     sizes = PHRASES[preset]
     shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist, held_out)
     corpus = build_corpus(pairs_of(read_blocks(table), table), Path(folder), shortlists)
@@ -111,7 +111,7 @@ def phrase_network(table: str, preset: str, folder: str, held_out: int = 1000) -
 
 
 def untrained(table: str, preset: str) -> Model:
-    """A network of a preset's sizes with random weights and the table's own shortlists."""
+    """Make a network of a preset's sizes with random weights and the table's own shortlists."""
     with tempfile.TemporaryDirectory() as folder:
         corpus, config = phrase_network(table, preset, folder)
     words = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
@@ -119,26 +119,26 @@ def untrained(table: str, preset: str) -> Model:
 
 
 def texts_of(phrases: Phrases, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """Phrases of a corpus, as ids."""
+    """Return phrases of a corpus as ids."""
     flat, lengths = phrases.take(rows)
     return np.split(flat, np.cumsum(lengths)[:-1])
 
 
 def padded(texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Ids with ``</s>``, and where they are; texts × longest."""
+    """Return padded ids with ``</s>``, and a mask of the real ones; both texts × longest."""
     ids = pad_sequence([torch.tensor([*text, END_ID]) for text in texts], batch_first=True, padding_value=END_ID)
     return ids, torch.arange(ids.shape[1])[None, :] <= torch.tensor(list(map(len, texts)))[:, None]
 
 
 class Random:
-    """A scorer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
+    """A scorer that takes almost no time, to measure reading, parsing, formatting, compressing and writing."""
 
     name, meaning = "Random", "nothing"
     unbounded = False
     values = np.random.default_rng(1).uniform(-30.0, 0.0, 2 * CHUNK_LINES)
 
     def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Something else for every pair, as digits that compress no better than real ones."""
+        """Return random scores, whose digits compress no better than real ones."""
         return self.values[: len(pairs)]
 
 

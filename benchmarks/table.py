@@ -1,10 +1,9 @@
-"""The speed of everything but the network in scoring a table, by stage, with and without the native core.
+"""Measures each stage of scoring a table except the network, with and without the native core.
 
     python benchmarks/table.py PHRASE_TABLE [--lines N] [--rounds N] [--json FILE]
 
-Rates are lines per second of one core, by the processor time of the thread; the best of several rounds counts. The last
-two rows are the whole program with a scorer that takes no time: by the processor time of all threads, and by the clock.
-Quote the ratios.
+Rates are lines per second of one core, by CPU time of the thread; the best of several rounds counts. The last two rows
+are the whole program with a scorer that takes no time, by CPU time of all threads and by the clock. Quote the ratios.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WORKERS = 2  # beside the thread that reads and writes
 
 
 def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
-    """What a line goes through."""
+    """Return the stages, in the order in which a line passes them."""
     table, out = f"{folder}/table.gz", f"{folder}/out.gz"
     Path(table).write_bytes(b"".join(pack(block, table) for block in blocks))
     chunks = list(chunks_between_sources(parse_blocks(blocks, "table")))
@@ -70,7 +69,7 @@ def stages(blocks: Sequence[bytes], folder: str) -> list[Stage]:
 
 
 def first_blocks(table: str, lines: int) -> list[bytes]:
-    """The table's beginning."""
+    """Read the first blocks of a table, with at least `lines` lines."""
     blocks = []
     for block in read_blocks(table):
         blocks.append(block)
@@ -83,7 +82,7 @@ def first_blocks(table: str, lines: int) -> list[bytes]:
 def main() -> None:
     """Print the table of stages."""
     parser = make_parser(__doc__, rounds=5)
-    parser.add_argument("--lines", type=int, default=500_000, help="at most so many, in whole blocks")
+    parser.add_argument("--lines", type=int, default=500_000, help="lines to read, in whole blocks")
     given = parser.parse_args()
     ways = {"native": os.environ.get(SWITCH, INSTRUCTION_SETS[-1]), "python": "0"} if native_core() else {"python": "0"}
     best: dict[str, dict[str, float]] = {}

@@ -1,11 +1,11 @@
-"""The speed of training: how much faster than a naive loop each improvement makes it.
+"""Measures how much faster than a naive loop each improvement makes training.
 
     python benchmarks/train.py PHRASE_TABLE [--preset paper] [--pairs N] [--one-thread] [--json FILE]
 
 The first line is the naive loop: padded minibatches of 64 sorted over ten, whole softmax, float32, torch's Adadelta.
 Each further line adds one improvement. All start with the same weights and learn the same pairs. Because machines are
 shared, they take turns, a few minibatches at a time; then each continues for as long as the naive loop took. Quote the
-ratios. If other processes use some of the cores, --one-thread compares the processor time of one thread each.
+ratios. If other processes use some of the cores, --one-thread compares the CPU time of one thread each.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HELD_OUT = 2000
 
 
 class NaiveTrainer:
-    """Everything padded to the longest phrase of the minibatch, one operation after the other."""
+    """Pads to the longest phrase of the minibatch and runs one operation after the other."""
 
     def __init__(self, model: EncDec, corpus: Corpus, config: TrainingConfig) -> None:
         self.model, self.corpus, self.config = model, corpus, config
@@ -48,7 +48,7 @@ class NaiveTrainer:
         )
 
     def learn(self, rows: Positions) -> None:
-        """One gradient step."""
+        """Take one gradient step."""
         loss = self.loss(by_length(self.corpus, rows))
         self._optimiser.zero_grad()
         loss.backward()
@@ -56,7 +56,7 @@ class NaiveTrainer:
         self._optimiser.step()
 
     def loss(self, rows: Positions) -> Tensor:
-        """-log p of a pair, averaged over the pairs."""
+        """Return -log p, averaged over the pairs."""
         (source, source_mask), (target, target_mask) = (
             padded(texts_of(side, rows)) for side in (self.corpus.source, self.corpus.target)
         )
@@ -89,7 +89,7 @@ class NaiveTrainer:
 
 @dataclass
 class Line:
-    """One line of the table: something that learns minibatches."""
+    """A line of the printed table: one way of learning, and how far it has come."""
 
     name: str
     config: TrainingConfig
@@ -101,7 +101,7 @@ class Line:
     same_time: float = 0.0
 
     def learn(self, pairs: int, clock: Callable[[], float]) -> None:
-        """Learn this many pairs, or a few more."""
+        """Learn whole minibatches with at least `pairs` pairs."""
         most = self.pairs + pairs
         with threads_of_each(self.config.threads):
             while self.pairs < most:
@@ -112,7 +112,7 @@ class Line:
                 self.pairs += len(rows)
 
     def held_out(self, corpus: Corpus) -> float:
-        """Nats per token of the held-out pairs, in float32."""
+        """Return the nats per token of the held-out pairs, in float32."""
         exact = replace(self.config, precision="fp32", native="")
         threads = Threads(torch.get_num_threads())
         with threads_of_each(threads.count):
@@ -120,7 +120,7 @@ class Line:
 
 
 def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, given: argparse.Namespace) -> Iterator[Line]:
-    """The naive loop and the levers, warmed up."""
+    """Yield the naive loop and each improvement, warmed up."""
     first = EncDec(shape, seed=1)
 
     def endless(config: TrainingConfig) -> Iterator[Positions]:
@@ -140,7 +140,7 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, given: ar
 
 
 def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[str, TrainingConfig]]:
-    """What the table compares; lines that begin with + are added to the one before, but for those in brackets."""
+    """Yield the improvements; a name with + builds on the line before it, except one in brackets."""
     yield "nothing padded, gradients written out", plain
     best = replace(plain, precision="bf16")
     yield "+ bf16 products", best
@@ -157,7 +157,7 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
 
 
 def race(table: list[Line], corpus: Corpus, pairs: int, clock: Callable[[], float]) -> list[Stage]:
-    """Learn in turn: all as many pairs, whose rates are given, then all as long as the first."""
+    """Learn in turn: first the same pairs, then for as long as the first line took; return the rates."""
     while table[0].pairs < pairs:
         for line in table:
             line.learn(PAIRS_IN_TURN, clock)
@@ -172,7 +172,7 @@ def race(table: list[Line], corpus: Corpus, pairs: int, clock: Callable[[], floa
 
 
 def main() -> None:
-    """Print the table of levers."""
+    """Print the table."""
     parser = make_parser(__doc__)
     parser.add_argument("--preset", choices=PHRASES, default="paper")
     parser.add_argument("--pairs", type=int, default=12_800)

@@ -42,18 +42,18 @@ KEYS = {"commands": list, "read": dict, "trial": dict, "seeds": list, "before": 
 NEEDED = ("commands", "read", "trial")
 STOPPED = 75  # resumable
 INTERRUPTED = (STOPPED, 128 + SIGINT, -SIGINT)  # what commands end with upon Ctrl-C
-stopping = Event()  # nothing more is begun
+stopping = Event()  # once set, no further command starts
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 def refuse(message: str) -> NoReturn:
-    """End as for any input that is wrong."""
+    """Print an error and exit as for any bad input."""
     print(f"trials: {message}", file=sys.stderr)
     sys.exit(3)
 
 
 def read_plan(path: Path) -> Mapping[str, Any]:
-    """The plan's content, checked."""
+    """Read and check a plan."""
     try:
         plan = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -73,7 +73,7 @@ def read_plan(path: Path) -> Mapping[str, Any]:
 
 @dataclass
 class Run:
-    """Commands that run one after the other, and what they have printed so far."""
+    """The commands of one trial and seed, and what those that ended well printed."""
 
     name: str
     folder: Path
@@ -83,7 +83,7 @@ class Run:
 
     @classmethod
     def restored(cls, name: str, texts: Sequence[str], values: Mapping[str, object], own: Mapping[str, object]) -> Run:
-        """Settings and commands with their values, and what a record in the folder says is done of them."""
+        """Fill in settings and commands; read from the record in the folder what is done."""
         try:
             values = {**values, **{key: str(value).format_map({**values, **own}) for key, value in own.items()}}
             settings, *commands = [text.format_map(values) for text in texts]
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def record(self) -> Path:
-        """The file that says what is done."""
+        """The file that records what is done."""
         return self.folder / "run.json"
 
     @property
@@ -110,7 +110,7 @@ class Run:
         return len(self.printed) == len(self.commands)
 
     def finish(self) -> str:
-        """Run what is not done; why it failed, if it did."""
+        """Run what is not done; return why it failed, or an empty string."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "settings.toml").write_text(self.settings, encoding="utf-8")
         self._save()
@@ -141,7 +141,7 @@ class Run:
 
 
 def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> tuple[Run, dict[str, list[Run]]]:
-    """What is run once, and the runs of each trial, one for each seed."""
+    """Return the run before all trials, and each trial's runs, one per seed."""
     defaults = {key: str(value).replace("{folder}", str(folder)) for key, value in plan.get("every", {}).items()}
     every = {**defaults, **given, "folder": folder}
     words = given["seeds"].split() if "seeds" in given else plan.get("seeds", [1])
@@ -166,10 +166,10 @@ def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> 
 
 
 def run_all(runs: Sequence[Run], at_once: int) -> bool:
-    """Whether all ended well; what failed is named, and stops no other run."""
+    """Run all, naming those that fail; return whether all ended well."""
     with ThreadPoolExecutor(at_once) as pool:
         waiting = [pool.submit(run.finish) for run in runs]
-        with suppress(KeyboardInterrupt):  # the commands got it too, and end
+        with suppress(KeyboardInterrupt):  # the commands receive it too and end
             wait(waiting)
         pool.shutdown(cancel_futures=True)
     if stopping.is_set() or any(run.cancelled() for run in waiting):
@@ -182,7 +182,7 @@ def run_all(runs: Sequence[Run], at_once: int) -> bool:
 
 
 def figures(runs: Sequence[Run], pattern: str) -> list[float]:
-    """The number that each finished run printed last."""
+    """Return the last matching number that each finished run printed."""
     matches = [(run, re.findall(pattern, "\n".join(run.printed), re.MULTILINE)) for run in runs if run.is_done]
     missing = [run.name for run, found in matches if not found]
     if 0 < len(missing) < len(matches):  # else the trial has no such figure
@@ -191,7 +191,7 @@ def figures(runs: Sequence[Run], pattern: str) -> list[float]:
 
 
 def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Iterator[str]:
-    """Mean and standard deviation over the seeds, and the difference of the mean to the first trial's."""
+    """Yield the rows: mean and standard deviation over the seeds, and the difference from the first trial."""
     header = ["trial", "seeds", *(cell for name in read for cell in (name, "Δ"))]
     yield f"| {' | '.join(header)} |"
     yield "|" + "---|" * len(header)
@@ -210,9 +210,9 @@ def main() -> None:
     """Run a plan, or print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
-    parser.add_argument("folder", type=Path, help="where everything is made")
-    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="in place of values of [every], or of seeds")
-    parser.add_argument("--at-once", type=int, default=1, help="trials that run at the same time")
+    parser.add_argument("folder", type=Path, help="folder for all results")
+    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="replaces a value of [every], or seeds")
+    parser.add_argument("--at-once", type=int, default=1, help="number of trials at the same time")
     parser.add_argument("--dry-run", action="store_true", help="print the commands and run none")
     given = parser.parse_intermixed_args()
     if given.at_once < 1:

@@ -1,11 +1,10 @@
-"""How far a newcomer walks to read what a command does: the files and functions that one run of it enters.
+"""Counts the files and functions that one run of a command enters: how much a newcomer has to read.
 
     python benchmarks/walk.py [--list] score TABLE --model MODEL …
     python benchmarks/walk.py [--list] train TABLE …
 
-The command runs in this process with a profiler. Counted are functions of moses_rnn that ran in any thread, each once;
-their source lines, of nested functions once; and how often the file changes if each is read when it is first called.
-What runs while a module is imported by the command counts, what defines the command itself does not.
+The command runs in this process with a profiler. The figures are the functions of moses_rnn that ran in any thread,
+their source lines (nested functions once), and how often the file changes if each function is read when first called.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ PACKAGE = Path(moses_rnn.__file__).parent
 
 
 def functions_of(name: str, words: list[str]) -> list[CodeType]:
-    """The functions of the package that a command runs, in the order in which they are first called."""
+    """Run a command; return the package's functions that ran, in the order of their first calls."""
     main = importlib.import_module(f"moses_rnn.cli.{name}").main
-    entered: dict[int, CodeType] = {}  # by identity: equal code of two files is two functions
+    entered: dict[int, CodeType] = {}  # by identity, because equal code in two files is two functions
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
@@ -49,13 +48,13 @@ def functions_of(name: str, words: list[str]) -> list[CodeType]:
 
 
 def lines_of(code: CodeType) -> set[tuple[str, int]]:
-    """The source lines of a function, decorators and docstring included."""
+    """Return the source lines of a function, with decorators and docstring."""
     source, first = inspect.getsourcelines(code)
     return {(code.co_filename, first + i) for i in range(len(source))}
 
 
 def main() -> None:
-    """Run a command and print what it entered."""
+    """Run a command and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="print the files and functions too")
     parser.add_argument("command", help="as in moses-rnn COMMAND")

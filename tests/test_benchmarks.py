@@ -22,7 +22,6 @@ RUNS = {
     "growth": "--most 1000 --rounds 1",
     "sentences": f"{CORPUS}/dev --source en --target fr --hidden-size 16 --sentences 4 --list 5 --batches 1 --rounds 1",
     "scaling": "TABLE --rounds 1 --speed 1e5 --workers 1,3",
-    "shared_cores": "TABLE --rounds 1",
 }
 
 
