@@ -15,11 +15,18 @@ from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrases import words
+from moses_rnn.translation.options import BEAM, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
-from moses_rnn.translation.translate import MOST_WORDS, Alpha, align, has_attention, no_attention
+from moses_rnn.translation.translate import (
+    MOST_WORDS,
+    Alpha,
+    align,
+    check_plain,
+    has_attention,
+    no_attention,
+    with_tokens,
+)
 
-BEAM = 12  # the paper's
-WORDS_PER_SOURCE_WORD = 3  # as in moses-rnn nmt translate
 MOST_CELLS = 120  # a side of a picture
 
 
@@ -58,7 +65,11 @@ def map_alignments(
         InputError: a line is missing or has too many words, or the model did not learn from plain words, has no
             attention, or writes tokens for rare words that given translations lack.
     """
-    _check_words(model, are_given=targets is not None)
+    check_plain(model)
+    reads, writes, rare = model.source_vocabulary, model.target_vocabulary, model.rare
+    if targets is not None and rare is not None and rare.needs_links:
+        expected = "a model of plain words to align given translations"
+        raise InputError(f"{model.folder}: expected {expected}, found one of annotated rare words ({rare.kind})")
     stepper = model.make_stepper(HERE)
     if not has_attention(stepper):
         raise no_attention(model, "moses-rnn nmt train --architecture rnnsearch makes one.")
@@ -69,11 +80,10 @@ def map_alignments(
         chosen[number] = words(sources[number - 1])
         if not 0 < len(chosen[number]) <= MOST_WORDS:
             raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{len(chosen[number]):,}")
-    reads, writes, rare = model.source_vocabulary, model.target_vocabulary, model.rare
     ids = list(map(source_reader(model), chosen.values()))
     if targets is None:
-        longest = WORDS_PER_SOURCE_WORD * (2 if rare is not None and rare.doubles else 1)
-        search = BeamSearch(stepper, BeamConfig(width=BEAM, words_per_source_word=longest))
+        config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
+        search = BeamSearch(stepper, with_tokens(config, rare))
         hypotheses = [found[0] for found in search(ids)]
         written = [[writes.words[word] for word in hypothesis.words] for hypothesis in hypotheses]
     else:
@@ -84,14 +94,6 @@ def map_alignments(
         unknown = ({*source} - reads.id_of.keys()) | ({*target} - writes.id_of.keys())
         maps.append(AlignmentMap(number, source, target, alpha, frozenset(unknown)))
     return maps
-
-
-def _check_words(model: Model, *, are_given: bool) -> None:
-    if not model.form.is_plain:
-        raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
-    if are_given and model.rare is not None and model.rare.needs_links:
-        expected = "a model of plain words to align given translations"
-        raise InputError(f"{model.folder}: expected {expected}, found one of annotated rare words ({model.rare.kind})")
 
 
 def as_grid(alignment: AlignmentMap) -> grids.Grid:

@@ -38,6 +38,7 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
+from moses_rnn.translation.options import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
@@ -252,7 +253,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
     """Of the first lines of a text, and the network's own translations."""
     announce("translating", "")
     # of so many words the translation can always be drawn
-    most_words = alignment_maps.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
+    most_words = alignment_maps.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2
     name = find_input(source_text)
     lines = [line.rstrip(b"\r\n") for line in read_lines(name)]
     numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]

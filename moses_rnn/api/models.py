@@ -41,13 +41,12 @@ from moses_rnn.scorers.open import Model as Opened
 from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs
-from moses_rnn.translation.options import COPY, NEVER, NO
+from moses_rnn.translation.options import COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, Translator
 
 DRAWING = "fp64"  # in float32, one of some ten thousand samples would depend on what else is sampled
-WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,10 @@ from moses_rnn.table.signatures import (
 )
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
-from moses_rnn.translation.options import ExtensionRequest
+from moses_rnn.translation.options import BEAM, ExtensionRequest
 from moses_rnn.translation.proposals import Proposal, Proposer, Reading
 from moses_rnn.translation.search import BeamConfig, BeamSearch
 
-BEAM = 12  # prefixes of a source
 MOST_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
 SOURCES_AT_ONCE = 2048

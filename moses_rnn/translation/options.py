@@ -9,6 +9,9 @@ from typing import Annotated, Literal
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
 from moses_rnn.options import Device, Force, ModelBeside, Option, Output, Quiet, Resume, Threads
 
+BEAM = 12  # live prefixes of a source, as in the papers
+WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
+LengthScore = Literal["sum", "mean"]
 # Handling of words that a network cannot write
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
 WITH_LEXICON = DICTIONARY, LOWERCASE
@@ -20,9 +23,9 @@ class TranslationRequest:
 
     input: str = STANDARD_STREAM
     models: Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
-    beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = 12
+    beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = BEAM
     length_score: Annotated[
-        Literal["sum", "mean"],
+        LengthScore,
         Option("Rank by log p, or by log p per word with the search of RNNsearch's released code"),
     ] = "sum"
     unknown: Annotated[
@@ -55,7 +58,7 @@ class TranslationRequest:
     ] = None
     max_words_factor: Annotated[
         int, Option("Maximum translation length, in words per source word (with end symbol)", min=1)
-    ] = 3
+    ] = WORDS_PER_SOURCE_WORD
     resume: Resume = False
     output: Output = "-"
     device: Device = "auto"

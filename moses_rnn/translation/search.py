@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +24,11 @@ from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import flatten, take_rows
 from moses_rnn.networks.steps import Candidates, Prefixes, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
+from moses_rnn.translation.options import LengthScore
 
 MAX_WORDS = 50  # a table's phrases have up to seven; endless output is no phrase
 PREFIXES_AT_ONCE = 8192  # with states in memory
 PREFIXES_NEAR = 1024  # the same on a CPU: enough for efficient products
-LengthScore = Literal["sum", "mean"]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ LINES = 512  # per block; a block is sorted by length, and equal lines are searc
 MOST_WORDS = 1000  # per line
 
 Words = list[bytes]
-SourceIds = tuple[int, ...]
 FEW_LINE_ENDS = "Does the file lack line ends?"
 Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N
 NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line, or not asked for
@@ -164,7 +163,7 @@ def restore_by_attention(source: Words, written: Words, places: Places | None, c
 class Query(NamedTuple):
     """The input of the network for a line; equal queries are translated once."""
 
-    ids: SourceIds
+    ids: tuple[int, ...]
     candidates: Further = ()
 
 
@@ -229,9 +228,7 @@ class Translator:
         candidates: tuple[int, int] | None = None,
         aligned: int = 0,
     ) -> None:
-        for one in model.models:
-            if not one.form.is_plain:
-                raise InputError(f"{one.folder}: expected a model of plain words, found one of {one.form}")
+        check_plain(model)
         rule = rule_of(model, unknown, lexicon)
         self.counts = Counts()
         self._source, self._target, self._rare = model.source_vocabulary, model.target_vocabulary, model.rare
@@ -247,7 +244,7 @@ class Translator:
         if candidates is not None and lexicon is not None:
             tokens = len(model.rare.written_tokens) if model.rare else 0
             self._lists = CandidateLists(self._target, lexicon, *candidates, tokens)
-        self._search = BeamSearch(self._stepper, _with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
+        self._search = BeamSearch(self._stepper, with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
         """Yield the translation of each line of the text `name`; reject lines of more than `MOST_WORDS` words."""
@@ -336,7 +333,7 @@ class Translator:
             counts.without_words += bool(line.ids) and not words(translation.best.text)
 
 
-def _with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
+def with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
     """Adapt the config to a network that writes tokens for rare words or after words."""
     if rare is None:
         return config
@@ -364,6 +361,13 @@ def rule_of(model: Model, unknown: str | None, lexicon: Lexicon | None) -> str:
     if unknown or model.rare is None:
         return unknown or NO
     return COPY if lexicon is None else DICTIONARY
+
+
+def check_plain(model: Model) -> None:
+    """Raise InputError for a network of factors or rules."""
+    for one in model.models:
+        if not one.form.is_plain:
+            raise InputError(f"{one.folder}: expected a model of plain words, found one of {one.form}")
 
 
 def no_attention(model: Model, advice: str = "") -> InputError:
