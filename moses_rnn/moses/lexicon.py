@@ -12,10 +12,9 @@ from functools import partial
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.moses.alignments import Links, check_links, parse_links
-from moses_rnn.table.phrase_table import NUMBER, SEPARATOR, TableLine
+from moses_rnn.table.phrase_table import NUMBER, TableLine
 from moses_rnn.table.phrases import words
 
-COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, source and pair
 MOST_OFTEN = 1e15  # maximum count of a pair
 LinkCounts = defaultdict[bytes, defaultdict[bytes, float]]  # links of a source word to each target word
 
@@ -99,12 +98,11 @@ def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
 
 
 def _joint_count(line: TableLine, name: str) -> float:
-    fields = line.line.split(SEPARATOR)
-    counts = words(fields[COUNTS_FIELD].strip(b" \t\r\n")) if len(fields) > COUNTS_FIELD else []
-    if len(counts) < 3 or not NUMBER.fullmatch(counts[2]) or not 0 <= float(counts[2]) <= MOST_OFTEN:
+    often = line.counts.pair
+    if not (0 < often <= MOST_OFTEN or line.is_proposed):
         expected = "the counts of target, source and pair in field 5"
-        raise FormatError(name, line.number, expected, shown(b" ".join(counts)), "train-model.perl writes them.")
-    return float(counts[2])
+        raise FormatError(name, line.number, expected, shown(line.counts_field), "train-model.perl writes them.")
+    return often
 
 
 def lexicon_of(counts: Mapping[bytes, Mapping[bytes, float]], least: float = 0) -> Lexicon:

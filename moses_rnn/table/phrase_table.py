@@ -88,18 +88,18 @@ class TableLine(NamedTuple):
     @property
     def counts(self) -> Counts:
         """Field 5; zeros if it is missing or malformed."""
-        return parse_counts(self._counts_field)
+        return parse_counts(self.counts_field)
 
     @property
     def is_proposed(self) -> bool:
         """Whether field 5 says that the pair was never extracted, as in lines that an extension adds."""
-        numbers = words(self._counts_field.strip())[:3]
+        numbers = words(self.counts_field)[:3]
         return len(numbers) == 3 and all(map(NUMBER.fullmatch, numbers)) and float(numbers[2]) == 0
 
     @property
-    def _counts_field(self) -> bytes:
-        fields = self.line[self.spans.alignment_end :].split(SEPARATOR, 2)
-        return fields[1] if len(fields) > 1 else b""
+    def counts_field(self) -> bytes:
+        """Field 5, or empty."""
+        return cut_counts(self.line[self.spans.alignment_end :])
 
     def with_scores(self, added: bytes) -> bytes:
         """Return the line with further scores, separated by blanks, after its own; all other bytes are unchanged."""
@@ -107,10 +107,15 @@ class TableLine(NamedTuple):
         return b"%b %b%b" % (line[:end], added, line[end:])
 
 
+def cut_counts(rest: bytes) -> bytes:
+    """Return field 5 of a line, without surrounding blanks, given what follows field 4."""
+    return rest.partition(SEPARATOR)[2].partition(SEPARATOR)[0].strip()
+
+
 @functools.lru_cache(maxsize=1 << 16)  # most lines share a few values, such as "1 1 1"
 def parse_counts(field: bytes) -> Counts:
     """Parse field 5 of a line; return zeros if it is malformed."""
-    numbers = words(field.strip())[:3]
+    numbers = words(field)[:3]
     if not all(map(NUMBER.fullmatch, numbers)):
         return Counts()
     counts = Counts(*map(float, numbers))

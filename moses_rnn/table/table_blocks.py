@@ -23,13 +23,13 @@ from moses_rnn.errors import FormatError
 from moses_rnn.native import native_core
 from moses_rnn.table.line_warnings import BYTE_ORDER_MARK
 from moses_rnn.table.phrase_table import (
-    SEPARATOR,
     Counts,
     LineParser,
     Rejected,
     Spans,
     TableLine,
     alignment_span,
+    cut_counts,
     parse_counts,
 )
 from moses_rnn.table.phrases import PLAIN, PhraseForm, is_utf8, words
@@ -183,8 +183,7 @@ class TableLines:
 
     def counts(self) -> list[Counts]:
         """Return field 5 of each line."""
-        fields = (text.partition(SEPARATOR)[2].partition(SEPARATOR)[0] for text in self.field("alignment_end"))
-        return list(map(parse_counts, fields))
+        return list(map(parse_counts, map(cut_counts, self.field("alignment_end"))))
 
 
 def parse_blocks(
