@@ -24,7 +24,7 @@ from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
-from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, words
+from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.signatures import recorded_names
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.table.validation import signature_of
@@ -68,7 +68,7 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
 
 def lookup_of(source: bytes, target: bytes, alignment: bytes, form: PhraseForm) -> Lookup:
     """Return a pair with single blanks and in the network's words; a rule of a table needs no alignment."""
-    source, target = (b" ".join(words(phrase)) for phrase in (source, target))
+    source, target = normalised(source), normalised(target)
     if alignment or not (form.hierarchical and (has_gaps(source) or has_gaps(target))):
         form.check(source, target, alignment, "the pair", 1)
     return Lookup(source, target, form.read(source, target, alignment))
@@ -82,7 +82,7 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
         for block in blocks:
             if pair.source in block.text or b"  " in block.text or b"\t" in block.text:
                 sources = block.field("source")
-                at = [i for i, source in enumerate(sources) if b" ".join(words(source)) == pair.source]
+                at = [i for i, source in enumerate(sources) if normalised(source) == pair.source]
                 lines = [parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form) for i in at]
                 options.extend(read_option(line, name, block.form) for line in lines)
             yield from zip(dict.fromkeys(block.pairs().sides(inverse=inverse)[0]))
@@ -99,7 +99,7 @@ def read_option(line: TableLine, name: str, form: PhraseForm) -> Option:
     if min(scores) < 0:
         advice = "Moses cannot use a table of logarithms: score it again without --log."
         raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), advice)
-    return Option(b" ".join(words(line.target)), scores, form.read(line.source, line.target, line.alignment))
+    return Option(normalised(line.target), scores, form.read(line.source, line.target, line.alignment))
 
 
 @dataclass(frozen=True)

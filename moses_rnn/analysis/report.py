@@ -36,7 +36,7 @@ from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
-from moses_rnn.table.phrases import words
+from moses_rnn.table.phrases import normalised, words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
 from moses_rnn.translation.options import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
@@ -226,7 +226,7 @@ def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[t
         lines = table.lines(one.targets)
         options = [read_option(line, table.path, table.form) for line in lines.values()]
         chosen = one.pair - one.targets.start
-        source, (target, _, read) = b" ".join(words(lines[one.pair].source)), options[chosen]
+        source, (target, _, read) = normalised(lines[one.pair].source), options[chosen]
         yield one, explain(Lookup(source, target, read, options, chosen))
 
 

@@ -29,7 +29,7 @@ from moses_rnn.files.streams import (
     sort_command,
 )
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line, read_first_line
-from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, words
+from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, normalised, words
 from moses_rnn.table.signatures import recorded_columns
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.table.validation import signature_of
@@ -178,7 +178,7 @@ class ScoredTable:
                         raise FormatError(self.path, number, expected, shown(source), sort_command(self.path))
                     before = key
                     of_sources.extend((count, length(source)))
-                    keys.append(sample_key(b" ".join(words(source))))
+                    keys.append(sample_key(normalised(source)))
                 sources.append(len(keys) - 1)
             lengths = [length(target) for target in block.field("target")]
             of_pairs.append((self._logs(block), [count.pair for count in counts], lengths, sources))

@@ -13,7 +13,7 @@ import numpy as np
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.scored_table import SEED, Ints, Pairs, ScoredTable, sample_key
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
-from moses_rnn.table.phrases import words
+from moses_rnn.table.phrases import normalised, words
 
 MOST_OF_RARE = 3  # times that a rare source was extracted
 
@@ -87,10 +87,10 @@ def long_sources(
 
 def find_sources(table: ScoredTable, pairs: Pairs, names: Sequence[bytes]) -> list[Targets]:
     """Find sources with all their targets, in the table's order; blanks between words do not count."""
-    wanted = {b" ".join(words(name)) for name in names}
+    wanted = set(map(normalised, names))
     keys = np.array([sample_key(name) for name in wanted], np.uint64)
     found = _read_targets(table, pairs, np.flatnonzero(np.isin(pairs.source_keys, keys)))
-    return [one for one in found if b" ".join(words(one.source)) in wanted]
+    return [one for one in found if normalised(one.source) in wanted]
 
 
 def _read_targets(table: ScoredTable, pairs: Pairs, sources: Ints) -> list[Targets]:

@@ -28,6 +28,11 @@ def words(phrase: bytes) -> list[bytes]:
     return [word for word in split if word] if b"" in split else split
 
 
+def normalised(phrase: bytes) -> bytes:
+    """Join the words of a phrase by single blanks."""
+    return b" ".join(words(phrase))
+
+
 @dataclass(frozen=True)
 class PhraseForm:
     """How a network reads the phrases of a table.

@@ -15,7 +15,7 @@ from moses_rnn.errors import FormatError, InputError, placing, shown
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
-from moses_rnn.table.phrases import PhraseForm, has_gaps, words
+from moses_rnn.table.phrases import PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 from moses_rnn.translation.search import Writer
 
@@ -47,7 +47,7 @@ class Reading:
         return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
 
     def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
-        source, target = (b" ".join(words(side)) for side in self.form.read(source, target, alignment))
+        source, target = map(normalised, self.form.read(source, target, alignment))
         return self.swap_if_inverse(source, target)
 
     def swap_if_inverse(self, first: Side, second: Side) -> tuple[Side, Side]:
