@@ -10,25 +10,16 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
+from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.outputs import OutputFile, output_files
-from moses_rnn.files.streams import (
-    Advanced,
-    Meter,
-    check_unchanged,
-    find_input,
-    fingerprint,
-    read_lines,
-    regular_file,
-    sort_command,
-)
+from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, regular_file
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
@@ -36,15 +27,7 @@ from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model, model_files
 from moses_rnn.table.line_warnings import LineWarnings
-from moses_rnn.table.phrase_table import (
-    DEFAULT_FLOOR,
-    SEPARATOR,
-    Shape,
-    TableLine,
-    parse_line,
-    parse_table,
-    read_first_line,
-)
+from moses_rnn.table.phrase_table import SEPARATOR, TableLine, parse_line, parse_table, read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import (
     changed_signature,
@@ -58,6 +41,7 @@ from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.options import BEAM, ExtensionRequest
 from moses_rnn.translation.proposals import Proposal, Proposer, Reading
 from moses_rnn.translation.search import BeamConfig, BeamSearch
+from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_phrases, key_of
 
 MOST_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
@@ -65,7 +49,6 @@ SOURCES_AT_ONCE = 2048
 WRITTEN_AT_ONCE = 1 << 20  # bytes
 ROUNDING = 0.01  # difference in log p allowed between the search and the scorer, which decides
 
-PARTED = b" " + SEPARATOR + b" "
 ALIGNMENT, COUNTS = 4, 5  # fields, from 1
 PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0): true and false, as phrase-extract writes them
 
@@ -79,7 +62,6 @@ STANDARD = INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL
 WORD_PENALTY = "WordPenalty"  # counts words outside the shortlist; a proposal has none
 PROVENANCE = "Proposed"
 PROVENANCE_MEANING = "1 for a pair that a network proposed, 0 for any other"
-LEAST = math.exp(DEFAULT_FLOOR)  # lowest value with full precision in float32
 
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, given its unit
 Models = Sequence[Model]  # the model that writes, and perhaps one of the inverse direction
@@ -128,8 +110,8 @@ class Extended:
 def extend(request: ExtensionRequest, models: Models, before: Signature, stage: Stage) -> Extended:
     """Extend a phrase table, given its signature `before`; outputs appear once all are complete."""
     table = request.table
-    _check(table, models)
     identity = fingerprint(table)
+    first = _check(table, models)
     of_models = (name for model in models for name in model_files(model.folder))
     others = (find_input(path) for path in (request.text, request.moses_ini) if path)
     inputs = (table, f"{table}.json", *of_models, *others)
@@ -140,7 +122,9 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         phrases, text_words = find_phrases(text, request.longest, known)
         odd = LineWarnings(table)
         with stage("lines looked at") as advanced:
-            survey = look_over(table, odd.passing(_lines(table, advanced)), phrases)
+            survey = Survey(table, first, phrases)
+            for line in odd.passing(_lines(table, advanced)):
+                survey.add(line)
         fills = choose_fills(table, survey.columns, models, before or {})
         # fails now, not after hours
         ini = ini_of(request.new_table, table, survey.shape, int(request.marks), request.moses_ini, 0.0)
@@ -158,15 +142,16 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     return extended
 
 
-def _check(table: str, models: Models) -> None:
-    """Reject models of factored, hierarchical or annotated words, and a table that can be read only once."""
+def _check(table: str, models: Models) -> TableLine:
+    """Reject all but plain words, and a table that can be read only once; return its first line."""
     for model in models:
         if not model.form.is_plain or model.rare is not None:
             found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
-    _, form = read_first_line(regular_file(table))
+    first, form = read_first_line(regular_file(table))
     if not form.is_plain:
         raise InputError(f"{table}: expected a table of plain words, found {form}")
+    return first
 
 
 def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
@@ -209,77 +194,7 @@ def _signature(
     return changed_signature(before, {**files, **shape}, "extended", how, added)
 
 
-# --- what a table is like -------------------------------------------------------------------------------------------
-
-
-def normalised(phrase: bytes) -> bytes:
-    """Join the words of a phrase by single blanks."""
-    return b" ".join(words(phrase))
-
-
-def is_regular(line: TableLine) -> bool:
-    """Whether a line begins with its source in single blanks, so that all such lines of a source are adjacent."""
-    return normalised(line.source) == line.source and line.line.startswith(line.source + PARTED)
-
-
-def key_of(line: TableLine) -> bytes:
-    """Return a line's sort key: its bytes before the scores."""
-    return line.line[: line.spans.scores_end - len(line.scores)]
-
-
-class Survey:
-    """Statistics of a table's lines and words.
-
-    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source; `apart` has, by
-    source, targets on lines that are not next to the source's other lines.
-    """
-
-    def __init__(self, first: TableLine, phrases: Iterable[bytes]) -> None:
-        self.shape = Shape.of(first)
-        self.fields = first.line.count(SEPARATOR) + 1
-        self.lacking = set(phrases)
-        self.lines = 0
-        self.weights = LexicalWeights()
-        self.apart: dict[bytes, set[bytes]] = {}
-        self._lowest = [math.inf] * self.shape.columns  # lowest positive values
-        self._highest = [-math.inf] * self.shape.columns
-
-    def add(self, line: TableLine) -> None:
-        """Count a line in."""
-        self.lines += 1
-        for column, score in enumerate(map(float, words(line.scores))):
-            if 0 < score < self._lowest[column]:
-                self._lowest[column] = score
-            self._highest[column] = max(self._highest[column], score)
-        self.weights.add(line)
-        if not is_regular(line):
-            self.apart.setdefault(normalised(line.source), set()).add(normalised(line.target))
-        if self.lacking:
-            self.lacking.discard(normalised(line.source))
-
-    @property
-    def columns(self) -> list[tuple[float, float]]:
-        """Lowest positive value and highest value of each column."""
-        least = (lowest if lowest < math.inf else LEAST for lowest in self._lowest)
-        return list(zip(least, self._highest, strict=True))
-
-
-def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) -> Survey:
-    """Survey all lines of a table, which must be sorted by bytes, and find the phrases that it lacks."""
-    survey, key_before = None, b""
-    for line in lines:
-        survey = survey or Survey(line, phrases)
-        key = key_of(line)
-        if key < key_before:
-            expected, found = "the order of LC_ALL=C sort", "a line that belongs before the one above it"
-            raise FormatError(
-                table, line.number, f"{expected}, so that new lines find their place", found, sort_command(table)
-            )
-        key_before = key
-        survey.add(line)
-    if survey is None:
-        raise FormatError(table, None, "at least one line", "none")
-    return survey
+# --- columns of new lines -------------------------------------------------------------------------------------------
 
 
 def choose_fills(
@@ -320,23 +235,6 @@ def choose_fills(
 # --- which sources are wanted ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A source phrase to extend, its targets (words in single blanks), and its count.
-
-    `count` is from field 5 of the table; 0 if the table lacks the source.
-    """
-
-    source: bytes
-    targets: frozenset[bytes] = frozenset()
-    count: bytes = b"0"
-
-    @property
-    def key(self) -> bytes:
-        """The beginning of its lines."""
-        return self.source + PARTED
-
-
 def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended) -> Iterator[Wanted]:
     """Yield the sources to extend, in the order of their keys; count those of the table with unknown words."""
 
@@ -349,30 +247,6 @@ def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], 
     few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
     lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
     return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
-
-
-def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]) -> Iterator[Wanted]:
-    """Yield the sources with fewer than `fewer_than` targets, in table order; `apart` is from `Survey`."""
-    for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
-        first = next(of_source)
-        targets = {normalised(first.target), *apart.get(source, ())}
-        while len(targets) < fewer_than and (line := next(of_source, None)):
-            targets.add(normalised(line.target))
-        if source and len(targets) < fewer_than:
-            yield Wanted(source, frozenset(targets), b"%.9g" % first.counts.source)
-
-
-def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:
-    """Return all phrases of a text, of up to `longest` known words, and all words of the text."""
-    phrases, every = set[bytes](), set[bytes]()
-    for line in lines:
-        sentence = words(line.rstrip(b"\r\n"))
-        every.update(sentence)
-        for is_known, group in itertools.groupby(sentence, lambda word: word in known):
-            run = list(group) if is_known else []
-            spans = ((i, j) for i in range(len(run)) for j in range(i + 1, min(i + longest, len(run)) + 1))
-            phrases.update(b" ".join(run[i:j]) for i, j in spans)
-    return phrases, every
 
 
 # --- the new lines --------------------------------------------------------------------------------------------------

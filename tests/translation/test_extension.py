@@ -22,15 +22,12 @@ from moses_rnn.translation.extend import (
     NETWORK,
     Counts,
     LineMaker,
-    Wanted,
     choose_fills,
-    find_few,
-    find_phrases,
-    look_over,
     merge,
 )
 from moses_rnn.translation.lexical_weights import LEAST, NO_WORD, LexicalWeights
 from moses_rnn.translation.proposals import Proposal, Proposals
+from moses_rnn.translation.survey import Survey, Wanted, find_few, find_phrases
 from tests.conftest import EXAMPLES
 
 TABLE = [
@@ -45,8 +42,16 @@ def parsed(lines=TABLE):
     return list(parse_table(lines, "t"))
 
 
+def survey_of(lines=TABLE, phrases=()):
+    lines = parsed(lines)
+    survey = Survey("t", lines[0], phrases)
+    for line in lines:
+        survey.add(line)
+    return survey
+
+
 def test_a_table_is_measured():
-    survey = look_over("t", parsed(TABLE), {b"a b", b"b a", b"b"})
+    survey = survey_of(phrases={b"a b", b"b a", b"b"})
     assert survey.lacking == {b"b a"}
     assert (survey.lines, survey.fields, survey.shape) == (4, 7, Shape(4))
     assert survey.columns == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
@@ -61,7 +66,7 @@ def test_phrases_of_a_text_are_of_known_words_and_not_too_long():
 
 
 def few(lines, fewer_than=2):
-    apart = look_over("t", parsed(sorted(lines)), []).apart
+    apart = survey_of(sorted(lines)).apart
     return list(find_few(parsed(lines), fewer_than, apart))
 
 
@@ -164,7 +169,7 @@ def test_logarithms_are_refused():
 
 def test_values_that_have_no_logarithm_are_passed_over():
     lines = [b"a ||| x ||| 0 0\n", b"b ||| x ||| 0.25 0\n", b"c ||| x ||| -1 0\n"]
-    assert look_over("t", parsed(lines), []).columns == [(0.25, 0.25), (math.exp(-87), 0)]
+    assert survey_of(lines).columns == [(0.25, 0.25), (math.exp(-87), 0)]
 
 
 WRITTEN = {
@@ -181,7 +186,7 @@ def propose(sources):
 
 def maker(fills=(NETWORK, INVERSE_LEXICAL), fields=7, floor=-87.0):
     request = SimpleNamespace(top=2, min_log_prob=-2.0, marks=False)
-    return LineMaker(request, propose, None, look_over("t", parsed(), []).weights, fills, [floor] * len(fills), fields)
+    return LineMaker(request, propose, None, survey_of().weights, fills, [floor] * len(fills), fields)
 
 
 def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
