@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.moses.alignments import Links, parse_links
+from moses_rnn.moses.alignments import Links, format_links, parse_links
 from moses_rnn.table.phrase_table import NUMBER, SEPARATOR
 from moses_rnn.table.phrases import ALIGNMENT_POINT, BLANKS, words
 
@@ -106,7 +106,7 @@ def format_nbest_line(
     """
     line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
     if links is not None:
-        line += b" ||| " + b" ".join(b"%d-%d" % (j, i) for i, j in enumerate(links) if j >= 0)
+        line += b" ||| " + format_links(tuple((j, i) for i, j in enumerate(links) if j >= 0))
     return line + b"\n"
 
 

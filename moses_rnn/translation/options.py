@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
-from moses_rnn.options import Device, Force, ModelBeside, Option, Output, Quiet, Resume, Threads
+from moses_rnn.options import Device, Force, ModelBeside, ModelFolders, Option, Output, Quiet, Resume, Threads
 
 BEAM = 12  # live prefixes of a source, as in the papers
 WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
@@ -22,7 +22,7 @@ class TranslationRequest:
     """The options of a translation."""
 
     input: str = STANDARD_STREAM
-    models: Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
+    models: ModelFolders
     beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = BEAM
     length_score: Annotated[
         LengthScore,
