@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
-from moses_rnn.analysis.scored_table import Floats
+from moses_rnn.analysis.scored_table import NO_LOGARITHMS, TABLE_COLUMNS, Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
 from moses_rnn.networks.hardware import HERE
@@ -25,12 +25,11 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
-from moses_rnn.table.signatures import recorded_names
+from moses_rnn.table.signatures import own_columns, recorded_names
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.table.validation import signature_of
 from moses_rnn.translation.proposals import Reading
 
-TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
 NEAREST = 5  # phrases that are named, by their summary c
 OTHERS = 5000  # phrases of a table, of which these are the nearest
@@ -97,8 +96,7 @@ def read_option(line: TableLine, name: str, form: PhraseForm) -> Option:
     """Parse a line of a table; raise an error if its scores are logarithms."""
     scores = [float(score) for score in words(line.scores)]
     if min(scores) < 0:
-        advice = "Moses cannot use a table of logarithms: score it again without --log."
-        raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), advice)
+        raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), NO_LOGARITHMS)
     return Option(normalised(line.target), scores, form.read(line.source, line.target, line.alignment))
 
 
@@ -205,7 +203,7 @@ def explain_words(model: Model, scorer: Scorer, pair: Lookup) -> Explanation:
 
 def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
     """Name the scores of a table: Moses's own four, and the added ones by column, as far as they are known."""
-    own = TABLE_COLUMNS if min([*added, columns]) == len(TABLE_COLUMNS) else ()
+    own = TABLE_COLUMNS if own_columns(columns, added) == len(TABLE_COLUMNS) else ()
     return [added.get(i) or (own[i] if i < len(own) else f"score {i + 1}") for i in range(columns)]
 
 
@@ -235,7 +233,7 @@ class Explainer:
             names = column_names(scores.shape[1], added)
         logs = np.array([[log_of(score) for score in of_option] for of_option in scores])
         ranks = []
-        if min([*added, len(names)]) >= len(TABLE_COLUMNS):
+        if own_columns(len(names), added) >= len(TABLE_COLUMNS):
             ranks.append(_rank("p(target|source)", logs[:, DIRECT_COLUMN], chosen))
         with_own = rnn if chosen is not None else np.append(rnn, found.log_prob)
         ranks.append(_rank(self.scorer.name, with_own, chosen if chosen is not None else len(rnn)))

@@ -30,15 +30,16 @@ from moses_rnn.files.streams import (
 )
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line, read_first_line
 from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, normalised, words
-from moses_rnn.table.signatures import recorded_columns
+from moses_rnn.table.signatures import own_columns, recorded_columns
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.table.validation import signature_of
 
 SEED = 1  # of all random samples in this package
-TABLE_SCORES = 4  # that phrase-extract writes
-LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
+TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
+LEXICAL_COLUMN = 3  # lex(target | source)
 RNN = "RNN"  # usual name of the score of a network of p(target | source)
 OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
+NO_LOGARITHMS = "Moses cannot use a table of logarithms: score it again without --log."
 HOW_TO_SAY = "Or give the position of the network's score with --column."
 ALL = "all"  # pairs or sources, whatever their count
 CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
@@ -137,12 +138,12 @@ class ScoredTable:
             expected = f"expected --column from {-scores} to {scores - 1}, as this table has {scores} scores"
             raise InputError(f"{path}: {expected}, found {column}")
         column %= scores
-        own = min([column, *recorded_columns(signature)])
-        if own >= TABLE_SCORES:
+        own = own_columns(column, recorded_columns(signature))
+        if own >= len(TABLE_COLUMNS):
             return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
         if by_table:
             raise InputError(
-                f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, with "
+                f"{path}: expected the {len(TABLE_COLUMNS)} scores of phrase-extract before the network's, with "
                 f"p(target|source) as number {DIRECT_COLUMN + 1}, found {own}",
                 advice="prune --by rnn and explain work without p(target|source).",
             )
@@ -194,9 +195,8 @@ class ScoredTable:
         numbers = [[*map(float, column)] for column in columns]
         for column, texts, values in zip(self.columns, columns, numbers, strict=False):
             for line in (i for i, value in enumerate(values) if value < 0):
-                advice = "Moses cannot use a table of logarithms: score it again without --log."
                 expected = f"a probability as score {column + 1}"
-                raise FormatError(self.path, int(block.numbers[line]), expected, shown(texts[line]), advice)
+                raise FormatError(self.path, int(block.numbers[line]), expected, shown(texts[line]), NO_LOGARITHMS)
         return np.array([[*map(log_of, values)] for values in numbers]).T
 
     def lines(self, numbers: Iterable[int]) -> dict[int, TableLine]:

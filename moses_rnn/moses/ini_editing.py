@@ -16,7 +16,13 @@ from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
 from moses_rnn.moses.ini import Feature, MosesIni, begins_a_name, code_of, factor_list, is_readable_path
 from moses_rnn.options import Argument, Option
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, Shape, read_first_line
-from moses_rnn.table.signatures import check_probabilities, fitting_signature, read_signature, recorded_columns
+from moses_rnn.table.signatures import (
+    check_probabilities,
+    fitting_signature,
+    own_columns,
+    read_signature,
+    recorded_columns,
+)
 
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
@@ -91,7 +97,7 @@ def edit_ini(edit: IniEdit) -> NewIni:
         raise InputError(f"{kind}: expected a type that holds hierarchical rules, found one for phrases")
     made = binary.path_for(edit.table) if binary else edit.table
     before = _table_before(ini, feature, edit.table)
-    own = min([declared, *recorded_columns(signature)])
+    own = own_columns(declared, recorded_columns(signature))
     new = _extend(ini, feature, replace(edit, table=made, type=kind), declared, added, before)
     warning = f"{edit.table} has as many scores as {feature.name} had: only its path changes"
     return replace(

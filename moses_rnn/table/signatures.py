@@ -6,7 +6,7 @@ A file of that name may contain anything, so nothing in it is trusted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 from pathlib import Path
@@ -53,6 +53,11 @@ def recorded_columns(signature: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
     records = [*records_of(signature, EARLIER), *records_of(signature, "added_columns")]
     named = [record for record in records if "name" in record]
     return {column: record for record in named if type(column := record.get("index")) is int and column >= 0}
+
+
+def own_columns(columns: int, added: Iterable[int]) -> int:
+    """Return how many of a table's first columns scoring has not added."""
+    return min([columns, *added])
 
 
 def recorded_names(signature: Mapping[str, Any]) -> dict[int, str]:

@@ -32,6 +32,7 @@ from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import (
     changed_signature,
     check_probabilities,
+    own_columns,
     recorded_columns,
     recorded_floor,
     records_of,
@@ -204,7 +205,7 @@ def choose_fills(
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
     check_probabilities(table, signature)
     added = {i: record for i, record in recorded_columns(signature).items() if i < len(columns)}
-    if min([*added, len(columns)]) >= len(STANDARD):
+    if own_columns(len(columns), added) >= len(STANDARD):
         fills[: len(STANDARD)] = STANDARD
         fills[0] = INVERSE if len(models) > 1 else fills[0]
     known: dict[str, ColumnValue] = {WORD_PENALTY: 1.0, PROVENANCE: math.e}  # exp(1): of an earlier extension
