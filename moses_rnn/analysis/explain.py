@@ -25,9 +25,8 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.open import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
-from moses_rnn.table.signatures import own_columns, recorded_names
+from moses_rnn.table.signatures import own_columns, recorded_names, signature_of
 from moses_rnn.table.table_blocks import Pairs, TableLines
-from moses_rnn.table.validation import signature_of
 from moses_rnn.translation.proposals import Reading
 
 TABLE_LIMIT = 20  # Moses's own

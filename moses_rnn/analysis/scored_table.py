@@ -30,9 +30,8 @@ from moses_rnn.files.streams import (
 )
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line, read_first_line
 from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, normalised, words
-from moses_rnn.table.signatures import own_columns, recorded_columns
+from moses_rnn.table.signatures import own_columns, recorded_columns, signature_of
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
-from moses_rnn.table.validation import signature_of
 
 SEED = 1  # of all random samples in this package
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them

@@ -16,8 +16,7 @@ from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, regular_file
 from moses_rnn.table.phrase_table import parse_table, read_first_line
 from moses_rnn.table.phrases import words
-from moses_rnn.table.signatures import recorded_names
-from moses_rnn.table.validation import signature_of
+from moses_rnn.table.signatures import recorded_names, signature_of
 
 ROWS = 65_536  # per batch
 TEXTS = "source", "target", "alignment"

@@ -51,18 +51,18 @@ def choose_model(named: Path | None, table: str) -> Path:
     return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
 
 
-def sound_signature(table: str) -> dict[str, Any] | None:
+def sound_signature(table: str) -> dict[str, Any]:
     """What is recorded of a table, if it was recorded of this very file; otherwise it is said why not."""
-    from moses_rnn.table.validation import signature_of
+    from moses_rnn.table.signatures import signature_of
 
     try:
         signature = signature_of(table)
     except InputError as error:
         print_err(f"warning: {error}\n  Its signature is not copied.")
-        return None
+        return {}
     if not signature and Path(f"{table}.json").exists():
         print_err(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not copied")
-    return signature or None
+    return signature
 
 
 def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:

@@ -38,7 +38,7 @@ def main(
 ) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
     from moses_rnn.files.streams import find_input
-    from moses_rnn.table.validation import check_signature
+    from moses_rnn.table.signatures import check_signature
 
     table = find_input(phrase_table)
     check_inputs(table)

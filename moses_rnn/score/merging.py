@@ -27,7 +27,7 @@ class ScoredShard:
 
     def __init__(self, path: str) -> None:
         record = read_signature(path)
-        if not Path(path).is_file() or record is None:
+        if not Path(path).is_file() or not record:
             found = "no signature beside it" if Path(path).is_file() else "nothing of that name"
             raise InputError(
                 f"{path}: expected a shard of a scored table, found {found}",

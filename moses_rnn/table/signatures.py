@@ -5,6 +5,7 @@ A file of that name may contain anything, so nothing in it is trusted.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn import __version__
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, printable
 from moses_rnn.files.streams import parse_json
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 
@@ -28,18 +29,18 @@ UNKNOWN_REFUSAL = 0.8  # the share above which the model does not fit the table
 FLOORED_REFUSAL = 0.5  # share of scores that were raised to the floor
 
 
-def read_signature(table: str) -> dict[str, Any] | None:
-    """Read the signature beside a table, or beside a link's target; return None if there is none or it is invalid."""
+def read_signature(table: str) -> dict[str, Any]:
+    """Read the signature beside a table, or beside a link's target; empty if there is none or it is invalid."""
     path = Path(table + ".json")
     try:
         if not path.exists() and Path(table).is_symlink():
             path = Path(f"{Path(table).resolve()}.json")
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            return None
+            return {}
         record = parse_json(path.read_bytes())
     except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ") else None
+        return {}
+    return record if isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ") else {}
 
 
 def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -85,10 +86,44 @@ def check_probabilities(table: str, signature: Mapping[str, Any]) -> None:
 def fitting_signature(table: str) -> dict[str, Any]:
     """Return the signature beside a table if it records the table's size (a quick check); otherwise, an empty dict."""
     signature = read_signature(table)
-    file = signature.get("file") if signature else None
-    if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
-        return {}
+    file = signature.get("file")
+    return signature if isinstance(file, dict) and file.get("bytes") == Path(table).stat().st_size else {}
+
+
+def check_signature(table: str) -> str:
+    """Raise InputError unless a file has the size and hash in its signature; return a description of both."""
+    if not Path(table).is_file():
+        raise InputError(f"{table}: expected a regular file to compare with its signature, found a pipe")
+    signature = read_signature(table)
+    if not signature:
+        raise InputError(f"{table}.json: expected the signature that moses-rnn-score writes, found none")
+    expected = signature.get("file")
+    if not isinstance(expected, dict) or not expected:
+        raise InputError(f"{table}.json: expected size and SHA-256 of the table, found none")
+    actual = _digest(table)
+    if actual != expected:
+        raise InputError(
+            f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
+            advice="The table changed, was cut short or was damaged after scoring: score it again.",
+        )
+    return f"{_describe(actual)}, as written by {printable(signature['program'])}"
+
+
+def signature_of(table: str) -> dict[str, Any]:
+    """Return a table's signature, or an empty dict; raise InputError if it is of a different file."""
+    if signature := read_signature(table):
+        check_signature(table)
     return signature
+
+
+def _describe(digest: dict[str, Any]) -> str:
+    return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
+
+
+def _digest(path: str) -> dict[str, Any]:
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return {"bytes": file.tell(), "sha256": digest.hexdigest()}
 
 
 @dataclass
@@ -139,7 +174,7 @@ class TableCounts:
 
 
 def changed_signature(
-    before: Mapping[str, Any] | None,
+    before: Mapping[str, Any],
     changes: Mapping[str, Any],
     step: str,
     how: Mapping[str, Any],
@@ -150,7 +185,7 @@ def changed_signature(
     `changes` has the names of input and output, and the output's size, hash, lines and columns. `step` says what was
     done ("pruned" or "extended"), `how` with which settings. `added` are names and meanings of new last columns.
     """
-    record = {"program": PROGRAM, **(before or {}), **changes}
+    record = {"program": PROGRAM, **before, **changes}
     record.pop("input_content", None)  # that of the table before it was scored
     record["added_columns"] = [without_counts(column) for column in records_of(record, "added_columns")]
     for i, (name, meaning) in enumerate(added, start=changes["columns"] - len(added)):

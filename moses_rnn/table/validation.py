@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import Shape, TableLine, form_of, parse_table
 from moses_rnn.table.phrases import words
-from moses_rnn.table.signatures import read_signature
+from moses_rnn.table.signatures import check_signature, read_signature
 
 LINES_BETWEEN_LOOKS = 10_000
 
@@ -94,44 +92,6 @@ def validate(
     return validation
 
 
-def check_signature(table: str) -> str:
-    """Raise InputError unless a file has the size and hash in its signature; return a description of both."""
-    if not Path(table).is_file():
-        raise InputError(f"{table}: expected a regular file to compare with its signature, found a pipe")
-    signature = read_signature(table)
-    if signature is None:
-        raise InputError(f"{table}.json: expected the signature that moses-rnn-score writes, found none")
-    expected = signature.get("file")
-    if not isinstance(expected, dict) or not expected:
-        raise InputError(f"{table}.json: expected size and SHA-256 of the table, found none")
-    actual = _digest(table)
-    if actual != expected:
-        raise InputError(
-            f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
-            advice="The table changed, was cut short or was damaged after scoring: score it again.",
-        )
-    return f"{_describe(actual)}, as written by {printable(signature['program'])}"
-
-
-def signature_of(table: str) -> dict[str, Any]:
-    """Return a table's signature, or an empty dict; raise InputError if it is of a different file."""
-    signature = read_signature(table)
-    if signature is None:
-        return {}
-    check_signature(table)
-    return signature
-
-
-def _describe(digest: dict[str, Any]) -> str:
-    return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
-
-
-def _digest(path: str) -> dict[str, Any]:
-    with Path(path).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-        return {"bytes": file.tell(), "sha256": digest.hexdigest()}
-
-
 def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[TableLine]:
     before: TableLine | None = None
     key_before = b""
@@ -172,7 +132,7 @@ def _check(validation: Validation, must_be_sorted: bool) -> None:
 def _compare_signature(validation: Validation) -> str:
     """Describe the signature beside the table, if any; raise InputError if it does not match."""
     signature = read_signature(validation.name)
-    if signature is None or not Path(validation.name).is_file():
+    if not signature or not Path(validation.name).is_file():
         return "none beside it"
     expected = signature.get("lines"), signature.get("columns")
     if expected != (validation.lines, len(validation.ranges)):

@@ -66,7 +66,7 @@ PROVENANCE_MEANING = "1 for a pair that a network proposed, 0 for any other"
 
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, given its unit
 Models = Sequence[Model]  # the model that writes, and perhaps one of the inverse direction
-Signature = Mapping[str, Any] | None  # of the table, if it has a matching one
+Signature = Mapping[str, Any]  # of the table; empty without a matching one
 
 
 @dataclass
@@ -126,10 +126,10 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
             survey = Survey(table, first, phrases)
             for line in odd.passing(_lines(table, advanced)):
                 survey.add(line)
-        fills = choose_fills(table, survey.columns, models, before or {})
+        fills = choose_fills(table, survey.columns, models, before)
         # fails now, not after hours
         ini = ini_of(request.new_table, table, survey.shape, int(request.marks), request.moses_ini, 0.0)
-        floors = [recorded_floor(before or {}, column) for column in range(len(fills))]
+        floors = [recorded_floor(before, column) for column in range(len(fills))]
         maker = _line_maker(request, models, survey, fills, floors)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))

@@ -41,7 +41,7 @@ def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
 )
 def test_anything_else_is_no_signature(table, text):
     table.with_name("t.json").write_text(text)
-    assert read_signature(str(table)) is None
+    assert read_signature(str(table)) == {}
     assert fitting_signature(str(table)) == {}
 
 
@@ -78,6 +78,6 @@ def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
 
 
 def test_a_table_without_a_signature_gets_one_when_lines_are_added():
-    made = json.loads(changed_signature(None, {"lines": 7, "columns": 4}, "extended", {"top": 2}))
+    made = json.loads(changed_signature({}, {"lines": 7, "columns": 4}, "extended", {"top": 2}))
     assert made["program"].startswith("moses_rnn ")
     assert (made["added_columns"], made["extended"]) == ([], [{"top": 2}])

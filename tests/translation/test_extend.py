@@ -64,7 +64,7 @@ def extended(here, models, *, inverse=None, signature=None, output="new.gz", sta
     given = {"model": models / "rnn", "output": str(here / output), "min_log_prob": -1e9, "device": "cpu"}
     request = ExtensionRequest(phrase_table=str(here / "table"), **given, **files, **options)
     opened = [open_model(models / name) for name in ("rnn", inverse) if name]
-    found = extend(request, opened, signature, stage or (lambda unit: contextlib.nullcontext(show_nothing)))
+    found = extend(request, opened, signature or {}, stage or (lambda unit: contextlib.nullcontext(show_nothing)))
     with gzip.open(here / output) as lines:
         return found, list(lines)
 

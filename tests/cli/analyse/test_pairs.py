@@ -9,8 +9,7 @@ import pytest
 
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.scorers.open import save_model
-from moses_rnn.table.signatures import read_signature
-from moses_rnn.table.validation import check_signature
+from moses_rnn.table.signatures import check_signature, read_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, with_another_score
 from tests.commands import run
