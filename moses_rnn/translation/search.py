@@ -286,7 +286,7 @@ def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor
 class BeamConfig:
     """Options of beam search."""
 
-    width: int = 50  # live prefixes per source
+    width: int  # live prefixes per source
     best: int = 1  # targets wanted
     max_words: int = MAX_WORDS
     allow_unknown: bool = True  # <unk> is a word of the model like any other
