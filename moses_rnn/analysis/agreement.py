@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import SEED, Floats, Ints, Mask, Pairs, split_by_count
+from moses_rnn.analysis.scored_table import SEED, Floats, Ints, Mask, TablePairs, split_by_count
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
 BIN = 0.25  # nats
@@ -80,7 +80,7 @@ class Scatter:
         return [(-BIN * float(np.searchsorted(share, 1 - OUTSIDE) + 2), BIN) for share in shares]
 
 
-def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
+def compute_scatter(pairs: TablePairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
     """Compute the scatter of a table's pairs, given the floor of its RNN scores (a natural logarithm)."""
     usable = _has_logs(pairs.logs, floor)
     drawn = np.random.default_rng(SEED).permutation(np.flatnonzero(usable))[:POINTS]
@@ -156,7 +156,7 @@ class Summary:
     rnn_over_pairs: float | None
 
 
-def summarise(pairs: Pairs) -> Summary:
+def summarise(pairs: TablePairs) -> Summary:
     """Summarise all sources with several targets."""
     looked_at = pairs.sizes > 1
     figures = _figures(pairs)[looked_at]
@@ -166,7 +166,7 @@ def summarise(pairs: Pairs) -> Summary:
     return Summary(classes, int(counted.sum()), by_table, by_rnn)
 
 
-def _figures(pairs: Pairs) -> Floats:
+def _figures(pairs: TablePairs) -> Floats:
     """The figures of each source in the order of `_preferences`; NaN: no correlation with counts."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
@@ -178,7 +178,7 @@ def _figures(pairs: Pairs) -> Floats:
     return np.column_stack([*shares, by_table, by_rnn, of_all, by_rnn < by_table, by_rnn > by_table, with_count])
 
 
-def _correlations_with_count(pairs: Pairs) -> Floats:
+def _correlations_with_count(pairs: TablePairs) -> Floats:
     """Spearman's correlation of RNN score and count among the targets of each source; NaN: there is none."""
     begins, sizes = pairs.begins, pairs.sizes
     x, y = (

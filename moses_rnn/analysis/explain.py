@@ -34,7 +34,7 @@ NEAREST = 5  # phrases that are named, by their summary c
 OTHERS = 5000  # phrases of a table, of which these are the nearest
 
 
-class Option(NamedTuple):
+class TableTarget(NamedTuple):
     """A target of the source: as it stands in the table, its scores, and the pair in the network's words."""
 
     target: bytes
@@ -46,13 +46,13 @@ class Option(NamedTuple):
 class Lookup:
     """A pair, `read` in the network's words, source first; and all targets of its source in the table's order.
 
-    `chosen` is the pair's own place among these `options`; a rule can be there twice, with other alignments.
+    `chosen` is the pair's own place among these `targets`; a rule can be there twice, with other alignments.
     """
 
     source: bytes
     target: bytes
     read: tuple[bytes, bytes]
-    options: Sequence[Option] = ()
+    targets: Sequence[TableTarget] = ()
     chosen: int | None = None
 
 
@@ -74,7 +74,7 @@ def lookup_of(source: bytes, target: bytes, alignment: bytes, form: PhraseForm) 
 
 def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> tuple[Lookup, list[bytes]]:
     """Look a pair up in the blocks of a table, and draw a sample of the phrases that a network reads."""
-    options: list[Option] = []
+    targets: list[TableTarget] = []
 
     def phrases() -> Iterator[tuple[bytes]]:
         for block in blocks:
@@ -82,21 +82,21 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
                 sources = block.field("source")
                 at = [i for i, source in enumerate(sources) if normalised(source) == pair.source]
                 lines = [parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form) for i in at]
-                options.extend(read_option(line, name, block.form) for line in lines)
+                targets.extend(read_target(line, name, block.form) for line in lines)
             yield from zip(dict.fromkeys(block.pairs().sides(inverse=inverse)[0]))
 
     others = [phrase for (phrase,) in draw_phrases(phrases(), OTHERS)]
-    chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
-    read = pair.read if chosen is None else options[chosen].read
-    return replace(pair, read=read, options=options, chosen=chosen), others
+    chosen = next((i for i, target in enumerate(targets) if target.target == pair.target), None)
+    read = pair.read if chosen is None else targets[chosen].read
+    return replace(pair, read=read, targets=targets, chosen=chosen), others
 
 
-def read_option(line: TableLine, name: str, form: PhraseForm) -> Option:
+def read_target(line: TableLine, name: str, form: PhraseForm) -> TableTarget:
     """Parse a line of a table; raise an error if its scores are logarithms."""
     scores = [float(score) for score in words(line.scores)]
     if min(scores) < 0:
         raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), NO_LOGARITHMS)
-    return Option(normalised(line.target), scores, form.read(line.source, line.target, line.alignment))
+    return TableTarget(normalised(line.target), scores, form.read(line.source, line.target, line.alignment))
 
 
 @dataclass(frozen=True)
@@ -223,11 +223,11 @@ class Explainer:
     def __call__(self, pair: Lookup) -> Explanation:
         """Explain a pair; raise an error if there are not as many weights as scores."""
         found = explain_words(self.model, self.scorer, pair)
-        options, chosen, rnn = pair.options, pair.chosen, np.zeros(0)  # log p of every target of the source
-        scores = np.array([option.scores for option in options])
+        targets, chosen, rnn = pair.targets, pair.chosen, np.zeros(0)  # log p of every target of the source
+        scores = np.array([target.scores for target in targets])
         names, added = [], self.added
-        if options:
-            rnn = self.scorer.log_probs(Pairs.of([option.read for option in options]))
+        if targets:
+            rnn = self.scorer.log_probs(Pairs.of([target.read for target in targets]))
             added = added or self._guess_added(scores, rnn)
             names = column_names(scores.shape[1], added)
         logs = np.array([[log_of(score) for score in of_option] for of_option in scores])
@@ -236,13 +236,13 @@ class Explainer:
             ranks.append(_rank("p(target|source)", logs[:, DIRECT_COLUMN], chosen))
         with_own = rnn if chosen is not None else np.append(rnn, found.log_prob)
         ranks.append(_rank(self.scorer.name, with_own, chosen if chosen is not None else len(rnn)))
-        if self.weights and options:
+        if self.weights and targets:
             ranks += self._weighted(self.weights, logs, names, rnn, chosen)
         own = scores[chosen].tolist() if chosen is not None else []
         return replace(
             found,
             in_table=chosen is not None,
-            targets=len(options),
+            targets=len(targets),
             columns=[Column(name, score, log_of(score)) for name, score in zip(names, own, strict=False)],
             ranks=ranks,
             table_limit=self.weights.table_limit if self.weights else None,

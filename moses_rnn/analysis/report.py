@@ -24,10 +24,10 @@ from markupsafe import Markup
 from moses_rnn import __version__
 from moses_rnn.analysis import alignment_maps, gates, maps, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
-from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_option
+from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_target
 from moses_rnn.analysis.extras import missing_libraries
 from moses_rnn.analysis.grids import readable, unescaped
-from moses_rnn.analysis.scored_table import ALL, SEED, Ints, Pairs, ScoredTable, split_by_count
+from moses_rnn.analysis.scored_table import ALL, SEED, Ints, ScoredTable, TablePairs, split_by_count
 from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
@@ -109,7 +109,7 @@ class Findings:
 
     table: ScoredTable
     model: Model
-    pairs: Pairs
+    pairs: TablePairs
     coverage: Coverage
     literalness: Literalness
     selections: Sequence[SourceGroup]
@@ -193,7 +193,7 @@ def gather(
     )
 
 
-def _draw_sources(table: ScoredTable, pairs: Pairs, reading: Reading, count: int, least: int = 0) -> list[bytes]:
+def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Reading, count: int, least: int = 0) -> list[bytes]:
     """Some sources of so many words or more, in the network's words."""
     fitting = np.flatnonzero(pairs.source_words >= least)
     drawn = pairs.begins[fitting[np.argsort(pairs.source_keys[fitting])[:count]]].tolist()
@@ -201,7 +201,7 @@ def _draw_sources(table: ScoredTable, pairs: Pairs, reading: Reading, count: int
     return [*dict.fromkeys(reading.pair(lines[line])[0] for line in drawn)]
 
 
-def find_disputes(pairs: Pairs) -> list[Dispute]:
+def find_disputes(pairs: TablePairs) -> list[Dispute]:
     """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
@@ -221,13 +221,13 @@ def find_disputes(pairs: Pairs) -> list[Dispute]:
     return [dispute for dispute in found if dispute.rank > 1]
 
 
-def _explain(pairs: Pairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
+def _explain(pairs: TablePairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
     for one in find_disputes(pairs):
         lines = table.lines(one.targets)
-        options = [read_option(line, table.path, table.form) for line in lines.values()]
+        targets = [read_target(line, table.path, table.form) for line in lines.values()]
         chosen = one.pair - one.targets.start
-        source, (target, _, read) = normalised(lines[one.pair].source), options[chosen]
-        yield one, explain(Lookup(source, target, read, options, chosen))
+        source, (target, _, read) = normalised(lines[one.pair].source), targets[chosen]
+        yield one, explain(Lookup(source, target, read, targets, chosen))
 
 
 def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], reading: Reading) -> list[Proposals]:
@@ -260,7 +260,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
     return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
 
 
-def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:
+def costs_by_class(pairs: TablePairs, lengths: Ints) -> list[CostClass]:
     """Costs of a table's pairs, whose targets have these lengths in the network's words: all, by length, by count."""
     nats = -pairs.logs[:, 1]
     by_length = np.searchsorted(LONGEST_OF, lengths)

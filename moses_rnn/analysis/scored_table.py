@@ -70,7 +70,7 @@ def sample_key(*phrases: bytes) -> int:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class TablePairs:
     """All pairs of a table in its order, and its sources; counts are 0 where the table has none."""
 
     logs: Floats  # natural logarithms of the compared scores, as Moses takes them; pairs × columns
@@ -161,7 +161,7 @@ class ScoredTable:
             yield block
         check_unchanged(self.path, self.stamp)
 
-    def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
+    def pairs(self, advanced: Advanced = show_nothing) -> TablePairs:
         """Read all pairs; raise an error for logarithms in place of probabilities and for unsorted sources."""
         of_pairs, of_sources, keys, before = [], array("d"), array("Q"), b""
         for block in self.blocks(advanced):
@@ -185,7 +185,7 @@ class ScoredTable:
         logs, pair_counts, target_words, numbers = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
         source_counts, source_words = np.asarray(of_sources).reshape(-1, 2).T
         of_sources_alone = source_counts, source_words, np.asarray(keys)
-        return Pairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
+        return TablePairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
 
     def _logs(self, block: TableLines) -> Floats:
         """Natural logarithms of the scores in `columns` and in LEXICAL_COLUMN; lines × (columns + 1)."""

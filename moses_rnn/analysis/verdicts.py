@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from moses_rnn.analysis.agreement import Preferences, Summary
-from moses_rnn.analysis.scored_table import Pairs
+from moses_rnn.analysis.scored_table import TablePairs
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import parse_json, reading
 from moses_rnn.networks.learning_curves import verdict
@@ -184,7 +184,7 @@ class Literalness(NamedTuple):
     rnn_less: int = 0
 
 
-def weigh(pairs: Pairs) -> Literalness:
+def weigh(pairs: TablePairs) -> Literalness:
     """Compare the literalness of differing best targets: log lex(target | source) per word of the target."""
     best, begins = pairs.best, pairs.begins
     lexical = pairs.lexical / np.maximum(pairs.target_words, 1)
