@@ -27,7 +27,6 @@ from moses_rnn.table.signatures import (
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
 DEFAULT_WEIGHT = 0.2  # train-model.perl's weight of each phrase-table score
-NO = frozenset({"no", "n", "false", "0"})  # false values in Moses, case-insensitive
 SOMEWHERE = "/path/of/the/scored/table"
 OTHER_TABLE = "Is this the ini of another table?"
 EXTENDED_ALREADY = "Is it already extended? Then it loads a scored table: give the ini for the original table."
@@ -222,9 +221,8 @@ def _warnings(ini: MosesIni, feature: Feature, added: int, before: str | None) -
     if before is not None and not ini.is_path_of(feature, before):
         path = f"path={feature.options['path']}"
         warnings.append(f"{place} {path}, which is not the scored table {before}: is this the right ini?")
-    tuneable = feature.options.get("tuneable", "")
-    if added and tuneable.lower() in NO:
-        warnings.append(f"{place} tuneable={tuneable}: MERT will leave the new weight as it is")
+    if added and feature.name in ini.untuneable():
+        warnings.append(f"{place} tuneable={feature.options['tuneable']}: MERT will leave the new weight as it is")
     return warnings
 
 
