@@ -73,18 +73,19 @@ class ResumableOutputs:
             self._stop_if_complete([*growing, *small], inputs)  # without the lock: several runs may look at once
         self._lock = hold(self._path, "lock") if self.resumable else None
         try:
-            self._saved = read_state(self._state) if self._lock else {}
-            left = (self._saved or {}).get("counts") is not None
-            if looks and self._saved == {}:
+            state = read_state(self._state) if self._lock else {}
+            self._saved: Note = state or {}
+            left = self._saved.get("counts") is not None
+            if looks and state == {}:
                 self._stop_if_complete([*growing, *small], inputs)
             # Only these runs have published files, or may replace older ones.
-            owns = left and bool(self._saved and (self._saved["complete"] or self._saved.get("forced")))
-            owned = [*self._saved["files"], *self._saved["small"]] if self._saved and owns else []
+            owns = left and (self._saved["complete"] or self._saved.get("forced"))
+            owned = [*self._saved["files"], *self._saved["small"]] if owns else []
             for path in (*named, *small):
                 is_old = path in optional and left  # of an older table
                 self._parts[path] = Part(path, replace=force or is_old or os.path.relpath(path, folder) in owned)
             if not force:
-                self._refuse_leftover(left and not resume)
+                self._refuse_leftover(left and not resume, is_damaged=state is None)
         except BaseException:
             self._close()
             raise
@@ -105,15 +106,15 @@ class ResumableOutputs:
                 )
         raise AlreadyComplete(f"{self._path}: already complete; --force makes it again")
 
-    def _refuse_leftover(self, left: bool) -> None:
+    def _refuse_leftover(self, left: bool, *, is_damaged: bool) -> None:
         """Raise OutputError for an interrupted run, or for parts without a valid state."""
         if left:
             raise OutputError(
                 f"{self._path}: an interrupted run left part of it; --resume continues, --force starts over"
             )
         unknown = [path for path in self._growing if self._parts[path].size and self.resumable and not self._saved]
-        if self._saved is None or unknown:
-            found = f"none for {hidden(unknown[0], 'part')}" if self._saved == {} else "a damaged or foreign one"
+        if is_damaged or unknown:
+            found = "a damaged or foreign one" if is_damaged else f"none for {hidden(unknown[0], 'part')}"
             raise OutputError(
                 f"{self._state}: expected the state of an interrupted run, found {found}",
                 advice="The interrupted run cannot be resumed; --force starts over.",
@@ -127,7 +128,7 @@ class ResumableOutputs:
         """
         manifest = json.loads(json.dumps(manifest))
         self.resumable = self.resumable and manifest.get("resumable", True)
-        saved = (self._saved or {}) if self._restores else {}
+        saved = self._saved if self._restores else {}
         if saved:
             self._check_alike(saved, manifest)
         self._keeps = bool(saved)
@@ -162,7 +163,7 @@ class ResumableOutputs:
 
     def _remove_unwanted(self) -> None:
         """Remove an interrupted run's parts of files that are no longer wanted, unless another run holds them."""
-        for name in (self._saved or {}).get("files", {}).keys() - self._growing.values():
+        for name in self._saved.get("files", {}).keys() - self._growing.values():
             part = hidden(Path(self._path).parent / name, "part")
             if part.is_file() and (lock := open_locked(part)):
                 part.unlink()
