@@ -163,6 +163,20 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
         yield line
 
 
+def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended) -> Iterator[Wanted]:
+    """Yield the sources to extend, in the order of their keys; count those of the table with unknown words."""
+
+    def is_readable(source: Wanted) -> bool:
+        of_source = words(source.source)
+        is_known = known.issuperset(of_source)
+        extended.unknown_sources += not is_known
+        return is_known and len(of_source) <= request.longest
+
+    few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
+    lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
+    return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
+
+
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
     waiting = bytearray()
     for line in lines:
@@ -231,23 +245,6 @@ def choose_fills(
                     advice="Name that model, or extend the table before you score it.",
                 )
     return fills
-
-
-# --- which sources are wanted ---------------------------------------------------------------------------------------
-
-
-def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended) -> Iterator[Wanted]:
-    """Yield the sources to extend, in the order of their keys; count those of the table with unknown words."""
-
-    def is_readable(source: Wanted) -> bool:
-        of_source = words(source.source)
-        is_known = known.issuperset(of_source)
-        extended.unknown_sources += not is_known
-        return is_known and len(of_source) <= request.longest
-
-    few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
-    lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
-    return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
 
 
 # --- the new lines --------------------------------------------------------------------------------------------------
