@@ -284,8 +284,6 @@ def output_files(
 class StandardOutput:
     """A stand-in for an `OutputFile` that writes to standard output at once."""
 
-    path = STANDARD_STREAM
-
     def append(self, data: bytes, /) -> None:
         """Write a block."""
         left = memoryview(data)

@@ -36,7 +36,7 @@ class Validation:
     bad_lines: int = 0
     factors: tuple[int, int] | None = None  # per source and target word, from the first line; None: plain words
     warnings: list[str] = field(default_factory=list)
-    signature: str = "none beside it"
+    signature: str = ""
 
     def summary(self) -> Iterator[str]:
         """Yield the lines of a summary."""
