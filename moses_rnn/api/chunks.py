@@ -1,19 +1,19 @@
-"""Split iterables into chunks, and score these."""
+"""Split iterables into chunks, and score chunks of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from moses_rnn.errors import PairError, placing
+from moses_rnn.api.pairs import BytesPair
 from moses_rnn.score.workers import Threads, map_in_order
-from moses_rnn.scorers.base import pair_at_fault
+from moses_rnn.scorers.base import Scorer, score_named
+from moses_rnn.table.table_blocks import Floats, Pairs
 
-Floats = npt.NDArray[np.float64]
 CHUNK = 4096  # pairs: enough to share prefixes, few enough for several threads
 
 Item = TypeVar("Item")
@@ -26,28 +26,22 @@ def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def score_chunks(
-    items: Iterable[Item],
-    score: Callable[[list[Item]], Floats],
-    name: Callable[[Item], str],
-    size: int = CHUNK,
-    threads: int = 1,
-) -> Iterator[Floats]:
-    """Yield the scores of chunks, in order, from any number of items; score a few chunks ahead.
+def score_chunks(pairs: Iterable[BytesPair], scorer: Scorer, size: int = CHUNK, threads: int = 1) -> Iterator[Floats]:
+    """Yield the scores of chunks, in order, from any number of pairs; score a few chunks ahead.
 
-    `score` is called by several threads at once. An error of a pair names the item.
+    Several threads share the scorer. An error of a pair names it.
     """
+    most = math.inf if scorer.unbounded else 0.0  # a log p may be rounded to above 0
 
-    def work(chunk: list[Item]) -> Floats:
-        try:
-            with placing(lambda row: name(chunk[row])):
-                return score(chunk)
-        except PairError as error:
-            row = pair_at_fault(len(chunk), lambda part: score(chunk[part]))
-            error.message = f"{name(chunk[row])}: {error.message}"
-            raise
+    def score(chunk: list[BytesPair]) -> Floats:
+        links = [pair.alignment or b"" for pair in chunk]
+        read = Pairs([pair.source for pair in chunk], [pair.target for pair in chunk], links)
+        return np.minimum(scorer.log_probs(read), most)
 
-    chunks = in_chunks(items, size)
+    def work(chunk: list[BytesPair]) -> Floats:
+        return score_named(len(chunk), lambda part: score(chunk[part]), lambda row: chunk[row].name)
+
+    chunks = in_chunks(pairs, size)
     first = [*islice(chunks, 2)]
     if len(first) < 2:  # starting threads would take longer than scoring
         yield from map(work, first)

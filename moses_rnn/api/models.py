@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from moses_rnn.analysis.explain import Explanation, Lookup, explain_in_table, explain_words, lookup_of
-from moses_rnn.api.chunks import CHUNK, Floats, score_chunks
+from moses_rnn.api.chunks import CHUNK, score_chunks
 from moses_rnn.api.pairs import (
     BytesPair,
     Pair,
@@ -40,7 +40,7 @@ from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
 from moses_rnn.scorers.open import Model as Opened
 from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrases import words
-from moses_rnn.table.table_blocks import Pairs
+from moses_rnn.table.table_blocks import Floats
 from moses_rnn.translation.options import COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
@@ -262,20 +262,12 @@ class Model:
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
     """Yield the scores of `size` pairs at a time; errors name a pair by its `name` and are those of `Model.score`."""
-    reading, scorer, threads = model._reading, model._scorer, 1  # torch has threads of its own
+    threads, rare = 1, model._writer.rare  # torch has threads of its own
     if model._compute.native:
         threads = model._threads or torch.get_num_threads()
-    most = math.inf if scorer.unbounded else 0.0  # a log p may be rounded to above 0
-    rare = model._writer.rare
     needs_links = rare is not None and rare.needs_links
-
-    def score(chunk: list[BytesPair]) -> Floats:
-        alignments = [pair.alignment or b"" for pair in chunk] if needs_links else None
-        read = Pairs([pair.source for pair in chunk], [pair.target for pair in chunk], alignments)
-        return np.minimum(scorer.log_probs(read), most)
-
-    read = (read_pair(pair, reading, needs_links=needs_links) for pair in pairs)
-    return score_chunks(read, score, lambda pair: pair.name, size, threads)
+    read = (read_pair(pair, model._reading, needs_links=needs_links) for pair in pairs)
+    return score_chunks(read, model._scorer, size, threads)
 
 
 def make_proposer(
@@ -384,12 +376,9 @@ class LanguageModel:
         return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
 
     def _chunks(self, sentences: Iterable[Text], size: int) -> Iterator[Floats]:
-        numbered = enumerate(texts_of("sentences", sentences))
-        return score_chunks(numbered, self._log_probs, lambda one: f"sentences[{one[0]}]", size)
-
-    def _log_probs(self, numbered: list[tuple[int, bytes]]) -> Floats:
-        sentences = [sentence for _, sentence in numbered]
-        return np.minimum(self._scorer.log_probs(Pairs(sentences, sentences)), 0.0)
+        texts = enumerate(texts_of("sentences", sentences))
+        pairs = (BytesPair(f"sentences[{i}]", source=b"", target=text) for i, text in texts)
+        return score_chunks(pairs, self._scorer, size)
 
 
 def load_language_model(

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from moses_rnn.analysis.explain import column_names
-from moses_rnn.api.chunks import Floats, in_chunks
+from moses_rnn.api.chunks import in_chunks
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, regular_file
 from moses_rnn.table.phrase_table import parse_table, read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import recorded_names, signature_of
+from moses_rnn.table.table_blocks import Floats
 
 ROWS = 65_536  # per batch
 TEXTS = "source", "target", "alignment"

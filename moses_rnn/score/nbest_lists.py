@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from moses_rnn.errors import FormatError, InputError, MisfitError, PairError, placing
+from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
-from moses_rnn.scorers.base import pair_at_fault
+from moses_rnn.scorers.base import score_named
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Phrases
 
@@ -140,15 +140,11 @@ class ListFeatures:
     def _texts(self, label: str, lines: Sequence[NBestLine], sources: Phrases) -> list[bytes]:
         """Return a feature's values for the lines, formatted."""
         feature = self.features[label]
-
-        try:
-            with placing(lambda row: f"{label}, line {lines[row].number:,} of the list"):
-                scores = feature.scores(lines, sources, self.name)
-        except PairError as error:
-            row = pair_at_fault(len(lines), lambda part: feature.scores(lines[part], sources[part], self.name))
-            line = lines[row]
-            error.message = f"{label}, line {line.number:,} of the list: {error.message}"
-            raise
+        scores = score_named(
+            len(lines),
+            lambda part: feature.scores(lines[part], sources[part], self.name),
+            lambda row: f"{label}, line {lines[row].number:,} of the list",
+        )
         return [b"%.6g" % value for value in scores.tolist()]
 
     def _note(self, lines: Sequence[NBestLine], texts: dict[str, list[bytes]]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from moses_rnn.errors import PairError, ScoreError
+from moses_rnn.errors import PairError, ScoreError, placing
 from moses_rnn.networks.batches import Values
 from moses_rnn.table.table_blocks import Pairs
+
+Scores = TypeVar("Scores")
 
 ROUNDING = 1e-3  # a log-probability up to this is float32 rounding; above it is an error
 LARGEST = 3e38  # near the limit of float32, which Moses uses
@@ -31,8 +33,8 @@ def one_at_fault(count: int, can_score: Callable[[slice], bool]) -> int:
     return first
 
 
-def pair_at_fault(count: int, score: Callable[[slice], object]) -> int:
-    """Find one of `count` pairs for which `score` raises PairError; see `one_at_fault`."""
+def score_named(count: int, score: Callable[[slice], Scores], name: Callable[[int], str]) -> Scores:
+    """Score `count` pairs, any slice of which `score` scores; an error of one pair begins with its name."""
 
     def can_score(part: slice) -> bool:
         try:
@@ -43,7 +45,12 @@ def pair_at_fault(count: int, score: Callable[[slice], object]) -> int:
             return True
         return True
 
-    return one_at_fault(count, can_score)
+    try:
+        with placing(name):
+            return score(slice(count))
+    except PairError as error:
+        error.message = f"{name(one_at_fault(count, can_score))}: {error.message}"
+        raise
 
 
 class Scorer(Protocol):
