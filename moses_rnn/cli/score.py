@@ -17,7 +17,9 @@ from moses_rnn.cli.command import (
     STOPPED,
     StopRequest,
     check_inputs,
+    choose_device,
     command,
+    inputs_of,
     print_err,
     print_json,
     print_out,
@@ -88,10 +90,7 @@ def main(given: Scoring) -> None:
         return
 
     stop = None if given.estimate else StopRequest()  # before torch loads, which takes seconds
-    from moses_rnn.networks.hardware import choose_device
-
-    devices = [choose_device(name, "--device") for name in given.device.split(",")]
-    given = replace(given, device=",".join(devices))
+    given = replace(given, device=",".join(map(choose_device, given.devices)))
     from moses_rnn.cli.progress import progress
     from moses_rnn.score.score import score
 
@@ -200,25 +199,20 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.options import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
-    from moses_rnn.networks.hardware import choose_device
-    from moses_rnn.scorers.open import check_learned, model_files, needs_alignments, open_model
+    from moses_rnn.scorers.ensembles import MEAN_LOG, open_writer
+    from moses_rnn.scorers.open import check_learned
 
-    table, models = given.table, given.models
-    words = _PairWords(table)
-    for folder in () if given.allow_misfit else models:
-        check_learned(one := open_model(folder))
+    table, words, device = given.table, _PairWords(given.table), choose_device(given.device, given.threads)
+    opened = open_writer(given.models, MEAN_LOG)
+    for one in () if given.allow_misfit else opened.models:
+        check_learned(one)
         words.expect(one)
-    model = api.load(
-        models,
-        device=choose_device(given.device, "--device"),
-        precision=given.precision or "fp32",
-        threads=given.threads,
-        combine="mean-log" if len(models) > 1 else None,
-    )
-    inputs = (table, *(path for folder in models for path in model_files(folder)))
+    model = api.Model(opened, device, given.precision or "fp32", given.threads)
     lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
     lines, copies = itertools.tee(read_lines(table, meter=meter))
-    pairs = words.passing(_pairs(lines, table, aligned=any(map(needs_alignments, models))))
+    aligned = opened.rare is not None and opened.rare.needs_links
+    pairs = words.passing(_pairs(lines, table, aligned=aligned))
+    inputs = inputs_of(table, *given.models)
     with output_to(given.output, given.force, inputs) as output, progress("pairs", quiet=given.quiet) as advanced:
         for scores in api.score_pairs(model, pairs):
             scored = zip(scores.tolist(), copies, strict=False)
