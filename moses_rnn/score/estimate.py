@@ -8,7 +8,7 @@ from moses_rnn.files.streams import regular_file
 from moses_rnn.score.checks import check_table
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
-from moses_rnn.score.score import computed_by, manifest_of, open_models
+from moses_rnn.score.score import computed_by, open_models
 from moses_rnn.score.workers import map_in_order, open_workers
 
 SECONDS = 1.0  # minimum scoring time to measure, after the workers' first chunk
@@ -36,5 +36,4 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
         now = time.monotonic()
     if lines == first:  # the table is a single chunk
         first, began = 0, started
-    manifest = manifest_of(options, table, models, (), compute)
-    return lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(manifest)
+    return lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(compute)

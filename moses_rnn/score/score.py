@@ -109,7 +109,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         misfits = [*fit_warnings(counts, names)]
         units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
         of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
-        result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(manifest))
+        result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(compute))
         check_unchanged(table.path, table.identity)
         origin = _origin(options, table, manifest, columns)
         signature = origin | {
@@ -181,7 +181,6 @@ def manifest_of(
     options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str], compute: Compute
 ) -> dict[str, Any]:
     """Return everything that determines the bytes of the scored table, as JSON; call it after `open_workers`."""
-    core = native_core() if compute.native else None
     return {
         "program": PROGRAM,
         "torch": torch.__version__,
@@ -196,15 +195,20 @@ def manifest_of(
         "device": sorted({torch.device(device).type for device in options.devices}),
         "threads": 1 if compute.native else torch.get_num_threads(),
         "precision": compute.precision,
-        "native": core and core.name,
+        "native": _core_of(compute),
         "shard": f"{options.shard} of {table.lines:,} lines" if options.shard else None,
         "phrases": str(table.form),
     }
 
 
-def computed_by(manifest: Mapping[str, Any]) -> str:
+def computed_by(compute: Compute) -> str:
     """Name the native core or torch, and its precision."""
-    return f"{manifest['native'] or 'torch'}, {manifest['precision']}"
+    return f"{_core_of(compute) or 'torch'}, {compute.precision}"
+
+
+def _core_of(compute: Compute) -> str | None:
+    core = native_core() if compute.native else None
+    return core.name if core else None
 
 
 def _origin(
