@@ -83,13 +83,6 @@ def _draw_starts(
         yield (start if not number else np.where(points.is_constant, start, rng.uniform(lowest, lowest + 1))), rng
 
 
-class Step(NamedTuple):
-    """A step size, and the corpus's BLEU there, 0 to 1."""
-
-    step: float
-    bleu: float
-
-
 class Corners(NamedTuple):
     """Where the best hypotheses change: for each corner the step, the sentence, its best before and behind.
 
@@ -103,8 +96,8 @@ class Corners(NamedTuple):
     behind: Integers
 
 
-def search_line(points: TunableList, weights: npt.ArrayLike, direction: npt.ArrayLike) -> Step:
-    """Find the middle of the interval of steps with the best BLEU.
+def search_line(points: TunableList, weights: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[float, float]:
+    """Find the middle of the interval of steps with the best BLEU, and that BLEU, 0 to 1.
 
     Of equally good intervals the widest; a step of 0 where none is better than here. The open intervals at the ends
     count as if they ended a little behind the last corner.
@@ -113,7 +106,7 @@ def search_line(points: TunableList, weights: npt.ArrayLike, direction: npt.Arra
     here = float(corpus_bleu(statistics_of(points, origin.argmax(1))))
     corners = trace_envelopes(origin, slopes)
     if not len(corners.steps):
-        return Step(0.0, here)
+        return 0.0, here
     order = corners.steps.argsort(kind="stable")  # equal steps of one sentence stay in order
     steps = corners.steps[order]
     bleus = corpus_bleu(_sum_statistics(points, corners, order))  # corners + 1
@@ -123,8 +116,8 @@ def search_line(points: TunableList, weights: npt.ArrayLike, direction: npt.Arra
     bleus[widths < LEAST_WIDTH * scale] = -1.0
     best = np.where(bleus == bleus.max(), widths, -1.0).argmax()
     if bleus[best] <= here:
-        return Step(0.0, here)
-    return Step(float(bounds[best : best + 2].mean()), float(bleus[best]))
+        return 0.0, here
+    return float(bounds[best : best + 2].mean()), float(bleus[best])
 
 
 def trace_envelopes(origin: Floats, slopes: Floats) -> Corners:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.tuning.lists import bleu_of
-from moses_rnn.tuning.mert import Step, search_line, trace_envelopes
+from moses_rnn.tuning.mert import search_line, trace_envelopes
 from moses_rnn.tuning.tune import tune
 from tests.tuning.lists import BAD, FAIR, GOOD, OF_FAIR, listed, plain_bleu, random_list, telling_list
 
@@ -74,14 +74,14 @@ def along(lines, qualities):
 @pytest.mark.parametrize(
     ("qualities", "expected"),
     [
-        ([BAD, BAD, GOOD, BAD], Step((1 + 3) / 2, 1)),
-        ([BAD, GOOD, BAD, BAD], Step(0, 1)),  # as good as it can be
-        ([GOOD, BAD, BAD, BAD], Step(-2 - 0.1, 1)),  # 0.1 · |weights| / |direction| before the first corner
-        ([BAD, BAD, BAD, GOOD], Step(3 + 0.1, 1)),
-        ([BAD, BAD, GOOD, GOOD], Step((1 + 3) / 2, 1)),  # the wider, as the open one counts 0.2
-        ([GOOD, BAD, BAD, GOOD], Step(-2 - 0.1, 1)),  # equally wide: the first
-        ([GOOD, GOOD, GOOD, GOOD], Step(0, 1)),
-        ([BAD, BAD, BAD, BAD], Step(0, 0)),
+        ([BAD, BAD, GOOD, BAD], ((1 + 3) / 2, 1)),
+        ([BAD, GOOD, BAD, BAD], (0, 1)),  # as good as it can be
+        ([GOOD, BAD, BAD, BAD], (-2 - 0.1, 1)),  # 0.1 · |weights| / |direction| before the first corner
+        ([BAD, BAD, BAD, GOOD], (3 + 0.1, 1)),
+        ([BAD, BAD, GOOD, GOOD], ((1 + 3) / 2, 1)),  # the wider, as the open one counts 0.2
+        ([GOOD, BAD, BAD, GOOD], (-2 - 0.1, 1)),  # equally wide: the first
+        ([GOOD, GOOD, GOOD, GOOD], (0, 1)),
+        ([BAD, BAD, BAD, BAD], (0, 0)),
     ],
 )  # fmt: skip
 def test_the_middle_of_the_best_interval(qualities, expected):
@@ -96,23 +96,23 @@ def test_an_interval_too_narrow_to_be_met_is_left_alone():
     corners = trace_envelopes(*(np.array([[line[i] for line in lines]]) for i in (0, 1)))
     assert corners.behind.tolist() == [2, 1]
     assert np.diff(corners.steps) == pytest.approx(1e-9, rel=1e-6)
-    assert search_line(*along(lines, [BAD, BAD, GOOD])) == Step(0.0, 0.0)
-    assert search_line(*along(lines, [BAD, FAIR, GOOD])) == pytest.approx(Step(1.1, OF_FAIR))
+    assert search_line(*along(lines, [BAD, BAD, GOOD])) == (0.0, 0.0)
+    assert search_line(*along(lines, [BAD, FAIR, GOOD])) == pytest.approx((1.1, OF_FAIR))
 
 
 PAIR = [[(1.0, 2.0), (0.0, 3.0)]]  # with weights (1, 1): heights 3 and 3
 
 
 DEGENERATE = {
-    "one hypothesis": ([[(1.0, 2.0)]], [[GOOD]], (1, 1), (1, 0), Step(0, 1)),
-    "equal features": ([[(1.0, 2.0), (1.0, 2.0)]], [[FAIR, GOOD]], (1, 1), (1, 0), Step(0, OF_FAIR)),
-    "parallel, and the higher is not the first": ([[(1.0, 3.0), (1.0, 2.0)]], [[FAIR, GOOD]], (1, 1), (1, 0), Step(0, OF_FAIR)),
-    "zero direction": (PAIR, [[BAD, GOOD]], (1, 1), (0, 0), Step(0, 0)),
-    "zero weights": (PAIR, [[BAD, GOOD]], (0, 0), (1, 0), Step(-0.1, 1)),
-    "a corner right here, the first is better": (PAIR, [[GOOD, BAD]], (1, 1), (1, 0), Step(0, 1)),
-    "a corner right here, the other is better": (PAIR, [[BAD, GOOD]], (1, 1), (1, 0), Step(-0.2, 1)),
-    "three lines in a point": ([[(0.0, 0.0), (1.0, -1.0), (2.0, -2.0)]], [[BAD, GOOD, FAIR]], (0, 1), (1, 0), Step(1.1, OF_FAIR)),
-    "two sentences with a corner in one place": ([[(0.0, 0.0), (1.0, -1.0)]] * 2, [[BAD, GOOD]] * 2, (0, 1), (1, 0), Step(1.1, 1)),
+    "one hypothesis": ([[(1.0, 2.0)]], [[GOOD]], (1, 1), (1, 0), (0, 1)),
+    "equal features": ([[(1.0, 2.0), (1.0, 2.0)]], [[FAIR, GOOD]], (1, 1), (1, 0), (0, OF_FAIR)),
+    "parallel, and the higher is not the first": ([[(1.0, 3.0), (1.0, 2.0)]], [[FAIR, GOOD]], (1, 1), (1, 0), (0, OF_FAIR)),
+    "zero direction": (PAIR, [[BAD, GOOD]], (1, 1), (0, 0), (0, 0)),
+    "zero weights": (PAIR, [[BAD, GOOD]], (0, 0), (1, 0), (-0.1, 1)),
+    "a corner right here, the first is better": (PAIR, [[GOOD, BAD]], (1, 1), (1, 0), (0, 1)),
+    "a corner right here, the other is better": (PAIR, [[BAD, GOOD]], (1, 1), (1, 0), (-0.2, 1)),
+    "three lines in a point": ([[(0.0, 0.0), (1.0, -1.0), (2.0, -2.0)]], [[BAD, GOOD, FAIR]], (0, 1), (1, 0), (1.1, OF_FAIR)),
+    "two sentences with a corner in one place": ([[(0.0, 0.0), (1.0, -1.0)]] * 2, [[BAD, GOOD]] * 2, (0, 1), (1, 0), (1.1, 1)),
 }  # fmt: skip
 
 
@@ -127,10 +127,10 @@ def test_degenerate_envelopes(case):
 def test_the_search_against_a_dense_grid(seed, whole):
     points = random_list(seed, whole=whole)
     weights, direction = np.random.default_rng(seed + 100).standard_normal((2, 3))
-    best = search_line(points, weights, direction)
+    step, bleu = search_line(points, weights, direction)
     grid = plain_search(points, weights, direction, np.linspace(-20, 20, 8001))
-    assert best.bleu == pytest.approx(plain_search(points, weights, direction, [best.step]), rel=1e-12)
-    assert best.bleu >= grid - 1e-12
+    assert bleu == pytest.approx(plain_search(points, weights, direction, [step]), rel=1e-12)
+    assert bleu >= grid - 1e-12
 
 
 @pytest.mark.parametrize("whole", [False, True])
