@@ -312,10 +312,14 @@ def program() -> str:
     return Path(sys.argv[0]).name
 
 
+def harmless(text: str) -> str:
+    """Escape what could command a terminal."""
+    return CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
 def print_err(text: str) -> None:
     """Print lines on stderr, with any characters; what could command a terminal is escaped."""
-    harmless = CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
-    data = f"{harmless}\n".encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+    data = f"{harmless(text)}\n".encode(sys.stderr.encoding or "utf-8", "backslashreplace")
     with contextlib.suppress(OSError):  # nowhere is left to complain to
         click.echo(data, nl=False, err=True)
 

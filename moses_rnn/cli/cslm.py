@@ -300,7 +300,7 @@ mean of log Z on the --dev text is subtracted from the output biases.
 FAR_FROM_NORMAL = 0.5  # nats a word
 
 
-@command(NPLM_EPILOG, "export-nplm")
+@command(NPLM_EPILOG)
 def export_nplm(
     output: str,
     *,

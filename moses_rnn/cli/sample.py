@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from moses_rnn.cli.command import CONTROL, check_inputs, choose_device, command, print_err, print_out
+from moses_rnn.cli.command import check_inputs, choose_device, command, harmless, print_err, print_out
 from moses_rnn.errors import CheckpointError
 from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
@@ -143,8 +143,7 @@ def _read_known(table: str | None, sources: Collection[bytes], reading: Reading)
 
 def _print(proposals: Proposals, given: Sampling, unit: str, *, first: bool) -> None:
     if given.layout == "text":
-        text = "\n".join([*_as_text(proposals, given.top, unit), ""])
-        print_out(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
+        print_out(harmless("\n".join([*_as_text(proposals, given.top, unit), ""])))
     elif lines := [TSV_COLUMNS] * first + _as_tsv(proposals, given.top):
         print_out("\n".join(lines))
 
