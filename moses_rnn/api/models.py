@@ -239,7 +239,7 @@ class Model:
         rule = None if unknown is None else check_choice("unknown", unknown, (NO, COPY, NEVER))
         compute = replace(self._compute, native=False)
         translator = Translator(self._writer, compute, config, unknown=rule, aligned=config.best)
-        for text in chain.from_iterable(unit_warnings(model, on_sentences=True) for model in self._writer.models):
+        for text in unit_warnings(self._writer.models, on_sentences=True):
             warnings.warn(text, stacklevel=2)
         return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))
 

@@ -49,7 +49,7 @@ def main(request: ExtensionRequest) -> None:
         models.append(_open(request.inverse_model, "target-to-source", request))
     stage = partial(progress, quiet=request.quiet)
     extended = extend(request, models, sound_signature(request.table), stage)
-    warnings = (*unit_warnings(models[0], on_sentences=False), *extended.warnings, *extended.ini.warnings)
+    warnings = (*unit_warnings(models[:1], on_sentences=False), *extended.warnings, *extended.ini.warnings)
     summary = [] if request.quiet else _summary(request, extended)
     for line in [*summary, *(f"warning: {text}" for text in warnings)]:
         print_err(line)

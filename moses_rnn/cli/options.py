@@ -94,6 +94,5 @@ def warn_of_unit(model: Model) -> None:
     """Say which networks learned from phrases, if any did."""
     from moses_rnn.score.checks import unit_warnings
 
-    for member in model.models:
-        for text in unit_warnings(member, on_sentences=True):
-            print_err(f"warning: {text}")
+    for text in unit_warnings(model.models, on_sentences=True):
+        print_err(f"warning: {text}")

@@ -111,12 +111,13 @@ def shares(counts: TableCounts, names: Sequence[str]) -> Iterator[tuple[str, flo
         yield name, unknown / lines, floored / lines
 
 
-def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
-    """Warn if a network scores sentences but learned from phrases, or the other way round."""
+def unit_warnings(models: Sequence[Model], *, on_sentences: bool) -> Iterator[str]:
+    """Warn of networks that score sentences but learned from phrases, or the other way round."""
     units = "phrases", "sentences"
-    if model.learned_sentences != on_sentences:
-        learned = units[model.learned_sentences]
-        yield f"{model.folder}: learned from {learned}, but scores {units[on_sentences]} here"
+    for model in models:
+        if model.learned_sentences != on_sentences:
+            learned = units[model.learned_sentences]
+            yield f"{model.folder}: learned from {learned}, but scores {units[on_sentences]} here"
 
 
 def fit_warnings(counts: TableCounts, names: Sequence[str]) -> Iterator[str]:

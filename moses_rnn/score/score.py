@@ -88,7 +88,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         # fails now, not after hours
         ini = _ini_of(options, table, len(columns))
         with open_workers(options, models, columns, compute) as workers:
-            manifest = manifest_of(options, table, models, names, compute)
+            manifest = manifest_of(options, table, models, columns, compute)
             counts = TableCounts(**(files.begin(manifest) or {}))
             odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
             table.rejects.until(counts.read)  # skip those that an interrupted run has written
@@ -107,7 +107,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         save(max(counts.read, table.rejects.last))
         check_fit(options.table, counts, names, allowed=accepts_misfit)
         misfits = [*fit_warnings(counts, names)]
-        units = [text for model in models for text in unit_warnings(model, on_sentences=False)]
+        units = unit_warnings(models, on_sentences=False)
         of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
         result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(compute))
         check_unchanged(table.path, table.identity)
@@ -161,7 +161,7 @@ def open_files(
         if not Path(options.table).is_file():
             raise OutputError(f"{options.output}: already exists; use --force to replace it") from None
         table = InputTable(options, models[0].form, lambda: None)
-        manifest = manifest_of(options, table, models, [column.name for column in columns], compute)
+        manifest = manifest_of(options, table, models, columns, compute)
         new_ini = _ini_of(options, table, len(columns))
         check_complete(options, _origin(options, table, manifest, columns), new_ini.content)
         raise
@@ -178,7 +178,7 @@ def _ini_of(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
 
 
 def manifest_of(
-    options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str], compute: Compute
+    options: ScoringOptions, table: InputTable, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> dict[str, Any]:
     """Return everything that determines the bytes of the scored table, as JSON; call it after `open_workers`."""
     return {
@@ -187,7 +187,7 @@ def manifest_of(
         "input": table.identity,
         "resumable": "pipe" not in table.identity,
         "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
-        "columns": names,
+        "columns": [column.name for column in columns],
         "floor": options.floor,
         "logarithms": options.logarithms,
         "chunk": [CHUNK_LINES, CHUNK_BYTES],

@@ -73,4 +73,4 @@ def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram
 def test_another_unit_than_it_learned_from_is_warned_of(unit, on_sentences, expected):
     network = encdec_network(SWITCHES["paper"])
     model = replace(encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": unit}), folder=Path("m"))
-    assert list(unit_warnings(model, on_sentences=on_sentences)) == expected
+    assert list(unit_warnings([model], on_sentences=on_sentences)) == expected
