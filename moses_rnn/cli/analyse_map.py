@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
-from click.core import ParameterSource
 
 from moses_rnn.analysis.extras import check_library
 from moses_rnn.analysis.grids import PICTURES, as_csv
 from moses_rnn.cli.analyse_options import kind_of, open_phrase_network, progress, suffix_of
-from moses_rnn.cli.command import check_inputs, command, inputs_of, print_out
+from moses_rnn.cli.command import check_inputs, command, given_options, inputs_of, print_out
 from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of, warn_of_unit
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.outputs import writing
@@ -124,12 +123,10 @@ def map_(request: MapRequest) -> None:
 
 
 def _check_options(request: MapRequest) -> None:
-    context = click.get_current_context()
-    for name in sorted(set().union(*OPTIONS.values()) - OPTIONS[request.what]):
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            option = "--line" if name == "lines" else f"--{name.replace('_', '-')}"
-            kinds = " and ".join(what for what, own in OPTIONS.items() if name in own)
-            raise click.UsageError(f"{option} applies to {kinds}, not to {request.what}")
+    given = given_options()
+    for name in sorted(given.keys() & (set().union(*OPTIONS.values()) - OPTIONS[request.what])):
+        kinds = " and ".join(what for what, own in OPTIONS.items() if name in own)
+        raise click.UsageError(f"{given[name]} applies to {kinds}, not to {request.what}")
 
 
 def _check_files(request: MapRequest) -> None:

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Annotated, Any, Literal, ParamSpec, get_args, get_origin, get_type_hints
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
@@ -357,6 +358,16 @@ def inputs_of(*paths: str | Path | None) -> tuple[str, ...]:
 
         files += [file for folder in folders for file in model_files(folder)]
     return tuple(files)
+
+
+def given_options() -> dict[str, str]:
+    """Return the options that were given on the command line, as they are spelt, by the names of their parameters."""
+    context = click.get_current_context()
+    return {
+        str(one.name): one.opts[0]
+        for one in context.command.params
+        if context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE
+    }
 
 
 def check_inputs(*paths: str | Path | None) -> None:

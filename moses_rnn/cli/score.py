@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
-from click.core import ParameterSource
 
 from moses_rnn.cli.command import (
     STOPPED,
@@ -19,6 +18,7 @@ from moses_rnn.cli.command import (
     check_inputs,
     choose_device,
     command,
+    given_options,
     inputs_of,
     print_err,
     print_json,
@@ -81,7 +81,7 @@ def main(given: Scoring) -> None:
         raise click.UsageError("NEW_TABLE and --output mean the same: give one")
     given = replace(given, new_table=given.place or given.new_table)
     if given.layout == "tsv":
-        _refuse_options_of_tables(click.get_current_context())
+        _refuse_options_of_tables()
     _check_options(given)
     given = replace(given, models=given.models or (model_beside(given.table),))
     check_inputs(given.table, *given.models, *given.inverse_models, given.moses_ini)
@@ -184,13 +184,10 @@ def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
     }
 
 
-def _refuse_options_of_tables(context: click.Context) -> None:
-    """Raise click.UsageError if an option was given that applies to phrase tables only."""
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name in context.params and name not in OF_PAIRS:
-            raise click.UsageError(f"{parameter.opts[0]} applies to phrase tables, not to --format tsv")
+def _refuse_options_of_tables() -> None:
+    for name, option in given_options().items():
+        if name not in OF_PAIRS:
+            raise click.UsageError(f"{option} applies to phrase tables, not to --format tsv")
 
 
 def _score_pairs(given: Scoring) -> None:
