@@ -22,7 +22,7 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import LanguageModel, NetworkLanguageModel
-from moses_rnn.scorers.open import Model, check_learned, needs_alignments, open_model, read_shortlist
+from moses_rnn.scorers.open import Model, check_learned, open_model, read_shortlist
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.scorers.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.table.phrases import words
@@ -105,16 +105,10 @@ class Feature:
 
 
 def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
-    """Yield the features of the list `name`, each with its name.
-
-    Check on the first line that the list has the alignments or segmentations that models need.
-    """
-    if request.backoff and all(
-        open_model(folder, of_pairs=False).architecture.reads_sources for folder in request.folders
-    ):
+    """Yield the features of the list `name`, each with its name; `first` is its first line, if there is one."""
+    networks = (open_model(path, of_pairs=False) for path in request.models if path.is_dir())
+    if request.backoff and all(model.architecture.reads_sources for model in networks):
         raise InputError("--backoff: expected a language model whose <unk> it can share, found none")
-    if first is not None and any(map(needs_alignments, request.folders)):
-        alignment_of(first, name)
     for path in request.add:
         yield _make_feature(path, first, name, request)
     for folders in request.ensembles:

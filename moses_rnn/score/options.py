@@ -210,8 +210,3 @@ class ListRequest:
     def models(self) -> list[Path]:
         """All networks and n-gram models."""
         return [*self.add, *(path for paths in self.ensembles for path in paths)]
-
-    @property
-    def folders(self) -> list[Path]:
-        """Folders of all networks."""
-        return [path for path in self.models if path.is_dir()]

@@ -60,7 +60,7 @@ from moses_rnn.scorers.annotated import AnnotatedScorer
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares, meaning_of_targets
 from moses_rnn.scorers.phrases import PhraseScorer
-from moses_rnn.scorers.rare_words import NOALIGN, RareWords
+from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.table.phrases import PhraseForm
 
@@ -293,12 +293,6 @@ def read_shortlist(path: Path) -> Vocabulary:
 def model_files(folder: Path) -> list[str]:
     """Return all files that a model folder of any kind may have."""
     return sorted({str(folder / name) for row in NETWORKS for name in row.files})
-
-
-def needs_alignments(folder: Path) -> bool:
-    """Whether a model needs word alignments to annotate rare words; does not read its weights."""
-    record = read_record(folder).get("rare")
-    return isinstance(record, dict) and record.get("kind") != NOALIGN
 
 
 def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> Model:

@@ -8,7 +8,6 @@ from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.scorers import open as door
 from moses_rnn.scorers.open import Model, open_model, save_model
 from moses_rnn.scorers.rare_words import RareWords
 from tests.networks.checkpoints import cslm_checkpoint, encdec_checkpoint
@@ -65,8 +64,6 @@ def test_rare_words_are_annotated_as_the_config_says(tmp_path):
     assert model.rare == RareWords("posunk", 2)
     save_model(tmp_path / "again", model)
     assert open_model(tmp_path / "again").rare == model.rare
-    assert door.needs_alignments(folder)
-    assert not door.needs_alignments(save_rare_model(tmp_path / "none", "noalign"))
     edit_config(folder, rare={"kind": "luong", "window": 7})
     with pytest.raises(CheckpointError, match=r"config.json: expected a kind of noalign, .*, posunk, found 'luong'"):
         open_model(folder)
