@@ -61,10 +61,9 @@ class ListFeatures:
     allow_misfit: bool = False
     lines: int = 0
     unknown: dict[str, float] = field(default_factory=dict)  # by label: share of the hypotheses' words
-    choosing: dict[str, bool] = field(default_factory=dict)  # by label: whether values differ within a sentence
 
     def __post_init__(self) -> None:
-        self.choosing = dict.fromkeys(self.features, False)
+        self._choosing: set[str] = set()  # labels of features whose values differ within a sentence
         self._firsts: dict[int, dict[str, bytes]] = {}  # values of each sentence's first hypothesis
         self._words: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()  # sources (per hypothesis), targets
 
@@ -76,7 +75,7 @@ class ListFeatures:
     @property
     def constant(self) -> list[str]:
         """Labels of features that are constant within each sentence, which tuning cannot use."""
-        return [label for label, chooses in self.choosing.items() if not chooses]
+        return [label for label in self.features if label not in self._choosing]
 
     @property
     def _of_sources(self) -> bool:
@@ -152,8 +151,8 @@ class ListFeatures:
         self.lines += len(lines)
         for i, line in enumerate(lines):
             values = {label: column[i] for label, column in texts.items()}
-            for label, first in self._firsts.setdefault(line.sentence, values).items():
-                self.choosing[label] |= values[label] != first
+            first = self._firsts.setdefault(line.sentence, values)
+            self._choosing |= {label for label in values if values[label] != first[label]}
 
 
 def _sentences_together(lines: Iterable[NBestLine]) -> Iterator[list[NBestLine]]:
