@@ -27,7 +27,7 @@ from moses_rnn.cli.analyse_options import (
     optional_output,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out, warn
 from moses_rnn.cli.options import choose_model, parallel_texts, sound_signature, text_of
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
@@ -77,7 +77,7 @@ def targets(
         names = [words(one.source) for one in found]
         for source in sources:
             if words(os.fsencode(source)) not in names:
-                print_err(f"warning: {table.path}: has no source phrase {source!r}")
+                warn(f"{table.path}: has no source phrase {source!r}")
         groups = [analysis.SourceGroup("", found)]
     else:
         groups = analysis.long_sources(table, pairs, count, min_words=min_words, min_targets=top)
@@ -188,8 +188,7 @@ def prune(
         }
         shape = {"lines": pruned.lines[1], "columns": table.scores}
         beside.append(changed_signature(signature, {**files, **shape}, "pruned", how))
-    for text in warnings(pruned):
-        print_err(f"warning: {text}")
+    warn(*warnings(pruned))
     print_out(as_text(as_grid(pruned, f"{table.path}, pruned by {by}")))
 
 
@@ -432,7 +431,7 @@ def report(
         file.commit(write_report(findings, made))
     if findings.missing:
         missing = " and ".join(findings.missing)
-        print_err(f"warning: {missing} not found: pip install 'moses-rnn[report]' for all pictures")
+        warn(f"{missing} not found: pip install 'moses-rnn[report]' for all pictures")
     print_out(f"The report is in {output}.")
 
 
@@ -488,8 +487,7 @@ def results(
     with optional_output(output, *inputs, force=force) as file:
         if file:
             file.commit(f"{json.dumps(comparison, indent=2)}\n".encode())
-    for text in list_warnings(comparison):
-        print_err(f"warning: {text}")
+    warn(*list_warnings(comparison))
     print_out("\n".join(format_table(comparison)))
 
 

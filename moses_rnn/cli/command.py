@@ -325,6 +325,12 @@ def print_err(text: str) -> None:
         click.echo(data, nl=False, err=True)
 
 
+def warn(*texts: str) -> None:
+    """Print warnings on stderr."""
+    for text in texts:
+        print_err(f"warning: {text}")
+
+
 def print_out(text: str) -> None:
     """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are."""
     click.echo(f"{text}\n".encode("utf-8", "surrogateescape"), nl=False)
@@ -384,7 +390,7 @@ def check_inputs(*paths: str | Path | None) -> None:
         raise click.UsageError("only one input can be -")
     for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):
         if is_misnamed(file):
-            print_err(f"warning: {file}: is plain text, but Moses expects compressed text under this name")
+            warn(f"{file}: is plain text, but Moses expects compressed text under this name")
     for folder in paths:
         if isinstance(folder, Path):
             check_folder(folder)

@@ -19,6 +19,7 @@ from moses_rnn.cli.command import (
     inputs_of,
     print_err,
     print_out,
+    warn,
 )
 from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
 from moses_rnn.errors import InputError, OutputError
@@ -334,10 +335,10 @@ def export_nplm(
         f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after"
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
-        print_err("warning: the scores are far from probabilities: train with --self-normalise 0.1, for example")
+        warn("the scores are far from probabilities: train with --self-normalise 0.1, for example")
     path = str(Path(output).absolute())
     if not is_readable_path(path):
-        print_err(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
+        warn(f"{path}: Moses cannot read paths with blanks or '#': move the file before using it")
     order = cslm.config.order
     print_out(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")
 

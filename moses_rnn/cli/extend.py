@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import check_inputs, choose_device, command, end_cleanly_on_sigterm, print_err, print_out
+from moses_rnn.cli.command import (
+    check_inputs,
+    choose_device,
+    command,
+    end_cleanly_on_sigterm,
+    print_err,
+    print_out,
+    warn,
+)
 from moses_rnn.cli.options import choose_model, sound_signature
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest
@@ -50,9 +58,9 @@ def main(request: ExtensionRequest) -> None:
     stage = partial(progress, quiet=request.quiet)
     extended = extend(request, models, sound_signature(request.table), stage)
     warnings = (*unit_warnings(models[:1], on_sentences=False), *extended.warnings, *extended.ini.warnings)
-    summary = [] if request.quiet else _summary(request, extended)
-    for line in [*summary, *(f"warning: {text}" for text in warnings)]:
+    for line in () if request.quiet else _summary(request, extended):
         print_err(line)
+    warn(*warnings)
     print_out("[feature]\n{}\n\n[weight]\n{}".format(*extended.ini.lines))
 
 

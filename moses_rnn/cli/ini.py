@@ -9,7 +9,7 @@ from typing import Annotated
 
 import click
 
-from moses_rnn.cli.command import command, print_err, print_out
+from moses_rnn.cli.command import command, print_err, print_out, warn
 from moses_rnn.files.outputs import OutputFile
 from moses_rnn.files.streams import find_input, regular_file
 from moses_rnn.moses.ini_editing import IniEdit, edit_ini
@@ -45,8 +45,7 @@ def main(
     scored = regular_file(edit.table) if edit.table else None
     output = output or str(Path(source).with_suffix(".rnn.ini"))
     new = edit_ini(replace(edit, ini=source, table=scored))
-    for warning in new.warnings:
-        print_err(f"warning: {warning}")
+    warn(*new.warnings)
     if diff:
         print_out(_diff(source, new.content, output))
     elif output == "-":

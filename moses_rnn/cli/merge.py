@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_rnn.cli.command import StopRequest, check_inputs, command, print_err, print_out
+from moses_rnn.cli.command import StopRequest, check_inputs, command, print_err, print_out, warn
 from moses_rnn.options import AllowMisfit, Force
 
 EPILOG = """\b
@@ -39,7 +39,6 @@ def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow
     left_out = f", {counts.rejected:,} left out" if counts.rejected else ""
     print_err(f"{counts.lines:,} lines of {len(shards):,} shards{left_out}: {new_table}")
     print_err(f"signature: {new_table}.json")
-    for text in result.warnings:
-        print_err(f"warning: {text}")
+    warn(*result.warnings)
     if result.ini.lines[0]:
         print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))

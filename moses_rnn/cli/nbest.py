@@ -20,6 +20,7 @@ from moses_rnn.cli.command import (
     command,
     inputs_of,
     print_err,
+    warn,
 )
 from moses_rnn.cli.options import output_to, text_of
 from moses_rnn.errors import MosesRnnError
@@ -99,14 +100,11 @@ def add(given: ListRequest) -> None:
             advanced(added.lines, None)
         file.commit()
     if not given.quiet:
-        print_err(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(added.choosing)}")
+        print_err(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(features)}")
         for label, share in added.unknown.items():
             print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
     for label in added.constant:
-        print_err(
-            f"warning: {label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot "
-            "use it"
-        )
+        warn(f"{label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot use it")
 
 
 def _paths(given: ListRequest) -> list[Path]:
@@ -194,13 +192,13 @@ def tune(
         texts = [text_of(reference) for reference in references]
         points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
         if points.missing:
-            print_err(f"warning: sentences without a hypothesis, counted as empty translations: {len(points.missing)}")
+            warn(f"sentences without a hypothesis, counted as empty translations: {len(points.missing)}")
         if start_weights:
             _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
         start = choose_start(points, start_weights)
         if not start_weights and (difference := largest_residual(points, start)) > ROUNDING:
             found = f"the totals of {name} contain scores that it does not show (up to {difference:.3g})"
-            print_err(f"warning: {found}, so the weights that made it are unknown; give them with --weights")
+            warn(f"{found}, so the weights that made it are unknown; give them with --weights")
         moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():
@@ -210,12 +208,12 @@ def tune(
     print_err(f"{optimiser}, seed {seed}: BLEU {before:.2f} before, {after:.2f} after")
     for label in points.constant:
         then = "tuning only scales its weight" if weights else "its weight is 0; to keep the decoder's, give --weights"
-        print_err(f"warning: {label} is the same for all hypotheses of each sentence: {then}")
+        warn(f"{label} is the same for all hypotheses of each sentence: {then}")
 
 
 def _warn_of_unused(labels: list[str], weights: str | None, name: str) -> None:
     if labels:
-        print_err(f"warning: {weights}: has weights of {', '.join(labels)}, which {name} lacks")
+        warn(f"{weights}: has weights of {', '.join(labels)}, which {name} lacks")
 
 
 RERANK_EPILOG = """\b
@@ -277,7 +275,7 @@ def rerank(
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen)
             print_err(f"BLEU {first:.2f} before, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
         if missing := sentences - len(best):
-            print_err(f"warning: sentences without a hypothesis, whose lines are empty: {missing}")
+            warn(f"sentences without a hypothesis, whose lines are empty: {missing}")
         translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
         file.commit(b"".join(line + b"\n" for line in translated))
 

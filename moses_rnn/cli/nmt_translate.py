@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import STOPPED, StopRequest, check_inputs, choose_device, command, print_err
+from moses_rnn.cli.command import STOPPED, StopRequest, check_inputs, choose_device, command, print_err, warn
 from moses_rnn.cli.options import warn_of_unit
 from moses_rnn.translation.options import WITH_LEXICON, TranslationRequest
 
@@ -56,8 +56,12 @@ def translate(request: TranslationRequest) -> None:
         _warn_of_columns(str(request.dictionary), lexicon, model.source_vocabulary.words)
     with progress("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty())) as advanced:
         counts = translate_text(request, model, lexicon, advanced, StopRequest())
-    for line in _summary(counts, quiet=request.quiet):
+    for line in () if request.quiet else _summary(counts):
         print_err(line)
+    if counts.without_words:
+        warn(f"empty translations of lines with words: {counts.without_words:,}")
+    if counts.unended:
+        warn(f"translations cut at the length limit: {counts.unended:,}")
 
 
 def _check_options(request: TranslationRequest) -> None:
@@ -84,21 +88,16 @@ def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes])
     """Say if the columns of the dictionary seem to be in the other order."""
     translated, written = lexicon.coverage(source_words)
     if translated < written:
-        print_err(
-            f"warning: {path}: of {len(source_words):,} source words, {translated:,} have translations in it and "
+        warn(
+            f"{path}: of {len(source_words):,} source words, {translated:,} have translations in it and "
             f"{written:,} are translations themselves: does it put the target word first, like Moses's lex.f2e?"
         )
 
 
-def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:
-    if not quiet:
-        empty = f", {counts.empty:,} of them empty" if counts.empty else ""
-        yield f"{counts.lines:,} lines{empty}; {counts.unknown:,} of {counts.words:,} words read as <unk>"
-        if counts.replaced:
-            yield f"{counts.replaced:,} unknown words of the translations were replaced from the source"
-        if counts.written_unknown:
-            yield f"{counts.written_unknown:,} words of the translations are <unk>"
-    if counts.without_words:
-        yield f"warning: empty translations of lines with words: {counts.without_words:,}"
-    if counts.unended:
-        yield f"warning: translations cut at the length limit: {counts.unended:,}"
+def _summary(counts: Counts) -> Iterator[str]:
+    empty = f", {counts.empty:,} of them empty" if counts.empty else ""
+    yield f"{counts.lines:,} lines{empty}; {counts.unknown:,} of {counts.words:,} words read as <unk>"
+    if counts.replaced:
+        yield f"{counts.replaced:,} unknown words of the translations were replaced from the source"
+    if counts.written_unknown:
+        yield f"{counts.written_unknown:,} words of the translations are <unk>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_rnn.cli.command import print_err
+from moses_rnn.cli.command import warn
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import find_input, without_compression_suffix
 
@@ -58,10 +58,10 @@ def sound_signature(table: str) -> dict[str, Any]:
     try:
         signature = signature_of(table)
     except InputError as error:
-        print_err(f"warning: {error}\n  Its signature is not copied.")
+        warn(f"{error}\n  Its signature is not copied.")
         return {}
     if not signature and Path(f"{table}.json").exists():
-        print_err(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not copied")
+        warn(f"{table}.json: is not a signature of moses-rnn-score, and is not copied")
     return signature
 
 
@@ -94,5 +94,4 @@ def warn_of_unit(model: Model) -> None:
     """Say which networks learned from phrases, if any did."""
     from moses_rnn.score.checks import unit_warnings
 
-    for text in unit_warnings(model.models, on_sentences=True):
-        print_err(f"warning: {text}")
+    warn(*unit_warnings(model.models, on_sentences=True))

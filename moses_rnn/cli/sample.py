@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from moses_rnn.cli.command import check_inputs, choose_device, command, harmless, print_err, print_out
+from moses_rnn.cli.command import check_inputs, choose_device, command, harmless, print_err, print_out, warn
 from moses_rnn.errors import CheckpointError
 from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
@@ -94,8 +94,7 @@ def main(given: Sampling) -> None:
             advanced(totals.sources, totals.sources / len(sources))
     if len(sources) > 1:
         print_err(f"{len(sources):,} sources: {totals.summary(unit)}")
-    for text in totals.warnings(MAX_WORDS):
-        print_err(f"warning: {text}")
+    warn(*totals.warnings(MAX_WORDS))
 
 
 def _check_options(given: Sampling) -> None:

@@ -24,6 +24,7 @@ from moses_rnn.cli.command import (
     print_json,
     print_out,
     shows_version,
+    warn,
 )
 from moses_rnn.cli.options import model_beside
 from moses_rnn.files.streams import STANDARD_STREAM
@@ -103,9 +104,9 @@ def main(given: Scoring) -> None:
         return
     with progress("lines", quiet=given.quiet) as show:
         result = score(given, show, stop)
-    summary = [] if given.quiet or given.as_json else _summary(given, result)
-    for line in [*summary, *(f"warning: {text}" for text in result.warnings)]:
+    for line in () if given.quiet or given.as_json else _summary(given, result):
         print_err(line)
+    warn(*result.warnings)
     if given.as_json:
         print_json(_record(given, result))
     elif result.ini.lines[0] and not given.shard:

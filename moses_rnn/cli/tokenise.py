@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-from moses_rnn.cli.command import command, print_err
+from moses_rnn.cli.command import command, print_err, warn
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.options import Option
 
@@ -37,7 +37,7 @@ def main(
     code_of = NonbreakingPrefixes().available_langs  # of a language's name or code
     known = sorted(set(code_of.values()))
     if language not in known:
-        print_err(f"warning: language {language!r} has no list of abbreviations: using the English one")
+        warn(f"language {language!r} has no list of abbreviations: using the English one")
         print_err(f"  known: {', '.join(known)}")
     is_name = language in code_of.keys() - known  # "french": Moses has none
     tokenise = functools.partial(MosesTokenizer(lang="" if is_name else language).tokenize, return_str=True)

@@ -25,6 +25,7 @@ from moses_rnn.cli.command import (
     choose_device,
     print_err,
     reports_errors,
+    warn,
 )
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
@@ -221,7 +222,7 @@ def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda
     if not progress.finished:
         raise Stopped(f"stopped after {progress.examples:,} {outcome.unit}; run the same command again to continue")
     if warning := warning_of(outcome):
-        print_err(f"warning: {warning}")
+        warn(warning)
     if not options["quiet"]:
         per = outcome.measure.unit if outcome.unit == "pairs" else "nats per token"
         print_err(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from moses_rnn.cli.command import check_inputs, command, print_err, print_json, print_out
+from moses_rnn.cli.command import check_inputs, command, print_err, print_json, print_out, warn
 from moses_rnn.options import Json, Option
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def _read_every_line(table: str, *, strict: bool, must_be_sorted: bool) -> Valid
 
     with progress("lines") as advanced:
         report = validate(table, show, advanced, strict=strict, must_be_sorted=must_be_sorted)
-    for warning in report.warnings:
-        print_err(f"warning: {warning}")
+    warn(*report.warnings)
     return report
 
 
