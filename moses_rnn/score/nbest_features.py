@@ -122,8 +122,6 @@ def _make_feature(path: Path, first: NBestLine | None, name: str, request: ListR
         n_grams = KenlmScorer(find_input(str(path)))
         return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
     model = open_model(path, of_pairs=False)
-    if not request.allow_misfit:
-        check_learned(model)
     if model.architecture.reads_sources:
         return model.name, _make_pair_feature(model, first, name, request)
     return model.name, Feature(_language_model(model, request), of_sources=False, knows_target=_knows(model))
