@@ -41,14 +41,14 @@ def main(
         print_err(f"  known: {', '.join(known)}")
     is_name = language in code_of.keys() - known  # "french": Moses has none
     tokenise = functools.partial(MosesTokenizer(lang="" if is_name else language).tokenize, return_str=True)
-    lines = list(_decode(sys.stdin.buffer, "standard input"))
+    lines = list(_decode(sys.stdin.buffer))
     for words in parallelize_preprocess(tokenise, lines, processes):
         sys.stdout.buffer.write(f"{words}\n".encode())
 
 
-def _decode(lines: Iterable[bytes], name: str) -> Iterator[str]:
+def _decode(lines: Iterable[bytes]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError:
-            raise FormatError(name, number, "UTF-8", shown(line)) from None
+            raise FormatError("standard input", number, "UTF-8", shown(line)) from None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, Self, TypeVar
+from typing import Generic, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, PairErr
 from moses_rnn.files.outputs import pack
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.score.ray_tasks import RayWorkers
+from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
 from moses_rnn.scorers.base import Scorer, Tally, one_at_fault
 from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
 from moses_rnn.scorers.open import Model, open_model
@@ -27,8 +27,6 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import Floats, TableLines, append_scores
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Column = Model | WordPenaltyScorer  # adds one column to a table; several models form an ensemble
 ScoredChunk = tuple[bytes, TableCounts]  # a packed block of the new table and its counts
 ITEMS_AHEAD = 2  # per worker
