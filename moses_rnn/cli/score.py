@@ -200,11 +200,12 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.scorers.ensembles import MEAN_LOG, open_writer
     from moses_rnn.scorers.open import check_learned
 
-    table, words, device = given.table, _PairWords(given.table), choose_device(given.device, given.threads)
+    table, device = given.table, choose_device(given.device, given.threads)
     opened = open_writer(given.models, MEAN_LOG)
-    for one in () if given.allow_misfit else opened.models:
+    judged = () if given.allow_misfit else opened.models
+    for one in judged:
         check_learned(one)
-        words.expect(one)
+    words = _PairWords(table, judged)
     model = api.Model(opened, device, given.precision or "fp32", given.threads)
     lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
     lines, copies = itertools.tee(read_lines(table, meter=meter))
@@ -231,16 +232,9 @@ def _score_pairs(given: Scoring) -> None:
 class _PairWords:
     """Counts the words of both sides of pairs, to refuse models of plain words that know too few of them."""
 
-    def __init__(self, table: str) -> None:
-        self._table = table
+    def __init__(self, table: str, models: Sequence[Model]) -> None:
+        self._table, self._models = table, [model for model in models if model.form.is_plain]
         self._counts: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()
-        self._known: list[tuple[str, Sequence[Mapping[bytes, int]]]] = []
-
-    def expect(self, model: Model) -> None:
-        """Expect most words to be in the shortlists of a model."""
-        if model.form.is_plain:
-            sides = model.source_vocabulary.id_of, model.target_vocabulary.id_of
-            self._known.append((str(model.folder), sides[::-1] if model.inverse else sides))
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
         """Yield the pairs after counting the words of each."""
@@ -255,11 +249,13 @@ class _PairWords:
         """Raise MisfitError if a model does not know most words of a side."""
         from moses_rnn.score.nbest_lists import check_known
 
-        for folder, known in self._known:
+        for model in self._models:
+            sides = model.source_vocabulary.id_of, model.target_vocabulary.id_of
+            known = sides[::-1] if model.inverse else sides
             for side, counts, ids in zip(("source", "target"), self._counts, known, strict=True):
                 if counts.total() >= ENOUGH_WORDS:
                     expected = f"{self._table}: expected pairs"
-                    check_known(expected, folder, side, counts, ids.__contains__, allowed=False)
+                    check_known(expected, str(model.folder), side, counts, ids.__contains__, allowed=False)
 
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:
