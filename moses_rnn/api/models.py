@@ -166,7 +166,7 @@ class Model:
                 f"{model.folder}: {expected}, found one that learned annotated rare words ({rare.kind})"
             )
         if table is None:
-            read = read_pair(pair, self._reading)
+            read = read_pair(pair, self._reading.form)
             return explain_words(
                 self._writer, self._scorer, Lookup(pair.source, pair.target, (read.source, read.target))
             )
@@ -262,11 +262,11 @@ class Model:
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
     """Yield the scores of `size` pairs at a time; errors name a pair by its `name` and are those of `Model.score`."""
-    threads, rare = 1, model._writer.rare  # torch has threads of its own
+    form, rare, threads = model._reading.form, model._writer.rare, 1  # torch has threads of its own
     if model._compute.native:
         threads = model._threads or torch.get_num_threads()
     needs_links = rare is not None and rare.needs_links
-    read = (read_pair(pair, model._reading, needs_links=needs_links) for pair in pairs)
+    read = (read_pair(pair, form, needs_links=needs_links) for pair in pairs)
     return score_chunks(read, model._scorer, size, threads)
 
 

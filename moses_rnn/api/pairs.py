@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.options import MOST_WHOLE
-from moses_rnn.table.phrases import has_gaps
-from moses_rnn.translation.proposals import Reading
+from moses_rnn.table.phrases import PhraseForm, has_gaps
 
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none
 PathLike = str | os.PathLike[str]
@@ -103,9 +102,9 @@ def as_str(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def read_pair(pair: BytesPair, reading: Reading, *, needs_links: bool = False) -> BytesPair:
+def read_pair(pair: BytesPair, form: PhraseForm, *, needs_links: bool = False) -> BytesPair:
     """The pair in the network's words; refuses one that lacks the alignment by which gaps or rare words are read."""
-    form, given = reading.form, pair.alignment
+    given = pair.alignment
     if needs_links and given is None:
         expected = "(source, target, alignment), as this model needs alignments to annotate rare words"
         raise FormatError(pair.name, None, expected, "no alignment", "Written as Moses does: 0-0 1-2 …")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
+from moses_rnn.api.pairs import as_str
 from moses_rnn.cli.command import check_inputs, choose_device, command, harmless, print_err, print_out, warn
 from moses_rnn.errors import CheckpointError
 from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
@@ -153,23 +154,19 @@ def _as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
 
     title = Totals().add(proposals).summary(unit)
     title += ", the table lacks this source" if proposals.is_lacking else ""
-    lines = [f"{_text(proposals.source)}   ({title})"]
+    lines = [f"{as_str(proposals.source)}   ({title})"]
     for proposal in proposals.best[:top]:
         times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
         new = "  not in the table" if proposal.in_table is False else ""
-        lines.append(f"    {proposal.log_prob:z8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
+        lines.append(f"    {proposal.log_prob:z8.3f}  {as_str(proposal.target) or '(nothing)'}{times}{new}")
     return lines
 
 
 def _as_tsv(proposals: Proposals, top: int) -> list[str]:
     """Return lines of TSV_COLUMNS; `in_table` is empty without a table, or if it lacks the source."""
-    marks, source = {True: "yes", False: "no", None: ""}, _text(proposals.source)
+    marks, source = {True: "yes", False: "no", None: ""}, as_str(proposals.source)
     rows = (
-        (source, rank, _text(one.target), f"{one.log_prob:.6f}", one.times, marks[one.in_table])
+        (source, rank, as_str(one.target), f"{one.log_prob:.6f}", one.times, marks[one.in_table])
         for rank, one in enumerate(proposals.best[:top], start=1)
     )
     return ["\t".join(map(str, row)) for row in rows]
-
-
-def _text(phrase: bytes) -> str:
-    return phrase.decode("utf-8", "surrogateescape")

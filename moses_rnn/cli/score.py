@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from moses_rnn.api.pairs import BytesPair
 from moses_rnn.cli.command import (
     STOPPED,
     StopRequest,
@@ -31,9 +32,10 @@ from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.phrases import words
+from moses_rnn.table.tab_separated import TAB, split_pair
 
 if TYPE_CHECKING:
-    from moses_rnn.api.pairs import BytesPair
     from moses_rnn.score.score import ScoringResult
     from moses_rnn.scorers.open import Model
 
@@ -205,12 +207,12 @@ def _score_pairs(given: Scoring) -> None:
     judged = () if given.allow_misfit else opened.models
     for one in judged:
         check_learned(one)
-    words = _PairWords(table, judged)
+    counted = _PairWords(table, judged)
     model = api.Model(opened, device, given.precision or "fp32", given.threads)
     lowest, highest, done, meter = math.inf, -math.inf, 0, Meter()
     lines, copies = itertools.tee(read_lines(table, meter=meter))
     aligned = opened.rare is not None and opened.rare.needs_links
-    pairs = words.passing(_pairs(lines, table, aligned=aligned))
+    pairs = counted.passing(_pairs(lines, table, aligned=aligned))
     inputs = inputs_of(table, *given.models)
     with output_to(given.output, given.force, inputs) as output, progress("pairs", quiet=given.quiet) as advanced:
         for scores in api.score_pairs(model, pairs):
@@ -218,9 +220,9 @@ def _score_pairs(given: Scoring) -> None:
             output.append(b"".join(b"%b\t%.9g\n" % (line.removesuffix(b"\n"), score) for score, line in scored))
             lowest, highest, done = min(lowest, scores.min()), max(highest, scores.max()), done + len(scores)
             if done == len(scores):  # the first ones
-                words.check()
+                counted.check()
             advanced(done, meter.share)
-        words.check()
+        counted.check()
         output.commit()
     if given.as_json:
         record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
@@ -238,8 +240,6 @@ class _PairWords:
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
         """Yield the pairs after counting the words of each."""
-        from moses_rnn.table.phrases import words
-
         for pair in pairs:
             for counts, text in zip(self._counts, (pair.source, pair.target), strict=True):
                 counts.update(words(text))
@@ -260,9 +260,6 @@ class _PairWords:
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:
     """Yield a pair for each line; if `aligned`, the third column holds word alignments, which the model needs."""
-    from moses_rnn.api.pairs import BytesPair
-    from moses_rnn.table.tab_separated import TAB, split_pair
-
     for number, line in enumerate(lines, start=1):
         pair = BytesPair(f"{table}:{number}", *split_pair(line, table, number))
         further = line.removesuffix(b"\n").split(TAB)[2:]
