@@ -85,6 +85,19 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
             )
 
 
+def check_rejected(table: str, counts: TableCounts, examples: Sequence[str]) -> None:
+    """Raise FormatError if most lines are bad, as when the first one, which decides the form of all, is damaged."""
+    if counts.rejected > counts.lines:
+        example = f", for example {examples[0]}" if examples else ""
+        raise FormatError(
+            table,
+            None,
+            "more good lines than bad ones",
+            f"{counts.lines:,} good and {counts.rejected:,} bad{example}",
+            "Is the first line damaged? It decides how many scores and factors the others must have.",
+        )
+
+
 def check_fit(table: str, counts: TableCounts, names: Sequence[str], *, allowed: bool) -> None:
     """Unless `allowed`, raise MisfitError if a model knows too few of the table's words or floors too many scores."""
     for name, unknown, floored in () if allowed else shares(counts, names):

@@ -18,7 +18,7 @@ from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.score.checks import check_complete, check_fit, check_table, fit_warnings, unit_warnings
+from moses_rnn.score.checks import check_complete, check_fit, check_rejected, check_table, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions, rejects_of
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
@@ -105,6 +105,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                     check_fit(options.table, counts, names, allowed=accepts_misfit)
                     next_check = 2 * counts.lines
         save(max(counts.read, table.rejects.last))
+        check_rejected(options.table, counts, table.rejects.messages)
         check_fit(options.table, counts, names, allowed=accepts_misfit)
         misfits = [*fit_warnings(counts, names)]
         units = unit_warnings(models, on_sentences=False)
