@@ -90,7 +90,8 @@ def add(given: ListRequest) -> None:
     readers = [label for label, feature in features.items() if feature.of_sources]
     if sources is None and readers:
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    added = ListFeatures(name, sources, features, given.shard is None, given.allow_misfit)
+    has_end = given.shard is None or given.shard.number == given.shard.count
+    added = ListFeatures(name, sources, features, has_end, given.allow_misfit)
     inputs = inputs_of(name, given.source, given.backoff, *models)
     output = output_to(given.output, given.force, inputs)
     with progress("hypotheses", quiet=given.quiet) as advanced, output as file:

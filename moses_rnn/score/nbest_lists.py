@@ -51,13 +51,13 @@ class ListFeatures:
     """Adds features to a list and collects statistics about them.
 
     `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. The
-    list is `whole` if it has all sentences, not only a shard's.
+    list `has_end` unless it is a shard before the last one.
     """
 
     name: str
     sources: Sequence[bytes] | None
     features: dict[str, Feature]
-    whole: bool = True
+    has_end: bool = True
     allow_misfit: bool = False
     lines: int = 0
     unknown: dict[str, float] = field(default_factory=dict)  # by label: share of the hypotheses' words
@@ -94,7 +94,7 @@ class ListFeatures:
                 for i, line in enumerate(together)
             )
         last = max(self._firsts, default=len(self.sources or ()) - 1)
-        if self._of_sources and self.sources is not None and self.whole and last + 1 != len(self.sources):
+        if self._of_sources and self.sources is not None and self.has_end and last + 1 != len(self.sources):
             expected = f"as many sentences as the source has, {len(self.sources):,}"
             raise InputError(
                 f"{self.name}: expected {expected}, found {last + 1:,}",
