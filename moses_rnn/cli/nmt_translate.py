@@ -11,6 +11,7 @@ import click
 
 from moses_rnn.cli.command import STOPPED, StopRequest, check_inputs, choose_device, command, print_err, warn
 from moses_rnn.cli.options import warn_of_unit
+from moses_rnn.errors import InputError, shown
 from moses_rnn.translation.options import WITH_LEXICON, TranslationRequest
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def translate(request: TranslationRequest) -> None:
     """Translate a text with one network or several. INPUT is a file, or - for stdin."""
     _check_options(request)
     check_inputs(*request.models, request.input, request.dictionary)
-    lexicon = _read_dictionary(request.dictionary)
+    lexicon = _read_dictionary(request)
     from moses_rnn.cli.progress import progress
     from moses_rnn.scorers.ensembles import open_writer
     from moses_rnn.translation.run import translate_text
@@ -77,11 +78,18 @@ def _check_options(request: TranslationRequest) -> None:
             raise click.UsageError(f"--{option} needs a file: stdout is for the translations")
 
 
-def _read_dictionary(path: str | None) -> Lexicon | None:
+def _read_dictionary(request: TranslationRequest) -> Lexicon | None:
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.moses.lexicon import read_lexicon
+    from moses_rnn.table.phrase_table import SEPARATOR
 
-    return read_lexicon(read_lines(find_input(path)), find_input(path)) if path else None
+    if not request.dictionary:
+        return None
+    name = find_input(request.dictionary)
+    lexicon = read_lexicon(read_lines(name), name)
+    if request.n_best and (parted := [word for word in lexicon.written() if SEPARATOR in word]):
+        raise InputError(f"{name}: expected words without ||| for an n-best list, found {shown(parted[0])}")
+    return lexicon
 
 
 def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes]) -> None:

@@ -198,7 +198,7 @@ class _Run:
 
     def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
         """Return the candidates of a line, numbered from 0, as lines of a Moses n-best list."""
-        # caused by a word of the text or a lexicon that replaced an unknown one
+        # caused by a word of the text that replaced an unknown one
         if parted := next((one.text for one in translation.candidates if SEPARATOR in one.text), None):
             raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
         return b"".join(
