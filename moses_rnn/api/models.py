@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -125,6 +126,9 @@ class Model:
     def meaning(self) -> str:
         """Description of the score."""
         return self._scorer.meaning
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_scorer"}  # it may hold C pointers
 
     @cached_property
     def _scorer(self) -> Scorer:

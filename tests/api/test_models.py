@@ -1,6 +1,7 @@
 """A loaded network of pairs: its scores are those of the commands, from any iterable and in streams."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -32,6 +33,11 @@ def test_scores_are_those_of_the_network(models, name):
     exact = moses_rnn.load(models / name, device="cpu", precision="fp64")
     assert exact.score(PAIRS) == pytest.approx(scores, rel=1e-4)
     assert "fp64>" in repr(exact)  # without the native core
+
+
+def test_a_model_that_has_scored_can_be_pickled(encdec):
+    scores = encdec.score(PAIRS)
+    assert pickle.loads(pickle.dumps(encdec)).score(PAIRS).tolist() == scores.tolist()
 
 
 def test_a_stream_is_scored_as_it_comes(encdec):
