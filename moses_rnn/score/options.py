@@ -110,8 +110,8 @@ class ScoringOptions:
             stem = without_compression_suffix(table)
             output = str(stem.with_name(stem.name + ".rnn.gz"))
             output = output if self.shard is None else with_shard(output, self.shard)
-        elif output != STANDARD_STREAM and table == self.phrase_table + ".gz" and not is_gzip(output):
-            output += ".gz"
+        elif output != STANDARD_STREAM and table == f"{self.phrase_table}.gz" and not output.endswith("/"):
+            output += "" if is_gzip(output) else ".gz"
         ini = self.moses_ini and (
             self.output_ini or str(Path(output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
         )
