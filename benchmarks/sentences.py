@@ -61,7 +61,7 @@ class Naive:
         targets, counted = padded([target for _, target in pairs])
         model, decoder, align = self.model, self.model.decoder, self.model.align
         x = embedding(sources, model.encoder.embedding)
-        layers = model.encoder.layers()
+        layers = model.encoder.layers
         right = self._read(layers[0], x, there, range(x.shape[1]))
         left = self._read(layers[1], x, there, reversed(range(x.shape[1])))
         h = torch.cat([right, left], 2)  # pairs × N × 2H

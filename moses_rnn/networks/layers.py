@@ -6,7 +6,7 @@ longest first. H hidden units, A inputs, S sums inside a step: one, or four in a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -124,17 +124,10 @@ class LstmStack(nn.Module):
     def __init__(self, K: int, E: int, H: int, layers: int, *, peepholes: bool) -> None:
         super().__init__()
         self.embedding = unset(K, E)
-        self.hidden_size, self.count = H, layers
-        for i in range(layers):
-            self.add_module(f"layer{i + 1}", LstmLayer(H if i else E, H, peepholes=peepholes))
-
-    @property
-    def layers(self) -> Iterator[LstmLayer]:
-        """The layers, from bottom to top."""
-        for i in range(self.count):
-            layer = self.get_submodule(f"layer{i + 1}")
-            assert isinstance(layer, LstmLayer)
-            yield layer
+        self.hidden_size = H
+        self.layers = [LstmLayer(H if i else E, H, peepholes=peepholes) for i in range(layers)]  # from bottom to top
+        for i, layer in enumerate(self.layers, 1):  # a ModuleList would name the tensors differently
+            self.add_module(f"layer{i}", layer)
 
     def states(
         self, words: Tensor, start: Sequence[State], active: Sequence[int], drop: Drop = keep
@@ -152,7 +145,7 @@ class LstmStack(nn.Module):
     def nothing(self, rows: int) -> tuple[State, ...]:
         """Return h_0 = m_0 = 0 of each layer."""
         zeros = self.embedding.new_zeros(rows, self.hidden_size)
-        return ((zeros, zeros),) * self.count
+        return ((zeros, zeros),) * len(self.layers)
 
 
 class SteppedLayer:

@@ -55,8 +55,9 @@ class Annotator(nn.Module):
     def __init__(self, K: int, E: int, H: int) -> None:
         super().__init__()
         self.embedding = unset(K, E)
+        self.layers = Gru(H, E), Gru(H, E)  # forward and backward
         # Checkpoints use the name "forward", but it is a method of modules, so it cannot be an attribute.
-        self._modules |= {"forward": Gru(H, E), "backward": Gru(H, E)}
+        self._modules |= dict(zip(("forward", "backward"), self.layers, strict=True))
 
     def annotations(self, sources: Batch, drop: Drop = keep) -> Tensor:
         """Return h_j of every word of each source, repeating the last one in shorter sources; S × longest N × 2H."""
@@ -64,18 +65,11 @@ class Annotator(nn.Module):
         mirrored, places = sources.mirrored(), sources.places()
         to_right, to_left = (  # each packed in its reading order; nodes × H
             layer.states(layer.inputs(read), None, None, sources.active)
-            for layer, read in zip(self.layers(), (e, e[mirrored]), strict=True)
+            for layer, read in zip(self.layers, (e, e[mirrored]), strict=True)
         )
         h = torch.cat([to_right, to_left[mirrored]], 1)  # nodes × 2H
         annotations: Tensor = h.index_select(0, places.flatten()).view(*places.shape, h.shape[1])
         return annotations
-
-    def layers(self) -> tuple[Gru, Gru]:
-        """Return the forward and the backward layer."""
-        forward, backward = self._modules["forward"], self._modules["backward"]
-        assert isinstance(forward, Gru)
-        assert isinstance(backward, Gru)
-        return forward, backward
 
 
 # -- soft alignment: where in the source the next target word comes from (section 3.1)
