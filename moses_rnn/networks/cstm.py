@@ -88,7 +88,7 @@ class Cstm(TranslationNetwork):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,
-        sample: Estimate | None = None,
+        estimate: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """See `TranslationNetwork`; covers the target words and ``</s>`` that have a slot."""
@@ -99,7 +99,7 @@ class Cstm(TranslationNetwork):
         parts = []
         for k, rows in enumerate(targets.active[:S]):
             of_slot = targets.ids[:rows, k]
-            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, self.kernel, sample))
+            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, self.kernel, estimate))
         return torch.cat(parts)
 
     def _slotted(self, sources: Batch) -> Tensor:

@@ -197,7 +197,7 @@ class Decoder(GatedStep):
         no_b = torch.zeros_like(self.b)
         return We + torch.cat([no_b, no_b, self.b])
 
-    def nodes(self, terms: Terms, targets: Batch, drop: Drop = keep) -> tuple[Tensor, Tensor, Tensor]:
+    def nodes(self, terms: Terms, targets: Batch, drop: Drop) -> tuple[Tensor, Tensor, Tensor]:
         """Return the predictors of ``targets.packed()``: h'_t (nodes × H), e(y_{t-1}) (E) and O_c c + b_O (2M)."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         h = self.states(*self.operands(terms, e, targets))

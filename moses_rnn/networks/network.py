@@ -143,12 +143,12 @@ class TranslationNetwork(Network):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,  # row of each target's source
-        sample: Estimate | None = None,  # estimates the normalisation, to train large shortlists
+        estimate: Estimate | None = None,  # of the normalisation, to train large shortlists
         drop: Drop = keep,
     ) -> Tensor:
         """Return log p of all target words and ``</s>``, given the source and earlier words; ``targets.packed()``."""
         r = self.predict(sources, targets, source_of, drop)
-        return learned_log_probs(r, self.output, targets.packed(), self.kernel, sample)
+        return learned_log_probs(r, self.output, targets.packed(), self.kernel, estimate)
 
 
 def previous_words(targets: Batch, first: int = END_ID) -> Tensor:

@@ -163,7 +163,7 @@ class RnnSearch(TranslationNetwork):
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """Return t_i, or G_r t_i; `drop` applies to embeddings and maxout."""
         terms = take_rows(self.read(sources, drop), source_of)
-        return self.decoder.read_out(self.decoder.nodes(terms, targets, self.align, drop), drop)
+        return self.decoder.read_out(*self.decoder.nodes(terms, targets, self.align, drop), drop)
 
     def read(self, sources: Batch, drop: Drop = keep) -> SearchTerms:
         """Return the terms that depend only on the sources."""
@@ -179,14 +179,6 @@ class SearchTerms(NamedTuple):
 
     annotations: Annotations
     s_0: Tensor  # H
-
-
-class SearchNodes(NamedTuple):
-    """The read-out's inputs for each target word; one row each."""
-
-    s: Tensor  # s_i, or s_{i-1}, depending on `phases`; H
-    e: Tensor  # e'(y_{i-1}); E
-    c: Tensor  # c_i; 2H
 
 
 class Decoder(Gru):
@@ -225,12 +217,15 @@ class Decoder(Gru):
         """Return s_0 from ←h_1; rows × H."""
         return torch.tanh(self.kernel.times(h_1, self.V) + self.b_V)
 
-    def nodes(self, terms: SearchTerms, targets: Batch, align: Alignment, drop: Drop = keep) -> SearchNodes:
-        """Return the read-out's inputs for ``targets.packed()``; `terms` has the source of each target."""
+    def nodes(self, terms: SearchTerms, targets: Batch, align: Alignment, drop: Drop) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the predictors of ``targets.packed()``: s_i or s_{i-1} (nodes × H), e'(y_{i-1}) (E) and c_i (2H).
+
+        `terms` has the source of each target; `phases` decides which state predicts.
+        """
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         inputs = torch.split(self.inputs(e), targets.active)
         s, c = (torch.cat(tensors) for tensors in zip(*self._steps(terms, inputs, align), strict=True))
-        return SearchNodes(s, e, c)
+        return s, e, c
 
     def _steps(
         self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment
@@ -256,10 +251,10 @@ class Decoder(Gru):
                     rows = len(inputs[i + 1])
                     s = update(inputs[i + 1], U_s[:rows], s[:rows], c[:rows], C, U)
 
-    def read_out(self, nodes: SearchNodes, drop: Drop = keep) -> Tensor:
+    def read_out(self, s: Tensor, e: Tensor, c: Tensor, drop: Drop = keep) -> Tensor:
         """Return t_i, or G_r t_i, the input of the softmax; nodes × M or nodes × R."""
         times = self.kernel.times
-        t = times(nodes.s, self.O_h) + times(nodes.e, self.O_y) + times(nodes.c, self.O_c) + self.b_O  # nodes × 2M
+        t = times(s, self.O_h) + times(e, self.O_y) + times(c, self.O_c) + self.b_O  # nodes × 2M
         t = drop(torch.maximum(*t.view(len(t), -1, 2).unbind(2)))  # nodes × M
         return times(t, self.G_r) if hasattr(self, "G_r") else t
 
@@ -369,7 +364,7 @@ class RnnSearchStepper(NetworkStepper):
 
     def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
         """Return t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
-        return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c))
+        return self._model.decoder.read_out(prefixes.s, prefixes.e, prefixes.c)
 
 
 RNNSEARCH = Architecture(

@@ -102,7 +102,7 @@ def test_words_drawn_once_each_and_a_partition_of_all_words_are_the_exact_sum(ca
     model, every = case.make(), torch.arange(len(TARGET))
     exact = of_translation(model, PAIRS)
     for estimate in (WordSample(every, torch.zeros(len(every)).double()), WordPartition(every)):
-        torch.testing.assert_close(of_translation(model, PAIRS, sample=estimate), exact)
+        torch.testing.assert_close(of_translation(model, PAIRS, estimate=estimate), exact)
 
 
 @FEW

@@ -128,7 +128,7 @@ def test_a_partition_is_learned_as_on_the_cpu():
         model = encdec_network(SWITCHES["paper"]).to(device)
         sources, targets = (Batch.from_lists(side, device) for side in ([[2, 3, 4], [5]], [[2, 5], [7]]))
         partition = WordPartition(torch.tensor([0, 1, 2, 5, 7], device=device))
-        log_probs = model.word_log_probs(sources, targets, torch.arange(2, device=device), sample=partition)
+        log_probs = model.word_log_probs(sources, targets, torch.arange(2, device=device), estimate=partition)
         log_probs.sum().backward()
         gradients.append([log_probs, *(tensor.grad for tensor in model.parameters())])
     for expected, of_gpu in zip(*gradients, strict=True):
