@@ -9,13 +9,12 @@ import numpy as np
 import torch
 
 from moses_rnn.errors import PairError
-from moses_rnn.networks.batches import Ints, Values
+from moses_rnn.networks.batches import Values
 from moses_rnn.networks.network import for_scoring
 from moses_rnn.networks.tries import IdPhrases, take_phrases
 from moses_rnn.options import Option
 
 Slots = Annotated[int, Option(min=1, max=64)]
-Slotted = Ints  # phrases × slots
 ADVICE = "In phrase tables and n-best lists, --long floor gives them a score of -87."
 
 

@@ -15,14 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from moses_rnn.errors import InputError
-from moses_rnn.networks.batches import Batch, Lengths, in_slots, take_spans
+from moses_rnn.networks.batches import Batch, Ints, Lengths, in_slots, take_spans
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG, Measure
 from moses_rnn.networks.n_grams import n_grams_of
 from moses_rnn.networks.native_learning import NativeKernel, core_named
 from moses_rnn.networks.network import Drop, TranslationNetwork, drop_units, keep
 from moses_rnn.networks.ranker import Ranker, hinge
-from moses_rnn.networks.slots import Slotted
 from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, mix
@@ -125,7 +124,6 @@ def blocks_of_words(rows: Positions, lengths: Lengths, most: int) -> Iterator[Po
 
 
 SPECIAL = UNKNOWN_ID, END_ID
-WordIds = npt.NDArray[np.int64]
 SAMPLES = 2  # random stream of a step: of words
 EVALUATION_WORDS = 4096  # target words at once in evaluations
 
@@ -208,18 +206,12 @@ def by_length(corpus: Corpus, rows: Positions) -> Positions:
     return rows[np.lexsort((-corpus.source.lengths(rows), -corpus.target.lengths(rows)))]
 
 
-class Partition(NamedTuple):
-    """Consecutive minibatches, and their distinct target words with <unk> and </s>, ascending."""
-
-    words: WordIds
-    batches: list[Positions]
-
-
-def partitions_of(corpus: Corpus, batches: Iterable[Positions], most: int) -> Iterator[Partition]:
+def partitions_of(corpus: Corpus, batches: Iterable[Positions], most: int) -> Iterator[tuple[Ints, list[Positions]]]:
     """Yield the partitions of an epoch, with at most `most` words each (the paper's τ).
 
-    A minibatch with more words is split into halves or quarters: `describe_partitions` rules this out for the first
-    epoch, but a later one may have such minibatches in its new order.
+    A partition is the distinct target words of consecutive minibatches with <unk> and </s>, ascending, and these
+    minibatches. One with more words is split into halves or quarters: `describe_partitions` rules this out for the
+    first epoch, but a later one may have such minibatches in its new order.
     """
     seen = np.zeros(len(corpus.target_vocabulary), np.bool_)
     seen[list(SPECIAL)] = True
@@ -227,13 +219,13 @@ def partitions_of(corpus: Corpus, batches: Iterable[Positions], most: int) -> It
     for batch in _narrow_enough(corpus, batches, most):
         own = target_words(corpus, batch)
         if np.count_nonzero(seen) + np.count_nonzero(~seen[own]) > most:
-            yield Partition(np.flatnonzero(seen), held)
+            yield np.flatnonzero(seen), held
             seen[:], held = False, []
             seen[list(SPECIAL)] = True
         seen[own] = True
         held.append(batch)
     if held:
-        yield Partition(np.flatnonzero(seen), held)
+        yield np.flatnonzero(seen), held
 
 
 def _narrow_enough(corpus: Corpus, batches: Iterable[Positions], most: int) -> Iterator[Positions]:
@@ -244,7 +236,7 @@ def _narrow_enough(corpus: Corpus, batches: Iterable[Positions], most: int) -> I
             yield batch
 
 
-def target_words(corpus: Corpus, batch: Positions) -> WordIds:
+def target_words(corpus: Corpus, batch: Positions) -> Ints:
     """Return the distinct target words of a minibatch without <unk> and </s>, ascending."""
     words = np.unique(corpus.target.take(batch)[0]).astype(np.int64)
     return words[~np.isin(words, SPECIAL)]
@@ -263,7 +255,7 @@ def describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
             f"widest minibatch with <unk> and </s>, found {most:,}",
             advice="A smaller --batch-size makes narrower minibatches.",
         )
-    sizes = [len(partition.words) for partition in partitions_of(corpus, batches, most)]
+    sizes = [len(words) for words, _ in partitions_of(corpus, batches, most)]
     return [
         f"partitions of the first epoch: {len(sizes):,}, of {max(sizes):,} target words at most; the widest "
         f"minibatch has {widest:,}"
@@ -324,18 +316,18 @@ class RankedPairs(Task):
             errors += (right <= wrong).sum().item()
         return (errors if np.isfinite(loss) else float("nan")), loss
 
-    def _slotted(self, rows: Positions) -> tuple[Slotted, Slotted, Lengths]:
+    def _slotted(self, rows: Positions) -> tuple[Ints, Ints, Lengths]:
         """Return sources and targets in slots, and the length of each target."""
         slots, (source, target) = self.model.config.slots, (self.corpus.source, self.corpus.target)
         flat, lengths = target.take(rows)
         sources = in_slots(*source.take(rows), slots, len(self.corpus.source_vocabulary))
         return sources, in_slots(flat, lengths, slots, len(self.corpus.target_vocabulary)), lengths
 
-    def _corrupted(self, targets: Slotted, lengths: Lengths, hashes: Hashes) -> Slotted:
+    def _corrupted(self, targets: Ints, lengths: Lengths, hashes: Hashes) -> Ints:
         last_only = self.model.config.corrupt == "last"
         return corrupted(targets, lengths, hashes, len(self.corpus.target_vocabulary), last_only=last_only)
 
-    def _scores(self, sources: Slotted, targets: Slotted, drop: Drop = keep) -> Tensor:
+    def _scores(self, sources: Ints, targets: Ints, drop: Drop = keep) -> Tensor:
         x, y = (torch.from_numpy(side).to(self.device) for side in (sources, targets))
         network: Ranker = self.model
         return network.scores(x, y, drop)
@@ -347,7 +339,7 @@ def hashes_of(rows: Positions, *seeds: int) -> Hashes:
     return mix(mix(rows.astype(np.uint64)) + key)
 
 
-def corrupted(targets: Slotted, lengths: Lengths, hashes: Hashes, words: int, *, last_only: bool) -> Slotted:
+def corrupted(targets: Ints, lengths: Lengths, hashes: Hashes, words: int, *, last_only: bool) -> Ints:
     """Replace one word, or the last, of targets in slots (pairs × S) by another word of the shortlist, uniformly.
 
     `hashes` has a random 64-bit number for each pair, which decides.
@@ -362,7 +354,7 @@ def corrupted(targets: Slotted, lengths: Lengths, hashes: Hashes, words: int, *,
     return result
 
 
-def _below(bounds: npt.NDArray[np.int64], hashes: Hashes) -> npt.NDArray[np.int64]:
+def _below(bounds: Ints, hashes: Hashes) -> Ints:
     """Map hashes to numbers from 0 to below the bounds."""
     return (hashes % bounds.astype(np.uint64)).astype(np.int64)
 

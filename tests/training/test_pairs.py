@@ -54,7 +54,7 @@ def by_definition(corpus, batches, most):
 def test_partitions_close_before_they_have_too_many_words(many_words, most):
     batches = list(epoch_batches(many_words, CONFIG, 0))
     partitions = list(partitions_of(many_words, batches, most))
-    assert [(p.words.tolist(), [b.tolist() for b in p.batches]) for p in partitions] == by_definition(
+    assert [(words.tolist(), [b.tolist() for b in held]) for words, held in partitions] == by_definition(
         many_words, batches, most
     )
     assert len(partitions) > 3
@@ -117,6 +117,6 @@ def test_of_a_later_epoch_such_a_minibatch_is_learned_in_parts(many_words):
     batches = list(epoch_batches(many_words, dataclasses.replace(CONFIG, batch_size=32), 0))
     assert max(len(target_words(many_words, batch)) for batch in batches) > MOST - 2
     partitions = list(partitions_of(many_words, batches, MOST))
-    assert max(len(partition.words) for partition in partitions) <= MOST
-    learned = [row for partition in partitions for batch in partition.batches for row in batch.tolist()]
+    assert max(len(words) for words, _ in partitions) <= MOST
+    learned = [row for _, held in partitions for batch in held for row in batch.tolist()]
     assert learned == [row for batch in batches for row in batch.tolist()]
