@@ -66,7 +66,9 @@ class TablePairs:
     name, corpus = "corpus", Corpus
 
     def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
-        path = existing_file(options["phrase_table"])
+        path = find_input(options["phrase_table"])
+        if path == STANDARD_STREAM:
+            raise InputError(f"{path}: expected a file, because it is read more than once, found standard input")
         texts = read_watched([path], watch)
         if options["layout"] == "tsv":
             texts = as_table_blocks(texts, path)
@@ -131,13 +133,6 @@ def find_embeddings(options: Options) -> dict[str, str]:
     if options.get("inverse"):
         named = {"source": named["target"], "target": named["source"]}
     return {side: regular_file(path) for side, path in named.items() if path}
-
-
-def existing_file(path: str) -> str:
-    """Return the path of a file, plain or compressed; refuse standard input."""
-    if path == STANDARD_STREAM:
-        raise InputError(f"{path}: expected a file, because it is read more than once, found standard input")
-    return find_input(path)
 
 
 def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
