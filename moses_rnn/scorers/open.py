@@ -170,7 +170,7 @@ class Model:
         precision = choose_precision(precision, device, self.config.width) if precision else "fp32"
         core = native_core() if device == "cpu" and self.architecture.native is not None else None
         native = core is not None and core.multiplies(precision)
-        return Compute(device, precision, native, floors_long and not native)
+        return Compute(device, precision, native, floors_long)
 
     def make_stepper(self, compute: Compute, *, any_order: bool = False) -> Stepper:
         """Prepare the network for scoring and search; raise CheckpointError if it does not write word by word.

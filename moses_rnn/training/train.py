@@ -42,7 +42,7 @@ from moses_rnn.training.materials import (
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
-from moses_rnn.training.networks import NETWORKS, Preset, TrainingConfig
+from moses_rnn.training.networks import NETWORKS, TrainingConfig
 from moses_rnn.training.options import Options, UnfitOption, choose
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
@@ -199,7 +199,6 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     every, preset = choose(options)
     embeddings = find_embeddings(every)
     digests: dict[str, Any] = {f"{side}_embeddings": sha256_of(path) for side, path in embeddings.items()}
-    training = replace(_on_this_machine(every, preset, processes), **digests)
     name, config = every["architecture"], dict(preset.network)
     if name in ("encdec", "rnnenc"):
         config = _encdec(config)
@@ -207,9 +206,10 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
         config["rare"] = asdict(rare_words_of(every))
     kind, task = LEARNERS[OF_CELLS if "cell" in config else name]
     try:
-        kind.config(*(2 for _ in kind.sides), **config)
+        width = kind.config(*(2 for _ in kind.sides), **config).width
     except ValueError as error:  # invalid sizes, found before anything is read
         raise InputError(str(error)) from error
+    training = replace(_on_this_machine(every, preset.training, width, processes), **digests)
     material = MATERIALS[NETWORKS[name].material](every, preset, watch)
     return Plan(every, training, preset.learning, config, kind, task, embeddings), material
 
@@ -241,11 +241,9 @@ def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _on_this_machine(options: Options, preset: Preset, processes: int) -> TrainingConfig:
-    """Return a preset's training options with those that the machine decides."""
-    config, device, network = preset.training, options["device"], preset.network
-    material = NETWORKS[options["architecture"]].material
-    width: int = network.get("first_size") or network["hidden_size"]
+def _on_this_machine(options: Options, config: TrainingConfig, width: int, processes: int) -> TrainingConfig:
+    """Return training options with those that the machine decides, for a network of that width."""
+    device, material = options["device"], NETWORKS[options["architecture"]].material
     precision = choose_precision(options["precision"], device, width)
     native = "" if material == "text" else instructions_to_learn(device, precision)  # language models learn by torch
     rows = config.batch_size // (processes * rounds(config.accumulate, processes))  # that one computes together
