@@ -20,7 +20,8 @@ from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.scorers.open import Model, save_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import save_model
 
 PARTS = {"enc": "encoder", "dec": "decoder"}
 SEARCH_PARTS = {"enc": "encoder.forward", "back_enc": "encoder.backward", "dec": "decoder"}

@@ -18,7 +18,8 @@ import pytest
 
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.cstm import CSTM
-from moses_rnn.scorers.open import Model, save_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import save_model
 from tests.analysis.attentive import lstm, save
 from tests.cli.analyse.tables import TABLE, with_another_score
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS

@@ -13,7 +13,7 @@ from moses_rnn.errors import FormatError, InputError
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.annotated import source_reader
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.options import BEAM, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis

@@ -22,7 +22,7 @@ from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.signatures import own_columns, recorded_names, signature_of

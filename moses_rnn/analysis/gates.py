@@ -18,7 +18,7 @@ from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask
 from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrases import words
 
 BINS = 10

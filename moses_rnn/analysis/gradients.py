@@ -16,7 +16,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.networks.batches import row_slices
 from moses_rnn.networks.inspection import state_gradients
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrases import words
 
 AT_ONCE = 64  # pairs

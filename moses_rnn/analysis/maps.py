@@ -21,7 +21,7 @@ from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.inspection import finite_array
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.annotated import source_reader
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrases import words
 
 PERPLEXITY = 30.0  # of t-SNE, lowered where there are fewer than three times as many points

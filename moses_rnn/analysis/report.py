@@ -35,7 +35,7 @@ from moses_rnn.files.streams import Advanced, find_input, read_lines, show_nothi
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrases import normalised, words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
 from moses_rnn.translation.options import WORDS_PER_SOURCE_WORD

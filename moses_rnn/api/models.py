@@ -38,7 +38,7 @@ from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
-from moses_rnn.scorers.open import Model as Opened
+from moses_rnn.scorers.model import Model as Opened
 from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats

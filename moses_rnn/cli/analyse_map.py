@@ -23,7 +23,7 @@ from moses_rnn.options import Force, Option
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 MAX_POINTS, MAX_SENTENCES = 2000, 1000  # the most frequent words, a sample of phrases; the first sentences
 # the options of each kind of map

@@ -17,7 +17,7 @@ from moses_rnn.options import Option
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import Advanced
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 Column = Annotated[
     int | None,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
     from moses_rnn.scorers.kenlm import KenlmScorer
     from moses_rnn.scorers.language_models import LanguageModel, Shares
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
     from moses_rnn.scorers.shares import ClosedVocabulary
 
 EPILOG = """\b

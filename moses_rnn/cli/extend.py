@@ -24,7 +24,7 @@ from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b

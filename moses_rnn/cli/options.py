@@ -11,7 +11,7 @@ from moses_rnn.files.streams import find_input, without_compression_suffix
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:

@@ -16,7 +16,7 @@ from moses_rnn.errors import CheckpointError
 from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
     from moses_rnn.translation.proposals import Known, Proposals, Reading
 
 SAMPLES, SEED = 50, 1  # defaults of options that --beam does not use

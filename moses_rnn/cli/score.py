@@ -37,7 +37,7 @@ from moses_rnn.table.tab_separated import TAB, split_pair
 
 if TYPE_CHECKING:
     from moses_rnn.score.score import ScoringResult
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 
 ENOUGH_WORDS = 100  # of a side of pairs, to judge whether a model fits

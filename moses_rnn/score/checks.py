@@ -9,7 +9,7 @@ from typing import Any
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.signatures import (
     FLOORED_REFUSAL,

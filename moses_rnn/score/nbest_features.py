@@ -22,7 +22,8 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.scorers.kenlm import KenlmScorer
 from moses_rnn.scorers.language_models import LanguageModel, NetworkLanguageModel
-from moses_rnn.scorers.open import Model, check_learned, open_model, read_shortlist
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import check_learned, open_model, read_shortlist
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.scorers.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.table.phrases import words

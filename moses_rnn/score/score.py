@@ -22,7 +22,8 @@ from moses_rnn.score.checks import check_complete, check_fit, check_rejected, ch
 from moses_rnn.score.options import ScoringOptions, rejects_of
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
-from moses_rnn.scorers.open import Model, check_learned, model_files, open_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import check_learned, model_files, open_model
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.signatures import (
     EARLIER,

@@ -21,7 +21,8 @@ from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
 from moses_rnn.scorers.base import Scorer, Tally, one_at_fault
 from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
-from moses_rnn.scorers.open import Model, open_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import open_model
 from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts

@@ -14,7 +14,7 @@ from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 
 def shortlists_of(model: Model, rare: RareWords) -> Shortlists:

@@ -27,7 +27,8 @@ from moses_rnn.networks.tries import PairNetwork, SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
 from moses_rnn.scorers.base import Scorer, Tally
 from moses_rnn.scorers.language_models import LanguageModel, sums
-from moses_rnn.scorers.open import Model, open_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"

@@ -17,7 +17,7 @@ from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Tally
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 PAIRS = 8192  # scored together
 

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from moses_rnn.errors import CheckpointError, OutputError, shown_value
 from moses_rnn.files.outputs import open_locked, replace_file, writing
 from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, Architecture, vocabulary_file
-from moses_rnn.scorers.open import Model, finish_saving, open_model, read_record, save_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import finish_saving, open_model, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
 RANDOM = "random.torch"

@@ -28,7 +28,7 @@ from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.training.descent import rounds
 from moses_rnn.training.embeddings import begin_as, sha256_of
 from moses_rnn.training.materials import (

@@ -20,7 +20,7 @@ from moses_rnn.table.table_blocks import Pairs, Phrases
 from moses_rnn.translation.search import Writer
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.open import Model
+    from moses_rnn.scorers.model import Model
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 

@@ -29,7 +29,7 @@ from moses_rnn.networks.inspection import finite
 from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.scorers.annotated import shortlists_of
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.scorers.rare_words import NOWHERE, UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO

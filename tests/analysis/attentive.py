@@ -3,7 +3,8 @@
 import torch
 
 from moses_rnn.networks.seq2seq import SEQ2SEQ
-from moses_rnn.scorers.open import Model, save_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import save_model
 from tests.networks.checkpoints import search_checkpoint
 from tests.networks.networks import search_network, seq2seq_network
 from tests.scorers.pairs import SOURCE, TARGET

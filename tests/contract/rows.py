@@ -17,7 +17,8 @@ from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
 from moses_rnn.networks.config import Architecture
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.open import NETWORKS, Model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import NETWORKS
 from tests.networks import (
     reference,
     reference_n_grams,

@@ -10,7 +10,6 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers import open as door
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
 from tests.networks import reference, reference_rnnsearch, reference_seq2seq
@@ -89,7 +88,7 @@ def test_a_summary_is_what_the_decoder_begins_with(case, monkeypatch):
         with pytest.raises(CheckpointError, match="expected a network that represents a sentence as one vector"):
             model.summaries(SOURCES, compute)
         return
-    monkeypatch.setattr(door, "SUMMARISED", 2)
+    monkeypatch.setattr("moses_rnn.scorers.model.SUMMARISED", 2)
     weights, config = weights_of(network), vars(network.config)
     expected = [SUMMARIES[case.key](weights, [*source, END_ID], config) for source in SOURCES]
     np.testing.assert_allclose(model.summaries(SOURCES, compute), expected, atol=1e-12)

@@ -6,7 +6,7 @@ from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 
 
 def encdec_checkpoint(model, source, target, direction="source-to-target", provenance=()):

@@ -10,7 +10,7 @@ from moses_rnn.moses.alignments import parse_links, transposed
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.scorers.base import Tally
-from moses_rnn.scorers.open import Model
+from moses_rnn.scorers.model import Model
 from moses_rnn.scorers.phrases import PhraseScorer
 from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.table.table_blocks import Pairs

@@ -15,7 +15,8 @@ from moses_rnn.networks.steps import Candidates
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.scorers.base import Tally
 from moses_rnn.scorers.ensembles import COMBINATIONS, EnsembleStepper, open_writer
-from moses_rnn.scorers.open import Model, open_model, save_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.table_blocks import Pairs
 from tests.networks import reference, reference_rnnsearch
 from tests.networks.checkpoints import encdec_checkpoint, search_checkpoint

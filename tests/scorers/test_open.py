@@ -8,7 +8,8 @@ from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.scorers.open import Model, open_model, save_model
+from moses_rnn.scorers.model import Model
+from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.scorers.rare_words import RareWords
 from tests.networks.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.networks.networks import (
