@@ -144,7 +144,7 @@ class ListFeatures:
             lambda part: feature.scores(lines[part], sources[part], self.name),
             lambda row: f"{label}, line {lines[row].number:,} of the list",
         )
-        return [b"%.6g" % value for value in scores.tolist()]
+        return [b"%.6g" % value for value in (scores + 0.0).tolist()]  # + 0.0: no -0
 
     def _note(self, lines: Sequence[NBestLine], texts: dict[str, list[bytes]]) -> None:
         """Compare each line's values with its sentence's first line; a sentence's lines need not be adjacent."""

@@ -270,8 +270,9 @@ def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, 
 
 def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str]) -> Iterator[str]:
     if counts.rejected:
+        lines = "1 line was" if counts.rejected == 1 else f"{counts.rejected:,} lines were"
         more = ", for example" if counts.rejected > len(examples) else ""
-        yield f"{counts.rejected:,} lines were left out and written to {options.rejects}{more}: " + "; ".join(examples)
+        yield f"{lines} left out and written to {options.rejects}{more}: " + "; ".join(examples)
     if counts.oom_splits:
         yield (
             f"the device ran out of memory {counts.oom_splits:,} times; splitting the work can change the last digits "

@@ -200,11 +200,16 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     _check_written(models)
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
-    for model in models:
-        if combination != MEAN_LOG and model.right_to_left != models[0].right_to_left:
+    for model in models if combination != MEAN_LOG else ():
+        if model.architecture.stepper is None:
+            raise CheckpointError(
+                f"{model.folder}: expected a network that writes word by word, found: {model.network_title}",
+                advice="Scores of such networks can only be combined by mean-log.",
+            )
+        if model.right_to_left != models[0].right_to_left:
             raise CheckpointError(
                 f"{model.folder}: expected a network that writes in the order of {models[0].folder}, found the other",
-                advice="--combine mean-log combines scores of both orders.",
+                advice="Only scores of both orders can be combined, by mean-log.",
             )
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
     words = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])

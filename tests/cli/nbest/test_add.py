@@ -31,7 +31,7 @@ def test_unknown_words_are_those_of_the_hypotheses_language(nbest, here):
     """An inverse model reads that language."""
     (here / "one").write_bytes(b"0 ||| s2 ||| LM0= 1 ||| 1\n0 ||| t2 ||| LM0= 2 ||| 1\n")
     done = nbest("one", "--word-penalty", "{}/inverse")
-    assert done.stdout == b"0 ||| s2 ||| LM0= 1 WP0= -0 ||| 1\n0 ||| t2 ||| LM0= 2 WP0= -1 ||| 1\n"
+    assert done.stdout == b"0 ||| s2 ||| LM0= 1 WP0= 0 ||| 1\n0 ||| t2 ||| LM0= 2 WP0= -1 ||| 1\n"
 
 
 def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
