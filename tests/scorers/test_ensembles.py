@@ -121,7 +121,9 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
     assert of_pairs(scorer, PAIRS).max() > 0
     np.testing.assert_allclose(of_pairs(scorer, PAIRS), of_pairs(open_model(models / "same").make_scorer(), PAIRS))
     assert both.meaning.endswith("s(source, target) of the ranker, unbounded and no log-probability, without </s>")
-    with pytest.raises(CheckpointError, match=r"expected a network that writes word by word, found: ranker\n.*mean-log"):
+    with pytest.raises(
+        CheckpointError, match=r"expected a network that writes word by word, found: ranker\n.*mean-log"
+    ):
         open_writer([models / "ranker", models / "same"])
     with pytest.raises(CheckpointError, match="the score of .*phrases in an ensemble, log p, found RANK"):
         open_writer([models / "phrases", models / "ranker"], "mean-log")
