@@ -167,7 +167,7 @@ def summarise(pairs: TablePairs) -> Summary:
 
 
 def _figures(pairs: TablePairs) -> Floats:
-    """The figures of each source in the order of `_preferences`; NaN: no correlation with counts."""
+    """Return each source's figures in the order of `_preferences`; NaN: no correlation with counts."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
     chosen = np.add.reduceat(best, begins, dtype=np.int64)
@@ -179,7 +179,7 @@ def _figures(pairs: TablePairs) -> Floats:
 
 
 def _correlations_with_count(pairs: TablePairs) -> Floats:
-    """Spearman's correlation of RNN score and count among the targets of each source; NaN: there is none."""
+    """Return Spearman's correlation of RNN score and count among each source's targets; NaN: there is none."""
     begins, sizes = pairs.begins, pairs.sizes
     x, y = (
         ranks(pairs.source * len(values) + np.unique(values, return_inverse=True)[1])

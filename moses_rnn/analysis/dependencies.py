@@ -61,7 +61,7 @@ def read_conllu(lines: Iterable[bytes], name: str) -> Iterator[Dependencies]:
 
 
 def _parse(line: bytes, following: int, name: str, number: int) -> Iterator[_Word]:
-    """The word of a line, if it has one, which must be the sentence's `following` one."""
+    """Return the word of a line, if it has one; it must be word number `following` of the sentence."""
     columns = line.split(b"\t")
     if len(columns) != COLUMNS:
         found = f"{len(columns)}: {shown(line)}"
@@ -102,7 +102,7 @@ def format_conllu(sentence: Dependencies) -> bytes:
 
 
 def format_factors(sentence: Dependencies) -> bytes:
-    """``word|label`` of each word, as Moses reads factors, without the line's end; ``|`` is escaped as Moses does."""
+    """Format each word as ``word|label``, as Moses reads factors; ``|`` is escaped as in Moses; no line end."""
     pairs = zip(sentence.words, sentence.labels, strict=True)
     return b" ".join(b"|".join(part.replace(b"|", b"&#124;") for part in pair) for pair in pairs)
 

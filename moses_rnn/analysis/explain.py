@@ -172,7 +172,7 @@ class Explanation:
         return "\n".join([*_heading(self), *words, *_further(self)])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a column for each word, the redder the less likely, above the rest of the text."""
+        """Return a table for notebooks: a column for each word, redder if less likely, above the rest of the text."""
         before, after = (html.escape("\n".join(lines)) for lines in (_heading(self), _further(self)))
         return f"<pre>{before}</pre><table><tr>{''.join(map(_cell, self.words))}</tr></table><pre>{after}</pre>"
 
@@ -250,7 +250,7 @@ class Explainer:
         )
 
     def _guess_added(self, scores: Floats, rnn: Floats) -> Mapping[int, str]:
-        """Without a record, the network's scores are those that agree with it; `scores` is targets × columns."""
+        """Find the column of the network's scores without a record, by agreement; `scores` is targets × columns."""
         logs = np.log(np.maximum(scores, np.exp(DEFAULT_FLOOR)))
         agree = np.all(np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01), axis=0).tolist()
         # a score of Moses's own may agree by chance where there is one target only
@@ -260,7 +260,7 @@ class Explainer:
     def _weighted(
         self, given: Weights, logs: Floats, names: list[str], rnn: Floats, chosen: int | None
     ) -> Iterator[Rank]:
-        """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""
+        """Rank by the weighted sum of the scores without the RNN's, and with it if it has a weight."""
         weights, rnn_name = np.array(given.values), self.scorer.name
         at = [column for column, name in enumerate(names) if name == rnn_name]
         if not at and len(weights) == len(names) + 1:  # not scored yet
@@ -276,7 +276,7 @@ class Explainer:
             yield _rank(f"weighted sum with {rnn_name}", _sums(logs, weights), chosen, limit)
 
     def _neighbours(self, read: bytes) -> list[Neighbour]:
-        """The phrases whose summaries point most nearly the same way."""
+        """Return the phrases whose summaries have the highest cosine similarity."""
         cosines = self._others @ self._directions([read])[0]
         nearest = [i for i in np.argsort(-cosines, kind="stable") if self.others[i] != read][:NEAREST]
         return [Neighbour(readable(self.others[i]), float(cosines[i])) for i in nearest]
@@ -286,7 +286,7 @@ class Explainer:
         return self._directions(self.others)
 
     def _directions(self, phrases: Sequence[bytes]) -> npt.NDArray[Any]:
-        """c of each phrase, of length 1; phrases × H."""
+        """Return c of each phrase, scaled to length 1; phrases × H."""
         ids = self.model.source_vocabulary.ids
         c = self.model.summaries([ids(words(phrase)) for phrase in phrases])
         directions: npt.NDArray[Any] = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
@@ -321,7 +321,7 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
 
 
 def _heading(explanation: Explanation) -> list[str]:
-    """The pair, its place in the table, and its log p."""
+    """Return the pair, its rank in the table, and its log p."""
     lines = [f"{explanation.source} ||| {explanation.target}"]
     targets, log_prob = explanation.targets, explanation.log_prob
     if explanation.in_table:
@@ -333,14 +333,14 @@ def _heading(explanation: Explanation) -> list[str]:
 
 
 def _cell(word: Word) -> str:
-    """A word over its log p, redder by its share of 5 nats."""
+    """Return a cell with a word above its log p; the redder, the less likely (down to -5 nats)."""
     red = min(-word.log_prob / 5, 1.0)
     text = f"{html.escape(word.word)}{'' if word.known else ' (&lt;unk&gt;)'}<br>{word.log_prob:z.2f}"
     return f'<td style="text-align: center; background: rgba(220, 50, 40, {red:.2f})">{text}</td>'
 
 
 def _further(explanation: Explanation) -> list[str]:
-    """Everything besides the words: words read as ``<unk>``, scores, ranks, neighbours."""
+    """Describe everything except the words: words read as ``<unk>``, scores, ranks, neighbours."""
     lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
     if explanation.columns:
         width = max(len(column.name) for column in explanation.columns)

@@ -116,7 +116,7 @@ def _mean(values: npt.NDArray[Any]) -> Floats:
 
 
 def _ends(gates: npt.NDArray[Any], at: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
-    """The words at which a unit's gate is highest, and lowest; of equal ones the more frequent in training."""
+    """Return the words at which a unit's gate is highest and lowest; among equals, more frequent ones first."""
     times, sums = (np.bincount(at, weights, len(names)) for weights in (None, gates))
     seen = np.flatnonzero(times >= max(min(MIN_TIMES, times.max(initial=0)), 1))
     means = sums[seen] / times[seen]

@@ -66,7 +66,7 @@ def as_text(grid: Grid) -> str:
 
 
 def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
-    """The columns that stand side by side; the first ones come again in every part."""
+    """Split the columns into parts that fit side by side; every part repeats the first ones."""
     whole = COLUMNS if sys.stdout.isatty() else math.inf
     first, room = [*range(min(repeated, len(widths)))], whole - sum(2 + width for width in widths[:repeated])
     part: list[int] = []
@@ -128,7 +128,7 @@ LAYOUTS: dict[str, Callable[[Grid], str]] = {
 
 
 def _shown(grid: Grid) -> Iterator[list[str]]:
-    """The header and the rows as people read them."""
+    """Format header and rows for people."""
     yield [*map(readable, grid.header)]
     before: Sequence[Cell] = ()
     for row in grid.rows:

@@ -83,13 +83,13 @@ def _rarities(sources: Lines, text: Iterable[bytes]) -> list[int]:
 
 
 def _last_of_equal_bins(ascending: Sequence[int]) -> list[int]:
-    """The highest value of each bin but the last one; fewer bins if many values are equal."""
+    """Return the highest value of each bin but the last one; fewer bins if many values are equal."""
     at = [len(ascending) * i // RARITY_BINS - 1 for i in range(1, RARITY_BINS)]
     return sorted({ascending[i] for i in at if i >= 0} - {*ascending[-1:]})
 
 
 def _titles(last: Sequence[int]) -> list[str]:
-    """The titles of bins, given the highest value of each but the last one."""
+    """Return the titles of bins, given the highest value of each but the last one."""
     between = [f"{low + 1}–{high}" if low + 1 < high else str(high) for low, high in itertools.pairwise(last)]
     return [f"≤ {last[0]}", *between, f"> {last[-1]}"] if last else [ANY]
 

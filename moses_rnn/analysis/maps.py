@@ -115,7 +115,7 @@ def _tsne(vectors: Floats, start: Floats) -> Floats:
 
 
 def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
-    """For each point its nearest others, nearest first, and their distances; points × count each."""
+    """Return each point's nearest others, nearest first, and their distances; both points × count."""
     squares = (points**2).sum(1)
     d = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0)
     np.fill_diagonal(d, -1)  # itself comes first

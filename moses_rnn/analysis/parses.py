@@ -100,7 +100,7 @@ def _rows(
     read: Callable[[Sequence[bytes], Sequence[bytes]], Any],
     score: Callable[[Sequence[Any], Sequence[Any]], list[Cell]],
 ) -> list[list[Cell]]:
-    """A row for each system, with shares in per cent."""
+    """Return a row for each system, with shares in per cent."""
     rows: list[list[Cell]] = []
     for name, lines in systems.items():
         if len(lines) != len(gold):

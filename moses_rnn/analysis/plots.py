@@ -91,7 +91,7 @@ def map_part_figure(map_: Map, number: int | None = None) -> Figure:
 
 
 def _draw_whole(axes: Axes, map_: Map) -> None:
-    """All points, and frames around the parts that are enlarged elsewhere."""
+    """Draw all points, and frames around the parts that are enlarged elsewhere."""
     _bare(axes, f"{map_.title} ({len(map_.labels):,})", "#444444")
     axes.scatter(map_.coordinates[:, 0], map_.coordinates[:, 1], s=5, c="#777777", linewidths=0)
     axes.margins(0.03)
@@ -107,7 +107,7 @@ def _draw_whole(axes: Axes, map_: Map) -> None:
 
 
 def _draw_part(axes: Axes, map_: Map, number: int) -> None:
-    """A part, enlarged."""
+    """Draw an enlarged part."""
     zoom, colour = map_.zooms[number], COLOURS[number % len(COLOURS)]
     (left, low), (right, high) = _limits(map_, zoom)
     _bare(axes, f"{number + 1}: {zoom.purity:.0%} of nearest neighbours are also the network's", colour)
@@ -119,7 +119,7 @@ def _draw_part(axes: Axes, map_: Map, number: int) -> None:
 
 
 def _limits(map_: Map, zoom: Zoom) -> tuple[Floats, Floats]:
-    """The lowest and the highest corner of a part."""
+    """Return the lowest and the highest corner of a part."""
     points = map_.coordinates[zoom.points]
     margin = np.maximum(MARGIN * np.ptp(points, axis=0), MARGIN / 4 * zoom.half)
     return points.min(axis=0) - margin, points.max(axis=0) + margin

@@ -86,7 +86,7 @@ def prune_table(
 
 
 def _goodness(logs: Floats, by: str) -> Ints:
-    """The quality of each pair by a criterion, in steps; higher is better."""
+    """Return each pair's quality by a criterion, in steps; higher is better."""
     steps = ((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64)
     if by != "both":
         return steps[:, 0 if by == "direct" else -1]
@@ -96,7 +96,7 @@ def _goodness(logs: Floats, by: str) -> Ints:
 
 
 def _choose(pairs: TablePairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
-    """Mask of the pairs that stay; the number of pairs at the threshold, and how many of these stay."""
+    """Return a mask of the pairs that stay, the number of pairs at the threshold, and how many of these stay."""
     goodness = _goodness(pairs.logs, by)
     best = np.lexsort((-goodness, pairs.source))[pairs.begins]  # the first of equal ones, as it is stable
     stay = np.zeros(len(goodness), np.bool_)

@@ -194,7 +194,7 @@ def gather(
 
 
 def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Reading, count: int, least: int = 0) -> list[bytes]:
-    """Some sources of so many words or more, in the network's words."""
+    """Draw sources of at least `least` words, in the network's words."""
     fitting = np.flatnonzero(pairs.source_words >= least)
     drawn = pairs.begins[fitting[np.argsort(pairs.source_keys[fitting])[:count]]].tolist()
     lines = table.lines(drawn)
@@ -202,7 +202,7 @@ def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Reading, count
 
 
 def find_disputes(pairs: TablePairs) -> list[Dispute]:
-    """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
+    """Find, for each score, the frequent source whose single best target has the worst rank by the other score."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
     is_frequent &= pairs.source_counts >= DISPUTED_COUNT
@@ -250,7 +250,7 @@ def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tu
 
 
 def _alignments(model: Model, source_text: str, announce: Announce) -> list[alignment_maps.AlignmentMap]:
-    """Of the first lines of a text, and the network's own translations."""
+    """Map the first lines of a text to the network's own translations."""
     announce("translating", "")
     # of so many words the translation can always be drawn
     most_words = alignment_maps.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2
@@ -261,7 +261,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
 
 
 def costs_by_class(pairs: TablePairs, lengths: Ints) -> list[CostClass]:
-    """Costs of a table's pairs, whose targets have these lengths in the network's words: all, by length, by count."""
+    """Return the costs of a table's pairs: all, by count, and by the given length of targets in the network's words."""
     nats = -pairs.logs[:, 1]
     by_length = np.searchsorted(LONGEST_OF, lengths)
     parts = dict(split_by_count(pairs.counts))
@@ -315,12 +315,12 @@ def write_report(findings: Findings, made: str = "") -> bytes:
 
 
 def _phrase(text: str | bytes) -> Markup:
-    """A phrase of a table, whichever way its script runs, without Moses's escapes."""
+    """Format a phrase without Moses's escapes, for left-to-right and right-to-left scripts."""
     return Markup("<bdi>{}</bdi>").format(unescaped(readable(text)))
 
 
 def _shown(value: Any) -> Any:
-    """Whatever the template fills in, as people read it: phrases as they are, figures short."""
+    """Format a value for the template: phrases as they are, figures short."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, bytes):
@@ -335,7 +335,7 @@ def _shown(value: Any) -> Any:
 
 
 def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """How the table was scored: titles, and names and values under each."""
+    """Return how the table was scored: titles, each with names and values."""
     table, model, pairs = findings.table, findings.model, findings.pairs
     lines, sources = len(pairs.source), len(pairs.source_words)
     yield (
@@ -363,7 +363,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
 
 
 def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The scalars of a nested, untrusted record."""
+    """Yield the scalars of a nested, untrusted record."""
     if isinstance(record, Mapping):
         for key, value in record.items():
             yield from _scalars(value, f"{name} {key}".strip())
@@ -376,7 +376,7 @@ def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _weights(findings: Findings) -> Iterator[float]:
-    """Weight of the score in each tuning, if one feature alone has as many scores as the table."""
+    """Return the weight of the score in each tuning, if exactly one feature has as many scores as the table."""
     table = findings.table
     for weights in findings.tuning.weights if findings.tuning else ():
         features = [

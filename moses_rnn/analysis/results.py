@@ -86,7 +86,7 @@ def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, 
 
 
 def _chosen_phrases(text: str, lines: Sequence[str]) -> Iterator[tuple[str, int, int, int, str]]:
-    """The phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
+    """Return the phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
     for number, line in enumerate(lines):
         end = 0
         for span in SPAN.finditer(line):
@@ -102,7 +102,7 @@ def _read(path: Path) -> bytes:
 
 
 def _lines(path: Path, expected: int | None = None) -> list[str]:
-    """Lines of a text, parted at line feeds only; raise an error unless there are as many as expected."""
+    """Read the lines of a text, split at line feeds only; raise an error unless there are as many as expected."""
     lines = _read(path).decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if expected is not None and len(lines) != expected:
         raise InputError(f"{path}: expected {expected:,} lines, as the references have, found {len(lines):,}")
@@ -141,7 +141,7 @@ def compare_systems(
 def _compare_runs(
     runs: Sequence[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
 ) -> tuple[list[Json], Json]:
-    """The scores of one run of each system, all of one seed, and the metrics' signatures.
+    """Score one run of each system, all of one seed; return scores and the metrics' signatures.
 
     A run's scores are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all runs but the first, the p-values
     ``SET_p`` of each test set and ``p`` of all together.
@@ -173,7 +173,7 @@ def open_bleu() -> BLEU:
 
 
 def _joined(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
-    """The lines of several sets one after the other."""
+    """Join the lines of several sets."""
     return [line for name in names for line in texts[name]]
 
 
@@ -241,7 +241,7 @@ def format_table(results: Json) -> Iterator[str]:
 
 
 def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[str]) -> Iterator[tuple[str, str]]:
-    """The headers of a system's cells, and the cells; other systems are compared with the first one."""
+    """Return the headers of a system's cells, and the cells; other systems are compared with the first one."""
     system, (baseline, first) = systems[name], next(iter(systems.items()))
     is_compared = any("p" in record for record in system["runs"])
     yield "system", titles[name] + "*" * system["on_lists"]
@@ -259,7 +259,7 @@ def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[st
 
 
 def _ps(system: Json, key: str) -> str:
-    """p of all runs; the baseline has none."""
+    """Format p of all runs; the baseline has none."""
     return ", ".join(f"{record[key]:.3f}" for record in system["runs"] if key in record)
 
 

@@ -99,7 +99,7 @@ class TablePairs:
         return best
 
     def pairs_of(self, source: int) -> range:
-        """The pairs of a source."""
+        """Return the pairs of a source."""
         return range(self.begins[source], self.begins[source] + self.sizes[source])
 
 
@@ -188,7 +188,7 @@ class ScoredTable:
         return TablePairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
 
     def _logs(self, block: TableLines) -> Floats:
-        """Natural logarithms of the scores in `columns` and in LEXICAL_COLUMN; lines × (columns + 1)."""
+        """Return natural logarithms of the scores in `columns` and in LEXICAL_COLUMN; lines × (columns + 1)."""
         scores = b" ".join(field.partition(SEPARATOR)[2] for field in block.field("target_end")).split()
         columns = [scores[column :: self.scores] for column in (*self.columns, min(LEXICAL_COLUMN, self.scores - 1))]
         numbers = [[*map(float, column)] for column in columns]
@@ -208,7 +208,7 @@ class ScoredTable:
 
 
 def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
-    """The table's signature; if it is `needed`, it must be there and fit the table."""
+    """Return the table's signature; if `needed`, it must exist and fit the table."""
     try:
         signature = signature_of(path)
     except InputError as error:
@@ -225,7 +225,7 @@ def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
 
 
 def _recorded(path: str, signature: Mapping[str, Any], scores: int, name: str) -> int:
-    """The column of the network's score according to the signature."""
+    """Return the column of the network's score according to the signature."""
     records = {column: record for column, record in recorded_columns(signature).items() if column < scores}
     columns = [column for column, record in records.items() if record["name"] == (name or RNN)]
     if not columns and not name:

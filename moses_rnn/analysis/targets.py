@@ -35,7 +35,7 @@ class Targets:
         return self.lines[0].counts.source
 
     def picks(self, column: int, top: int) -> list[tuple[bytes, float, bytes, float]]:
-        """Targets and their probabilities by p(target | source) and by a column: at most `top`, best first.
+        """Return targets with p(target | source) and the score of a column: at most `top`, best first.
 
         Of equal ones, the first in the table comes first.
         """

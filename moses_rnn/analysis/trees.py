@@ -85,7 +85,7 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
 
 
 def _expected(piece: re.Match[bytes], brackets: Sequence[_Bracket], tokens: Sequence[bytes]) -> str:
-    """What should stand in the place of a piece; nothing if the piece is right there."""
+    """Return what is expected in place of a piece; empty if the piece is right there."""
     if piece[0].startswith(b"("):
         return "a label after (" if brackets and piece["label"] == b"" else ""
     if not brackets:

@@ -206,18 +206,18 @@ def shorter(figures: Preferences) -> str:
 
 
 def literal(counts: Literalness) -> str:
-    """Whether it prefers literal targets, as far as the lexical weight stands for that."""
+    """Whether the RNN prefers literal targets, as measured by the lexical weight."""
     return OPEN if counts.sources < FEWEST else _decided(counts.rnn_more, counts.rnn_less)
 
 
 def _decided(for_it: float, against: float) -> str:
-    """Whether a difference is more than chance would bring about (a sign test)."""
+    """Whether a difference is larger than chance explains (sign test)."""
     difference, noise = for_it - against, DEVIATIONS * math.sqrt(for_it + against)
     return HOLDS if difference > noise else FAILS if difference < -noise else OPEN
 
 
 def ignores_counts(summary: Summary) -> str:
-    """Whether it does not know how often a pair was seen, by correlations with the counts of pairs."""
+    """Whether the RNN's score does not correlate with the counts of pairs."""
     if summary.counted < FEWEST or summary.rnn_over_pairs is None:
         return OPEN
     strongest = max(abs(summary.rnn_over_pairs), abs(summary.classes[0].rnn_with_count or 0.0))
@@ -225,5 +225,5 @@ def ignores_counts(summary: Summary) -> str:
 
 
 def strength(correlation: float) -> str:
-    """A rank correlation in words."""
+    """Describe a rank correlation in words."""
     return next(words for least, words in STRENGTHS if abs(correlation) >= least)

@@ -135,7 +135,7 @@ class Model:
         return self._writer.make_scorer(self._compute)
 
     def score(self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Floats:
-        """log p of each pair, or a ranker's score; as many, float64.
+        """Return log p of each pair, or a ranker's score, as float64.
 
         Args:
             pairs: any number of (source, target), or of (source, target, alignment) where the phrases are rules or
@@ -147,14 +147,14 @@ class Model:
     def score_iter(
         self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = CHUNK
     ) -> Iterator[float]:
-        """log p of each pair of any stream, one after the other; a few chunks of pairs are read ahead."""
+        """Yield log p of each pair of any stream, in order; a few chunks of pairs are read ahead."""
         scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk, most=sys.maxsize))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
     def explain(
         self, source: Text, target: Text, alignment: Text | None = None, *, table: PathLike | None = None
     ) -> Explanation:
-        """What is known of one pair: log p word by word, and what a table says; ``print`` and notebooks show it.
+        """Explain one pair: log p word by word, and what a table says; ``print`` and notebooks show it.
 
         Args:
             source: phrase or sentence.
@@ -190,7 +190,7 @@ class Model:
         max_words: int = 50,
         unknown: bool = True,
     ) -> list[list[Sample]]:
-        """Targets of each source, drawn word by word from the network; distinct ones, the likeliest first.
+        """Draw targets of each source word by word from the network; return distinct ones, likeliest first.
 
         Products are in float64 for it: so a source's samples depend on the seed and the options alone.
 
@@ -224,7 +224,7 @@ class Model:
         length_score: str = "sum",
         unknown: str | None = None,
     ) -> list[Translated]:
-        """The network's own translations of sentences by beam search, in order.
+        """Translate sentences by beam search, in order.
 
         Args:
             sentences: any number. An empty one's translation is empty.
@@ -248,7 +248,7 @@ class Model:
         return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))
 
     def summaries(self, phrases: Iterable[Text]) -> Floats:
-        """The one vector of each phrase or sentence that the decoder begins with; phrases × numbers, float64.
+        """Return the decoder's initial vector for each phrase or sentence; phrases × numbers, float64.
 
         That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch. Other networks, and
         several together, have none.
@@ -277,7 +277,7 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
 def make_proposer(
     writer: Opened, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
-    """What draws targets of sources, or searches for them, and scores them; `known` are the targets of a table."""
+    """Make what samples or searches for targets and scores them; `known` are the targets of a table."""
     if writer.rare and writer.rare.needs_links:
         raise InputError(
             f"{writer.models[0].folder}: expected a model that scores pairs without alignments, found one whose "
@@ -366,17 +366,17 @@ class LanguageModel:
         return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:
-        """log p of each sentence; as many, float64."""
+        """Return log p of each sentence, as float64."""
         return np.concatenate([np.zeros(0), *self._chunks(sentences, CHUNK)])
 
     def score_iter(self, sentences: Iterable[Text], *, chunk: int = CHUNK) -> Iterator[float]:
-        """log p of each sentence of any stream, one after the other; a few chunks are read ahead."""
+        """Yield log p of each sentence of any stream, in order; a few chunks are read ahead."""
         return chain.from_iterable(
             map(np.ndarray.tolist, self._chunks(sentences, check_range("chunk", chunk, most=sys.maxsize)))
         )
 
     def word_scores(self, sentence: Text) -> Floats:
-        """log p of each word of a sentence after those before it, then of ``</s>``; words + 1, float64."""
+        """Return log p of each word of a sentence given those before it, and of ``</s>``; words + 1, float64."""
         return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
 
     def _chunks(self, sentences: Iterable[Text], size: int) -> Iterator[Floats]:

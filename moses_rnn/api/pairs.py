@@ -59,7 +59,7 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
 
 
 def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
-    """Any number of phrases or sentences, as bytes; refuses a single text, what is no text, and line ends."""
+    """Yield phrases or sentences as bytes; refuse a single text, values that are no text, and line ends."""
     if isinstance(values, str | bytes):  # would be split into texts of one letter
         advice = f"Put a single one into a list: [{shown_value(values)}]."
         raise ArgumentError(argument, "an iterable of texts", f"a single one: {shown_value(values)}", advice)
@@ -67,7 +67,7 @@ def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
 
 
 def pairs_of(sources: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Iterator[BytesPair]:
-    """Pairs as bytes, from pairs or rows alone, or from as many sources as targets; refuses as `Model.score` says."""
+    """Yield pairs as bytes, from pairs or rows alone or from as many sources as targets; raises as `Model.score`."""
     if targets is None:
         return (_pair_of(i, pair) for i, pair in enumerate(sources))
     both = zip(texts_of("sources", sources), texts_of("targets", targets), strict=True)  # type: ignore[arg-type]
@@ -98,12 +98,12 @@ def _bytes_of(text: Text, name: str) -> bytes:
 
 
 def as_str(data: bytes) -> str:
-    """Text as it is given back: what is not UTF-8 stands as surrogates, which this package takes back."""
+    """Return text as str; bytes that are not UTF-8 become surrogates, which this package accepts."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def read_pair(pair: BytesPair, form: PhraseForm, *, needs_links: bool = False) -> BytesPair:
-    """The pair in the network's words; refuses one that lacks the alignment by which gaps or rare words are read."""
+    """Return the pair in the network's words; refuse one without the alignment that gaps or rare words need."""
     given = pair.alignment
     if needs_links and given is None:
         expected = "(source, target, alignment), as this model needs alignments to annotate rare words"

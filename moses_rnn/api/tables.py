@@ -54,11 +54,11 @@ class Table:
             yield Row(as_str(line.source), as_str(line.target), scores, alignment, line.counts)
 
     def batches(self, rows: int = ROWS) -> Iterator[dict[str, Column]]:
-        """The table in parts of `rows` rows: lists of str and arrays of float64 by name; raises as iterating does."""
+        """Yield parts of `rows` rows: lists of str and arrays of float64 by name; raises as iterating does."""
         return map(self._by_name, in_chunks(self, check_range("rows", rows, most=sys.maxsize)))
 
     def to_columns(self) -> dict[str, Column]:
-        """The whole table; raises as `batches`."""
+        """Return the whole table, like one batch; raises as iterating does."""
         return self._by_name(list(self))
 
     def _by_name(self, rows: Sequence[Row]) -> dict[str, Column]:

@@ -235,7 +235,7 @@ def explain(
 
 
 def _weights(moses_ini: str, table: str) -> Weights:
-    """The weights and the table limit that an ini has for a table."""
+    """Return the weights and the table limit that an ini has for a table."""
     from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
     from moses_rnn.files.streams import reading
     from moses_rnn.moses.ini import MosesIni
@@ -420,7 +420,7 @@ def report(
         with ExitStack() as stack:
 
             def announce(title: str, unit: str) -> Advanced:
-                """Begin a step; one that counts in units has a bar on a terminal."""
+                """Begin a step; if it counts units, show a bar on a terminal."""
                 stack.close()
                 if sys.stderr.isatty():
                     print_err(f"{title} …")

@@ -182,7 +182,7 @@ def _draw_points(request: MapRequest) -> None:
 
 
 def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
-    """What the points are, their labels and their vectors."""
+    """Return the name, labels and vectors of the points."""
     from moses_rnn.analysis.maps import phrase_points, word_points
     from moses_rnn.scorers.open import open_model
 
@@ -222,7 +222,7 @@ def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words
 
 
 def _sentences(request: MapRequest) -> Iterator[bytes]:
-    """The first lines of a text, each of which must have words."""
+    """Yield the first lines of a text, each of which must have words."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.table.phrases import words
 
@@ -264,7 +264,7 @@ def _draw_alignments(request: MapRequest) -> None:
 
 
 def _alignment_files(request: MapRequest) -> list[str]:
-    """A picture of each line, in order, or a file of records; none: they are printed."""
+    """Return the name of each line's picture, or of a file of records; none if they are printed."""
     if not request.outputs:
         return []
     numbers, output = sorted(set(request.lines)), request.outputs[0]

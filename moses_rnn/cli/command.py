@@ -47,14 +47,14 @@ class _FiniteFloat(click.FloatRange):
     """A number within a range that is neither nan nor infinite."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert, and refuse what is not finite."""
+        """Convert, and refuse numbers that are not finite."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
     def _describe_range(self) -> str:
-        """What --help shows; of a range without limits click would show "x<=None"."""
+        """Describe the range for --help; click shows "x<=None" for a range without limits."""
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
@@ -72,7 +72,7 @@ class _Whole(click.IntRange):
     """A whole number within what the libraries behind the options hold; --help shows no end of many digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert, and refuse what is too large."""
+        """Convert, and refuse numbers that are too large."""
         number = super().convert(value, param, ctx)
         if self.max is None and number > MOST_WHOLE:
             self.fail(f"{number} is above {MOST_WHOLE}.", param, ctx)
@@ -121,7 +121,7 @@ def command(epilog: str, name: str | None = None) -> Callable[[Callable[..., Non
 
 
 def _parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a function, or the fields of a dataclass, with what is noted of their types."""
+    """Return a function's parameters, or a dataclass's fields, with the annotations of their types."""
     hints = get_type_hints(function, include_extras=True)
     return [one.replace(annotation=hints[name]) for name, one in inspect.signature(function).parameters.items()]
 
@@ -302,14 +302,14 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether Python, torch, the C++ library or the loader of libraries says so, each in words of its own."""
+    """Whether Python, torch, the C++ library or the dynamic loader ran out of memory."""
     if isinstance(error, OSError | RuntimeError | ImportError):
         return any(words in str(error) for words in OUT_OF_MEMORY)
     return isinstance(error, MemoryError)
 
 
 def program() -> str:
-    """The command's name as it was called."""
+    """Return the command's name as it was called."""
     return Path(sys.argv[0]).name
 
 
@@ -417,12 +417,12 @@ class StopRequest:
         self._requested = True
 
     def __call__(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop was requested."""
         return self._requested
 
 
 def choose_device(wanted: str, threads: int | None = None) -> str:
-    """The torch device that --device names, and as many threads of the processor as --threads says."""
+    """Return the torch device of --device, and set torch's CPU threads to --threads."""
     import torch
 
     from moses_rnn.networks import hardware

@@ -43,11 +43,11 @@ class _Together(ProgramGroup):
     """All commands, none of them imported before it is called."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """In the order in which they are used."""
+        """List the commands in the order in which they are used."""
         return list(COMMANDS)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        """Import the one of that name."""
+        """Import the command of that name."""
         if name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"moses_rnn.cli.{name}").main
@@ -63,7 +63,7 @@ class _Together(ProgramGroup):
         return name, command, rest
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        """What they are, by this file alone."""
+        """List the commands from this file alone, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 

@@ -109,7 +109,7 @@ def add(given: ListRequest) -> None:
 
 
 def _paths(given: ListRequest) -> list[Path]:
-    """Folders of networks; files of n-gram models, and of words."""
+    """Return the folders of networks, and the files of n-gram models and of words."""
     return [*given.models, *filter(None, [given.word_penalty])]
 
 
@@ -136,7 +136,7 @@ def _check(given: ListRequest) -> None:
 
 
 def _read_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
-    """The list's name and lines, or those of a shard of it."""
+    """Return the name of a list and its lines, or those of a shard."""
     from moses_rnn.files.shards import count_lines, read_part
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.moses.nbest import parse_nbest

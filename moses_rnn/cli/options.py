@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:
-    """Where moses-rnn-train puts a table's model and moses-rnn-score looks for it: beside the table."""
+    """Return where moses-rnn-train writes a table's model and moses-rnn-score looks for it: beside the table."""
     stem = without_compression_suffix(table)
     return stem.with_name(stem.name + (".rnn-inverse-model" if inverse else ".rnn-model"))
 
 
 def model_beside(table: str) -> Path:
-    """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
+    """Return the model beside a table; raise InputError with advice if there is none."""
     from moses_rnn.table.signatures import fitting_signature, recorded_names
 
     if table == "-":
@@ -43,7 +43,7 @@ def model_beside(table: str) -> Path:
 
 
 def choose_model(named: Path | None, table: str) -> Path:
-    """The model that is named, or the one beside a table or beside the table that it was scored from."""
+    """Return the named model, or the one beside a table or beside the table that it was scored from."""
     if named is not None:
         return named
     path = find_input(table)
@@ -52,7 +52,7 @@ def choose_model(named: Path | None, table: str) -> Path:
 
 
 def sound_signature(table: str) -> dict[str, Any]:
-    """What is recorded of a table, if it was recorded of this very file; otherwise it is said why not."""
+    """Return a table's signature; if it does not fit the table, warn and return an empty dict."""
     from moses_rnn.table.signatures import signature_of
 
     try:
@@ -66,21 +66,21 @@ def sound_signature(table: str) -> dict[str, Any]:
 
 
 def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:
-    """Where the result goes; refused before any work is done if it cannot."""
+    """Open the output; refuse it before any work if it cannot be written."""
     from moses_rnn.files.outputs import OutputFile, StandardOutput
 
     return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
 
 
 def text_of(path: str) -> list[bytes]:
-    """The lines of a text."""
+    """Read the lines of a text."""
     from moses_rnn.files.streams import read_lines
 
     return [line.rstrip(b"\r\n") for line in read_lines(find_input(path))]
 
 
 def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
-    """The lines of two texts, which must be equally many."""
+    """Read two texts, which must have equally many lines."""
     lines = text_of(first), text_of(second)
     expected, found = map(len, lines)
     if found != expected:

@@ -49,6 +49,6 @@ def main(
 
 
 def _commands_folder() -> Path:
-    """Where this package's commands are: beside this one, or where its Python has its programs."""
+    """Return the folder of this package's commands: this one's, or that of its Python's programs."""
     folders = [Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     return next((folder for folder in folders if (folder / "moses-rnn").is_file()), folders[1])

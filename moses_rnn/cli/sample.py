@@ -106,7 +106,7 @@ def _check_options(given: Sampling) -> None:
 
 
 def _reads_sources(model: Model, given: Sampling) -> bool:
-    """Whether the network reads sources; raise an error if it gets none, or if a language model gets some."""
+    """Whether the network reads sources; raise an error if they are missing, or given to a language model."""
     reads, some = model.architecture.reads_sources, given.file or given.sources
     if reads and not some:
         raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")

@@ -75,7 +75,7 @@ def main(
 
 
 def _record(one: Comparison) -> Mapping[str, Any]:
-    """What a decoder saw of a kind of dictionary; of pairs that differ only how many."""
+    """Return the record of one kind of dictionary, with numbers of pairs in place of pairs."""
     counts = {"missing": len(one.missing), "surplus": len(one.surplus), "wrong": len(one.wrong)}
     return {"kind": one.kind, "good": one.good, **vars(one), **counts}
 

@@ -105,7 +105,7 @@ class Moses:
 
 
 def _is_unknown(line: NBestLine, used: float) -> bool:
-    """Whether the line copies a word that no phrase pair translates: all features are 0, but not its penalty."""
+    """Whether the line copies a word that no phrase pair translates: only its penalty is not 0."""
     return not any(line.values("TranslationModel0")) and float(line.total) < (used + 0.5) * ONE_PHRASE
 
 

@@ -120,7 +120,7 @@ class MosesIni:
         return [place for place in places if written and is_there(place)]
 
     def is_path_of(self, feature: Feature, table: str) -> bool:
-        """Whether the feature's ``path=`` is that text table, or the dictionary made from it beside it."""
+        """Whether the feature's ``path=`` is this text table, or the dictionary beside it that was made from it."""
         file = BINARY[feature.type].path_for(table) if feature.type in BINARY else table
         return Path(file).exists() and any(place.samefile(file) for place in self.places(feature, *SUFFIXES))
 

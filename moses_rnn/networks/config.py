@@ -49,7 +49,7 @@ class Config:
 
 
 def _expectation(hint: Any, value: Any) -> str:
-    """As `expectation`, for None and `Rare` too."""
+    """Describe what a type expects, also for None and `Rare`; see `expectation`."""
     if value is None and NoneType in (hint, *get_args(hint)):
         return ""
     if hint is NoneType:

@@ -87,7 +87,7 @@ def seed_of(seed: int, step: int, part: int) -> int:
 def batches_by_length(
     rows: Positions, by_length: Callable[[Positions], Positions], config: TrainingConfig, epoch: int, first: int
 ) -> Iterator[Positions]:
-    """The minibatches of an epoch from a given one on; seed and epoch determine them.
+    """Yield the minibatches of an epoch from a given one on; seed and epoch determine them.
 
     Groups of `sort_batches` minibatches are drawn uniformly, sorted by length and cut; the minibatches of a group then
     come in random order, so that no length is always learned last.

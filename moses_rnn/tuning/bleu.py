@@ -24,7 +24,7 @@ MATCHES, TOTALS = slice(2, 6), slice(6, 10)
 
 
 def corpus_bleu(statistics_sum: npt.ArrayLike) -> Floats:
-    """Unsmoothed BLEU-4, 0 to 1, as Moses's mert computes it (mert/BleuScorer.cpp, calculateScore); … × 10 to ….
+    """Return unsmoothed BLEU-4, 0 to 1, as Moses's mert computes it (mert/BleuScorer.cpp, calculateScore); … × 10 to ….
 
     sacreBLEU's ``BLEU(smooth_method="none")`` gives a hundred times this. Its default is another only for a corpus
     without a single match of some n: it smoothes (``exp``), we and Moses say 0. The brevity penalty is the same,

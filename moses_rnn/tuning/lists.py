@@ -57,7 +57,7 @@ class TunableList:
 
 
 def model_scores(points: TunableList, weights: npt.ArrayLike) -> Floats:
-    """Σ weight · feature of every hypothesis, sentences × hypotheses; padding scores as the first hypothesis.
+    """Return Σ weight · feature of every hypothesis, sentences × hypotheses; padding scores as the first hypothesis.
 
     Feature after feature, not by a matrix product: equal hypotheses then have equal scores to the last bit, wherever
     they stand in the list and whatever the processor, and ties stay ties.

@@ -38,7 +38,7 @@ def tune(
     moses: Moses | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Floats:
-    """Weights with a good BLEU on the lists, by a search that begins with those of `start`.
+    """Search for weights with a good BLEU on the lists, beginning with those of `start`.
 
     The absolute values of the weights add up to 1, without those of constant features. No list says anything about
     these: they keep their ratio to the sum of the others. `moses` has the kbmira that is run, to its end: only mert
@@ -96,7 +96,7 @@ def choose_start(points: TunableList, weights: Weights | None) -> Floats:
 
 
 def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
-    """The weights, in the order of the list's names, that Moses's kbmira finds (batch MIRA; Cherry and Foster, 2012).
+    """Run Moses's kbmira (batch MIRA; Cherry and Foster, 2012); return the weights in the order of the list's names.
 
     Refuses to find nothing with a BLEU above 0.
     """

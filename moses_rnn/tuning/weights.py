@@ -119,7 +119,7 @@ def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
 def format_ini(
     names: Sequence[str], weights: Sequence[float] | Floats, sparse_weights: Mapping[str, float] | None = None
 ) -> bytes:
-    """A ``[weight]`` section as Moses and its scripts/nbest-rescore/rescore.py read it; the latter knows no comments.
+    """Format a ``[weight]`` section for Moses and its scripts/nbest-rescore/rescore.py, which knows no comments.
 
     `sparse_weights` are those that were given when the list was read; each is written times the weight of their sum.
     """
