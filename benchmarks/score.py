@@ -76,7 +76,7 @@ class Levers:
         self._sources, self._targets = sources, targets
 
     def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie, npt.NDArray[np.intp]]:
-        """Build tries of sources (shared: "no", "distinct" or "prefixes") and of targets; also return each source."""
+        """Build tries of sources (shared: "no", "distinct" or "prefixes") and targets; return each source row too."""
         of_pair = np.arange(len(pairs))
         spelled = list(dict.fromkeys(source for source, _ in pairs))
         number = {source: i for i, source in enumerate(spelled)}

@@ -157,7 +157,7 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
 
 
 def race(table: list[Line], corpus: Corpus, pairs: int, clock: Callable[[], float]) -> list[Stage]:
-    """Learn in turn: first the same pairs, then for as long as the first line took; return the rates."""
+    """Learn in turn: first the same pairs, whose times are returned, then for as long as the first line took."""
     while table[0].pairs < pairs:
         for line in table:
             line.learn(PAIRS_IN_TURN, clock)

@@ -61,7 +61,7 @@ def read_conllu(lines: Iterable[bytes], name: str) -> Iterator[Dependencies]:
 
 
 def _parse(line: bytes, following: int, name: str, number: int) -> Iterator[_Word]:
-    """Return the word of a line, if it has one; it must be word number `following` of the sentence."""
+    """Yield the word of a line, if it has one; it must be word number `following` of the sentence."""
     columns = line.split(b"\t")
     if len(columns) != COLUMNS:
         found = f"{len(columns)}: {shown(line)}"

@@ -230,7 +230,7 @@ class Explainer:
             rnn = self.scorer.log_probs(Pairs.of([target.read for target in targets]))
             added = added or self._guess_added(scores, rnn)
             names = column_names(scores.shape[1], added)
-        logs = np.array([[log_of(score) for score in of_option] for of_option in scores])
+        logs = np.array([[log_of(score) for score in of_target] for of_target in scores])
         ranks = []
         if own_columns(len(names), added) >= len(TABLE_COLUMNS):
             ranks.append(_rank("p(target|source)", logs[:, DIRECT_COLUMN], chosen))
@@ -250,7 +250,7 @@ class Explainer:
         )
 
     def _guess_added(self, scores: Floats, rnn: Floats) -> Mapping[int, str]:
-        """Find the column of the network's scores without a record, by agreement; `scores` is targets × columns."""
+        """Without a record, find columns that agree with the network's scores; `scores` is targets × columns."""
         logs = np.log(np.maximum(scores, np.exp(DEFAULT_FLOOR)))
         agree = np.all(np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01), axis=0).tolist()
         # a score of Moses's own may agree by chance where there is one target only
@@ -321,7 +321,7 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
 
 
 def _heading(explanation: Explanation) -> list[str]:
-    """Return the pair, its rank in the table, and its log p."""
+    """Return the pair, whether the table has it, and its log p."""
     lines = [f"{explanation.source} ||| {explanation.target}"]
     targets, log_prob = explanation.targets, explanation.log_prob
     if explanation.in_table:

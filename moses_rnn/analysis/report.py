@@ -202,7 +202,7 @@ def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Reading, count
 
 
 def find_disputes(pairs: TablePairs) -> list[Dispute]:
-    """Find, for each score, the frequent source whose single best target has the worst rank by the other score."""
+    """Find, for each score, the frequent source whose single best target has the worst rank, below 1, by the other."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
     is_frequent &= pairs.source_counts >= DISPUTED_COUNT
@@ -261,7 +261,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
 
 
 def costs_by_class(pairs: TablePairs, lengths: Ints) -> list[CostClass]:
-    """Return the costs of a table's pairs: all, by count, and by the given length of targets in the network's words."""
+    """Return the costs of pairs: all, by their targets' lengths in the network's words, and by count."""
     nats = -pairs.logs[:, 1]
     by_length = np.searchsorted(LONGEST_OF, lengths)
     parts = dict(split_by_count(pairs.counts))
@@ -335,7 +335,7 @@ def _shown(value: Any) -> Any:
 
 
 def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Return how the table was scored: titles, each with names and values."""
+    """Yield how the table was scored: titles, each with names and values."""
     table, model, pairs = findings.table, findings.model, findings.pairs
     lines, sources = len(pairs.source), len(pairs.source_words)
     yield (
@@ -376,7 +376,7 @@ def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _weights(findings: Findings) -> Iterator[float]:
-    """Return the weight of the score in each tuning, if exactly one feature has as many scores as the table."""
+    """Yield the weight of the score in each tuning, if exactly one feature has as many scores as the table."""
     table = findings.table
     for weights in findings.tuning.weights if findings.tuning else ():
         features = [

@@ -86,7 +86,7 @@ def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, 
 
 
 def _chosen_phrases(text: str, lines: Sequence[str]) -> Iterator[tuple[str, int, int, int, str]]:
-    """Return the phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
+    """Yield the phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
     for number, line in enumerate(lines):
         end = 0
         for span in SPAN.finditer(line):
@@ -241,7 +241,7 @@ def format_table(results: Json) -> Iterator[str]:
 
 
 def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[str]) -> Iterator[tuple[str, str]]:
-    """Return the headers of a system's cells, and the cells; other systems are compared with the first one."""
+    """Yield the headers of a system's cells, and the cells; other systems are compared with the first one."""
     system, (baseline, first) = systems[name], next(iter(systems.items()))
     is_compared = any("p" in record for record in system["runs"])
     yield "system", titles[name] + "*" * system["on_lists"]

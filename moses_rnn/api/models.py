@@ -38,11 +38,12 @@ from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
+from moses_rnn.scorers.language_models import NetworkLanguageModel
 from moses_rnn.scorers.model import Model as Opened
 from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats
-from moses_rnn.translation.options import COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
+from moses_rnn.translation.options import BEAM, COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, Translator
@@ -91,7 +92,14 @@ class Translated:
         return self.hypotheses[0].log_prob
 
 
-class Model:
+class _Loaded:
+    """A loaded network; it is pickled without its scorer, which may hold C pointers and is made again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_scorer"}
+
+
+class Model(_Loaded):
     """A network that gives log p(target | source) of pairs, as `moses_rnn.load` returns it.
 
     Texts are str, which counts as UTF-8, or bytes: words with blanks between, as the table or corpus has them from
@@ -126,9 +134,6 @@ class Model:
     def meaning(self) -> str:
         """Description of the score."""
         return self._scorer.meaning
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_scorer"}  # it may hold C pointers
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -219,7 +224,7 @@ class Model:
         self,
         sentences: Iterable[Text],
         *,
-        beam: int = 12,
+        beam: int = BEAM,
         n_best: int = 1,
         length_score: str = "sum",
         unknown: str | None = None,
@@ -338,7 +343,7 @@ def _choose(device: str | torch.device, precision: str, threads: int | None) -> 
     return device, precision, threads
 
 
-class LanguageModel:
+class LanguageModel(_Loaded):
     """A network that gives log p of sentences, as `moses_rnn.load_language_model` returns it.
 
     Sentences are str, which counts as UTF-8, or bytes: words with blanks between. Log-probabilities are natural, with
@@ -352,17 +357,19 @@ class LanguageModel:
     """
 
     def __init__(self, model: Opened, device: str, precision: str) -> None:
-        self._vocabulary_size = len(model.target_vocabulary)
-        self._compute = model.choose_compute(device, precision)
-        self._scorer = model.make_language_model(self._compute)
+        self._model, self._compute = model, model.choose_compute(device, precision)
         self.folder: Path = model.folder
         self.network: str = model.title
         self.name: str = model.name
         self.meaning: str = self._scorer.meaning
 
+    @cached_property
+    def _scorer(self) -> NetworkLanguageModel:
+        return self._model.make_language_model(self._compute)
+
     def __repr__(self) -> str:
         how = f"{self._compute.device}, {self._compute.precision}"
-        about = f"{self.meaning}; {self._vocabulary_size:,} words; {how}"
+        about = f"{self.meaning}; {len(self._model.target_vocabulary):,} words; {how}"
         return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:

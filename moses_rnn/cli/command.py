@@ -367,7 +367,7 @@ def inputs_of(*paths: str | Path | None) -> tuple[str, ...]:
 
 
 def given_options() -> dict[str, str]:
-    """Return the options that were given on the command line, as they are spelt, by the names of their parameters."""
+    """Return, by the names of their parameters, the first names of all options given on the command line."""
     context = click.get_current_context()
     return {
         str(one.name): one.opts[0]

@@ -87,7 +87,8 @@ def _read_dictionary(request: TranslationRequest) -> Lexicon | None:
         return None
     name = find_input(request.dictionary)
     lexicon = read_lexicon(read_lines(name), name)
-    if request.n_best and (parted := [word for word in lexicon.written() if SEPARATOR in word]):
+    parted = [word for source in lexicon.entries if SEPARATOR in (word := lexicon.best(source) or b"")]
+    if request.n_best and parted:
         raise InputError(f"{name}: expected words without ||| for an n-best list, found {shown(parted[0])}")
     return lexicon
 

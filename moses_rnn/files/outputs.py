@@ -44,11 +44,16 @@ def hidden(path: str | Path, suffix: str) -> Path:
     return Path(path).with_name(f".{Path(path).name}.{suffix}")
 
 
+def names_file(path: str) -> bool:
+    """Whether a path ends with the name of a file."""
+    return path.rpartition("/")[2] not in ("", ".", "..")
+
+
 def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
     """Raise OutputError if outputs, their hidden files and inputs are not all different files, however spelt."""
     taken: dict[Path, str] = {}
     for path in paths:
-        if path.endswith("/") or Path(path).name in ("", ".", ".."):
+        if not names_file(path):
             raise OutputError(f"{path}: expected the name of a file")
         if Path(path).suffix in OTHER_SUFFIXES:
             raise OutputError(f"{path}: expected the name of a plain or .gz file; for others, write to a pipe")

@@ -204,10 +204,7 @@ def _open(path: str, meter: Meter) -> Iterator[BinaryIO]:
             raise FormatError(path, None, "at least one line", "an empty file")
         for magic, printer in OTHERS.items():
             if head.startswith(magic):
-                advice = (
-                    f"Unpack it: {printer} {shlex.quote(path)} > FILE (commands that read a table once also take "
-                    f"{printer} … | … -, where - is standard input)."
-                )
+                advice = f"Unpack it: {printer} {shlex.quote(path)} > FILE"
                 raise FormatError(path, None, "plain text or gzip", f"a file for {printer}", advice)
         if head.startswith(GZIP):  # threads would read 8 MB ahead of the meter
             yield stack.enter_context(xopen(stream, "rb", format="gz", threads=0))

@@ -36,13 +36,9 @@ class Lexicon:
         """Return the likeliest translation of a word; None if it is not in the lexicon."""
         return next(iter(self.likeliest(source, 1)), None)
 
-    def written(self) -> set[bytes]:
-        """Return all translations."""
-        return {target for translations in self.entries.values() for target, _ in translations}
-
     def coverage(self, words: Collection[bytes]) -> tuple[int, int]:
         """Return how many of the words it translates, and how many it has as translations."""
-        targets = self.written()
+        targets = {target for translations in self.entries.values() for target, _ in translations}
         return sum(word in self.entries for word in words), sum(word in targets for word in words)
 
     def lines(self) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ class Config:
 
 
 def _expectation(hint: Any, value: Any) -> str:
-    """Describe what a type expects, also for None and `Rare`; see `expectation`."""
+    """Say what a type expects if it refuses `value`; see `expectation`, which lacks None and `Rare`."""
     if value is None and NoneType in (hint, *get_args(hint)):
         return ""
     if hint is NoneType:

@@ -85,9 +85,9 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
             )
 
 
-def check_rejected(table: str, counts: TableCounts, examples: Sequence[str]) -> None:
-    """Raise FormatError if most lines are bad, as when the first one, which decides the form of all, is damaged."""
-    if counts.rejected > counts.lines:
+def check_rejected(table: str, counts: TableCounts, examples: Sequence[str] = (), *, allowed: bool = False) -> None:
+    """Unless `allowed`, raise FormatError if most lines are bad, as when the first, which decides their form, is."""
+    if counts.rejected > counts.lines and not allowed:
         example = f", for example {examples[0]}" if examples else ""
         raise FormatError(
             table,

@@ -12,7 +12,7 @@ from moses_rnn.files.outputs import output_files, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
 from moses_rnn.moses.ini_editing import NewIni, lines_of
-from moses_rnn.score.checks import check_fit, fit_warnings
+from moses_rnn.score.checks import check_fit, check_rejected, fit_warnings
 from moses_rnn.score.options import rejects_of
 from moses_rnn.score.score import ScoringResult
 from moses_rnn.table.signatures import TableCounts, as_file, logarithm_columns, read_signature, without_counts
@@ -87,7 +87,9 @@ def merge(
         counts.add(shard.counts)
     columns = first.record["added_columns"]
     column_names = tuple(str(column.get("name")) for column in columns)
-    check_fit(str(first.record["input"]), counts, column_names, allowed=allow_misfit)
+    table_name = str(first.record["input"])
+    check_rejected(table_name, counts)
+    check_fit(table_name, counts, column_names, allowed=allow_misfit)
     ini = NewIni() if logarithm_columns(first.record) else lines_of(output, first.columns, first.factors)
     cores = sorted({shard.computed_by for shard in shards})
     whole = sum(shard.bytes for shard in shards)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from moses_rnn.files.outputs import names_file
 from moses_rnn.files.shards import OneShard, with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
 from moses_rnn.options import AllowMisfit, Device, Force, LongPhrases, Option, Quiet, Ray, Resume, Section, Threads
@@ -110,8 +111,8 @@ class ScoringOptions:
             stem = without_compression_suffix(table)
             output = str(stem.with_name(stem.name + ".rnn.gz"))
             output = output if self.shard is None else with_shard(output, self.shard)
-        elif output != STANDARD_STREAM and table == f"{self.phrase_table}.gz" and not output.endswith("/"):
-            output += "" if is_gzip(output) else ".gz"
+        elif output != STANDARD_STREAM and table == f"{self.phrase_table}.gz":
+            output += ".gz" if names_file(output) and not is_gzip(output) else ""
         ini = self.moses_ini and (
             self.output_ini or str(Path(output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
         )

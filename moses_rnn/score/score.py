@@ -106,7 +106,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                     check_fit(options.table, counts, names, allowed=accepts_misfit)
                     next_check = 2 * counts.lines
         save(max(counts.read, table.rejects.last))
-        check_rejected(options.table, counts, table.rejects.messages)
+        check_rejected(options.table, counts, table.rejects.messages, allowed=options.shard is not None)
         check_fit(options.table, counts, names, allowed=accepts_misfit)
         misfits = [*fit_warnings(counts, names)]
         units = unit_warnings(models, on_sentences=False)

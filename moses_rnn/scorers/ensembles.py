@@ -194,7 +194,11 @@ def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
 
 
 def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ensemble:
-    """Make an ensemble; raise CheckpointError unless the models agree in direction, unit and target words."""
+    """Make an ensemble; raise CheckpointError unless the models go together.
+
+    They must agree in direction, unit and target words; all but "mean-log" also need networks that write word by word
+    and in the same order.
+    """
     _check_alike(models, "direction", lambda model: model.direction)
     _check_alike(models, "unit", lambda model: model.unit)
     _check_written(models)
@@ -204,12 +208,12 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
         if model.architecture.stepper is None:
             raise CheckpointError(
                 f"{model.folder}: expected a network that writes word by word, found: {model.network_title}",
-                advice="Scores of such networks can only be combined by mean-log.",
+                advice="The combination mean-log also takes such networks.",
             )
         if model.right_to_left != models[0].right_to_left:
             raise CheckpointError(
                 f"{model.folder}: expected a network that writes in the order of {models[0].folder}, found the other",
-                advice="Only scores of both orders can be combined, by mean-log.",
+                advice="The combination mean-log also takes both orders, but only to score.",
             )
     read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
     words = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])

@@ -162,7 +162,7 @@ class Corpus:
 
     @functools.cached_property
     def unigram_nats_per_token(self) -> float:
-        """Return the held-out cost of a unigram model of the training targets (with end symbols, add-one), in nats."""
+        """Held-out cost of a unigram model of the training targets (with end symbols, add-one), in nats."""
         log_p = np.log(self.unigram_model())
         held_out = self._target_counts(self.held_out, len(log_p))
         return float(-(held_out * log_p).sum() / held_out.sum())

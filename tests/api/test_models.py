@@ -35,9 +35,13 @@ def test_scores_are_those_of_the_network(models, name):
     assert "fp64>" in repr(exact)  # without the native core
 
 
-def test_a_model_that_has_scored_can_be_pickled(encdec):
-    scores = encdec.score(PAIRS)
-    assert pickle.loads(pickle.dumps(encdec)).score(PAIRS).tolist() == scores.tolist()
+def test_a_model_that_has_scored_can_be_pickled(models):
+    for folders in (models / "rnn", [models / "search", models / "search"]):
+        model = moses_rnn.load(folders, device="cpu")
+        scores = model.score(PAIRS)
+        assert pickle.loads(pickle.dumps(model)).score(PAIRS).tolist() == scores.tolist()
+    model = moses_rnn.load_language_model(models / "cslm", device="cpu")
+    assert pickle.loads(pickle.dumps(model)).word_scores("s2").tolist() == model.word_scores("s2").tolist()
 
 
 def test_a_stream_is_scored_as_it_comes(encdec):

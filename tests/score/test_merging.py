@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from moses_rnn.errors import InputError, MisfitError, Stopped
+from moses_rnn.errors import FormatError, InputError, MisfitError, Stopped
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.score.merging import merge
@@ -101,6 +101,14 @@ def test_rejected_lines_come_together(here, models):
     (here / "table").write_bytes(b"".join(lines[:3]))
     merged(here, score_shards(here, models, 1), force=True)
     assert not (here / "merged.rejects").exists()
+
+
+def test_only_a_merge_knows_whether_most_lines_are_bad(here, models):
+    lines = (here / "table").read_bytes().splitlines(keepends=True)
+    (here / "table").write_bytes(b"".join([*lines[:10], *[b"bad\n"] * (len(lines) - 11), lines[-1]]))
+    shards = score_shards(here, models, 2, on_bad_line="skip")
+    with pytest.raises(FormatError, match="table: expected more good lines than bad ones, found 11 good and 19 bad"):
+        merged(here, shards)
 
 
 def test_only_a_merge_knows_whether_the_model_fits(here, models):
