@@ -102,7 +102,7 @@ def format_conllu(sentence: Dependencies) -> bytes:
 
 
 def format_factors(sentence: Dependencies) -> bytes:
-    """Format each word as ``word|label``, as Moses reads factors; ``|`` is escaped as in Moses; no line end."""
+    """Format each word as ``word|label``, as Moses reads factors, with ``|`` escaped and no line end."""
     pairs = zip(sentence.words, sentence.labels, strict=True)
     return b" ".join(b"|".join(part.replace(b"|", b"&#124;") for part in pair) for pair in pairs)
 

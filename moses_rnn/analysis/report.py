@@ -202,7 +202,7 @@ def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Reading, count
 
 
 def find_disputes(pairs: TablePairs) -> list[Dispute]:
-    """Find, for each score, the frequent source whose single best target has the worst rank, below 1, by the other."""
+    """Find, for each score, the frequent source whose single best target the other ranks worst, and not first."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
     is_frequent &= pairs.source_counts >= DISPUTED_COUNT
@@ -250,7 +250,7 @@ def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tu
 
 
 def _alignments(model: Model, source_text: str, announce: Announce) -> list[alignment_maps.AlignmentMap]:
-    """Map the first lines of a text to the network's own translations."""
+    """Align the first lines of a text with the network's own translations."""
     announce("translating", "")
     # of so many words the translation can always be drawn
     most_words = alignment_maps.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2

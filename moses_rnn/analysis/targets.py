@@ -35,7 +35,7 @@ class Targets:
         return self.lines[0].counts.source
 
     def picks(self, column: int, top: int) -> list[tuple[bytes, float, bytes, float]]:
-        """Return the best targets by p(target | source), each beside the one of its rank by a column; at most `top`.
+        """Return, for each rank up to `top`, the target by p(target | source) and that by a column, with scores.
 
         Of equal ones, the first in the table comes first.
         """

@@ -93,7 +93,7 @@ class Translated:
 
 
 class _Loaded:
-    """A loaded network; it is pickled without its scorer, which may hold C pointers and is made again."""
+    """A loaded network. Pickling leaves out the scorer, which may hold C pointers; it is made again when needed."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_scorer"}

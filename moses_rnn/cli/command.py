@@ -367,7 +367,7 @@ def inputs_of(*paths: str | Path | None) -> tuple[str, ...]:
 
 
 def given_options() -> dict[str, str]:
-    """Return, by the names of their parameters, the first names of all options given on the command line."""
+    """Return the options given on the command line, such as ``--output``, by the names of their parameters."""
     context = click.get_current_context()
     return {
         str(one.name): one.opts[0]

@@ -86,7 +86,7 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
 
 
 def check_rejected(table: str, counts: TableCounts, examples: Sequence[str] = (), *, allowed: bool = False) -> None:
-    """Unless `allowed`, raise FormatError if most lines are bad, as when the first, which decides their form, is."""
+    """Unless `allowed`, raise FormatError if most lines are bad: all are after a damaged first line."""
     if counts.rejected > counts.lines and not allowed:
         example = f", for example {examples[0]}" if examples else ""
         raise FormatError(

@@ -196,8 +196,8 @@ def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
 def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ensemble:
     """Make an ensemble; raise CheckpointError unless the models go together.
 
-    They must agree in direction, unit and target words; all but "mean-log" also need networks that write word by word
-    and in the same order.
+    They must agree in direction, unit and target words. Except for "mean-log", they must also write word by word, and
+    in the same order.
     """
     _check_alike(models, "direction", lambda model: model.direction)
     _check_alike(models, "unit", lambda model: model.unit)
