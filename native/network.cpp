@@ -76,7 +76,11 @@ int Network::inner(int64_t size) const { return static_cast<int>(up_to(size, ker
 int Network::stored(int64_t size) const { return static_cast<int>(up_to(size, UNITS)); }
 
 Network::Network(const Sizes& sizes, const Weights& weights, const Kernels& kernels)
-    : sizes_(sizes), weights_(weights), kernels_(kernels), H_(stored(sizes.H)), M_(stored(sizes.M)), R_(stored(sizes.R)),
+    : sizes_(sizes), kernels_(kernels),
+      read_(weights.encoder.embedding, weights.encoder.embedding + sizes.source_words * sizes.E),
+      written_(weights.decoder.embedding, weights.decoder.embedding + sizes.target_words * sizes.E),
+      G_l_rows_(weights.G_l, weights.G_l + sizes.target_words * sizes.R),
+      b_G_(weights.b_G, weights.b_G + sizes.target_words), H_(stored(sizes.H)), M_(stored(sizes.M)), R_(stored(sizes.R)),
       e_inner_(inner(sizes.E)), h_inner_(inner(sizes.H)), s_inner_(inner(sizes.M)), p_inner_(inner(sizes.R)) {
   stride_ = spread(e_inner_ + std::max(h_inner_, H_), kernels.element);
   s_stride_ = spread(std::max(s_inner_, M_), kernels.element);
@@ -90,7 +94,7 @@ Network::Network(const Sizes& sizes, const Weights& weights, const Kernels& kern
     fill(summary_, weights.V, sizes.H, sizes.H, 0);
   }
   pack_cell(weights.decoder, false, sizes.reset_after, decoder_);
-  pack_decoder();
+  pack_decoder(weights);
 }
 
 // Room for a packed matrix, with a bias for each column.
@@ -143,9 +147,8 @@ std::vector<float> Network::by_panels(const float* O, int64_t size) const {
   return rows;
 }
 
-void Network::pack_decoder() {
+void Network::pack_decoder(const Weights& w) {
   const int64_t H = sizes_.H, E = sizes_.E, K = sizes_.target_words;
-  const Weights& w = weights_;
   h_0_ = pack(H, h_inner_, {w.b_h0, w.b_h0 + H});
   fill(h_0_, w.V_h0, H, H, 0);
   // C_z, C_r, C and O_c below each other, each at its place among the terms
@@ -190,7 +193,7 @@ std::vector<float> Network::read(const Phrases& phrases, const std::vector<int64
       for (int i = 0; i < count; ++i) {
         void* row = at(room.operand.get(), static_cast<int64_t>(i) * stride_);
         void* next = at(room.next.get(), static_cast<int64_t>(i) * stride_);
-        const float* e = weights_.encoder.embedding + level.words[first + i] * sizes_.E;
+        const float* e = read_.data() + level.words[first + i] * sizes_.E;
         kernels_.write_part(e, static_cast<int>(sizes_.E), row);
         kernels_.write_part(e, static_cast<int>(sizes_.E), next);
         const float* h = above.data() + static_cast<size_t>(level.parents[first + i]) * state_stride_;
@@ -236,7 +239,7 @@ void Network::step_block(const Prefixes& prefixes, int first, int rows, const fl
     void* row = at(room.operand.get(), static_cast<int64_t>(i) * stride_);
     void* next = at(room.next.get(), static_cast<int64_t>(i) * stride_);
     const int32_t word = prefixes.words[first + i];
-    const float* e = word == NO_WORD ? nothing.data() : weights_.decoder.embedding + word * sizes_.E;
+    const float* e = word == NO_WORD ? nothing.data() : written_.data() + word * sizes_.E;
     const float* h = states + static_cast<size_t>(prefixes.parents[first + i]) * state_stride_;
     kernels_.write_part(e, static_cast<int>(sizes_.E), next);
     if (!steps) {
@@ -274,7 +277,7 @@ void Network::score_children(const Prefixes& prefixes, int first, int rows, cons
   for (int i = 0; i < rows; ++i) {
     const float* projected = room.projected.data() + static_cast<size_t>(i) * R_;
     const auto logit = [&](int64_t word) {
-      return static_cast<double>(kernels_.dot(projected, weights_.G_l + word * R, R)) + weights_.b_G[word];
+      return static_cast<double>(kernels_.dot(projected, G_l_rows_.data() + word * R, R)) + b_G_[word];
     };
     const double largest = logit(room.at[i]);
     const double rest = room.rest[i] * std::exp(room.largest[i] / LOG2_E - largest);

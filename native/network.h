@@ -17,7 +17,7 @@ struct Sizes {
   int64_t reset_after;   // the decoder's reset gate acts after the product with U'
 };
 
-// Float32 matrices, row by row, in the order in which Python hands them over; they have to outlive the network.
+// Float32 matrices, row by row, in the order in which Python hands them over; the network copies what it needs.
 struct Weights {
   struct Cell {
     const float *embedding, *W, *W_z, *W_r, *U, *U_z, *U_r, *b, *b_z, *b_r;
@@ -40,7 +40,7 @@ class Network {
   struct Prefixes;
 
   void pack_cell(const Weights::Cell& cell, bool with_biases, bool reset_after, Gates& gates);
-  void pack_decoder();
+  void pack_decoder(const Weights& w);
   Packed pack(int64_t columns, int inner, std::vector<float> bias = {});
   void fill(const Packed& packed, const float* W, int64_t columns, int64_t size, int offset) const;
   std::vector<float> by_panels(const float* O, int64_t size) const;
@@ -61,8 +61,8 @@ class Network {
   void* at(void* operand, int64_t element) const { return static_cast<char*>(operand) + element * kernels_.element; }
 
   Sizes sizes_;
-  Weights weights_;
   const Kernels& kernels_;
+  std::vector<float> read_, written_, G_l_rows_, b_G_;  // embeddings of both sides and the output layer, row by row
   int H_, M_, R_;                       // as they are stored
   int state_stride_, terms_stride_;     // floats from a row to the next
   int e_inner_, h_inner_, stride_;      // of the operand [e | h]

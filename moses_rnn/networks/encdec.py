@@ -362,11 +362,11 @@ class NativeEncDec:
             *(config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank, *self._words),
             *(config.summary == "tanh", config.first_step == "zero-embedding", config.decoder_reset == "after"),
         ]
-        self._weights = _weights(model)  # kept alive: the library reads embeddings and G_l in place
+        weights = _weights(model)  # the library copies what it needs: torch may move a tensor's memory at any time
         new = self._functions.moses_rnn_network_new
         new.restype = ctypes.c_void_p
         kind = core.instructions, PRECISIONS.index(precision)
-        self._network = new(numbers(sizes), addresses(self._weights), *kind)
+        self._network = new(numbers(sizes), addresses(weights), *kind)
         if not self._network:
             raise MemoryError("cannot allocate memory for the network's packed weights")
 
