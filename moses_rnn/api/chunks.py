@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from moses_rnn.api.pairs import BytesPair
+from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.workers import Threads, map_in_order
 from moses_rnn.scorers.base import Scorer, score_named
 from moses_rnn.table.table_blocks import Floats, Pairs
@@ -38,6 +39,7 @@ def score_chunks(pairs: Iterable[BytesPair], scorer: Scorer, size: int = CHUNK, 
         read = Pairs([pair.source for pair in chunk], [pair.target for pair in chunk], links)
         return np.minimum(scorer.log_probs(read), most)
 
+    @own_settings()
     def work(chunk: list[BytesPair]) -> Floats:
         return score_named(len(chunk), lambda part: score(chunk[part]), lambda row: chunk[row].name)
 

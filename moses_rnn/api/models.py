@@ -34,6 +34,7 @@ from moses_rnn.errors import ArgumentError, CheckpointError, InputError
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
+from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.scorers.annotated import source_reader
 from moses_rnn.scorers.base import Scorer
@@ -136,6 +137,7 @@ class Model(_Loaded):
         return self._scorer.meaning
 
     @cached_property
+    @own_settings()
     def _scorer(self) -> Scorer:
         return self._writer.make_scorer(self._compute)
 
@@ -156,6 +158,7 @@ class Model(_Loaded):
         scores = score_pairs(self, pairs_of(pairs, targets), check_range("chunk", chunk, most=sys.maxsize))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
+    @own_settings()
     def explain(
         self, source: Text, target: Text, alignment: Text | None = None, *, table: PathLike | None = None
     ) -> Explanation:
@@ -217,8 +220,9 @@ class Model(_Loaded):
             allow_unknown=unknown,
         )
         read = list(parse_sources(texts_of("sources", sources), "sources", self._reading))
-        drawn = make_proposer(self._writer, config, self._scorer, self._compute.device)(read)
-        return [[Sample(as_str(p.target), p.log_prob, p.times) for p in proposals.best] for proposals in drawn]
+        with own_settings():
+            drawn = make_proposer(self._writer, config, self._scorer, self._compute.device)(read)
+            return [[Sample(as_str(p.target), p.log_prob, p.times) for p in proposals.best] for proposals in drawn]
 
     def translate(
         self,
@@ -247,10 +251,12 @@ class Model(_Loaded):
         )
         rule = None if unknown is None else check_choice("unknown", unknown, (NO, COPY, NEVER))
         compute = replace(self._compute, native=False)
-        translator = Translator(self._writer, compute, config, unknown=rule, aligned=config.best)
+        given = list(texts_of("sentences", sentences))
         for text in unit_warnings(self._writer.models, on_sentences=True):
             warnings.warn(text, stacklevel=2)
-        return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))
+        with own_settings():
+            translator = Translator(self._writer, compute, config, unknown=rule, aligned=config.best)
+            return list(map(_translated, translator(given, "sentences")))
 
     def summaries(self, phrases: Iterable[Text]) -> Floats:
         """Return the decoder's initial vector for each phrase or sentence; phrases × numbers, float64.
@@ -266,7 +272,8 @@ class Model(_Loaded):
         read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading)
         ids_of = source_reader(model)
         ids = [ids_of(words(phrase)) for phrase in read]
-        return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
+        with own_settings():
+            return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
 
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
@@ -331,7 +338,8 @@ def load(
         if len(folders) == 1:
             raise ArgumentError("combine", "several folders, which it combines into one network", f"{folders[0]} alone")
     device, precision, threads = _choose(device, precision, threads)
-    return Model(open_writer(folders, combine or GEOMETRIC), device, precision, threads)
+    with own_settings():
+        return Model(open_writer(folders, combine or GEOMETRIC), device, precision, threads)
 
 
 def _choose(device: str | torch.device, precision: str, threads: int | None) -> tuple[str, str, int | None]:
@@ -364,6 +372,7 @@ class LanguageModel(_Loaded):
         self.meaning: str = self._scorer.meaning
 
     @cached_property
+    @own_settings()
     def _scorer(self) -> NetworkLanguageModel:
         return self._model.make_language_model(self._compute)
 
@@ -384,7 +393,9 @@ class LanguageModel(_Loaded):
 
     def word_scores(self, sentence: Text) -> Floats:
         """Return log p of each word of a sentence given those before it, and of ``</s>``; words + 1, float64."""
-        return self._scorer.word_log_probs(list(texts_of("sentence", [sentence])))
+        (text,) = texts_of("sentence", [sentence])
+        with own_settings():
+            return self._scorer.word_log_probs([text])
 
     def _chunks(self, sentences: Iterable[Text], size: int) -> Iterator[Floats]:
         texts = enumerate(texts_of("sentences", sentences))
@@ -397,4 +408,5 @@ def load_language_model(
 ) -> LanguageModel:
     """Load a language model from what moses-rnn cslm train has written; options and errors are those of `load`."""
     device, precision, _ = _choose(device, precision, threads)
-    return LanguageModel(open_language_model(Path(folder)), device, precision)
+    with own_settings():
+        return LanguageModel(open_language_model(Path(folder)), device, precision)

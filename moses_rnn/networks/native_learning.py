@@ -60,13 +60,25 @@ def core_named(instructions: str) -> NativeCore:
 
 def _argument(value: object) -> object:
     if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
+        return ctypes.c_void_p(address(value))
     return ctypes.c_int64(value) if isinstance(value, int) else value
 
 
+def address(tensor: Tensor) -> int:
+    """Return the address of a tensor, valid for one call: torch moves a tensor's memory when it is shared or converted.
+
+    Raise MosesRnnError unless it is what the core reads: float32 numbers or int64 ids, row by row, on the CPU.
+    """
+    if tensor.dtype not in {torch.float32, torch.int64} or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        expected = "contiguous float32 or int64 tensors on the CPU for the native core"
+        found = f"{tensor.dtype} on {tensor.device}, strides {tensor.stride()}"
+        raise MosesRnnError(f"expected {expected}, found {found}")
+    return tensor.data_ptr()
+
+
 def addresses(tensors: Sequence[Tensor | None]) -> ctypes.Array[ctypes.c_void_p]:
-    """Return the tensors' addresses as a C array; null for None."""
-    return (ctypes.c_void_p * len(tensors))(*(None if tensor is None else tensor.data_ptr() for tensor in tensors))
+    """Return the tensors' addresses, as `address` does, as a C array; null for None."""
+    return (ctypes.c_void_p * len(tensors))(*(None if tensor is None else address(tensor) for tensor in tensors))
 
 
 def numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from moses_rnn.native import NativeCore
-from moses_rnn.networks.native_learning import core_named
+from moses_rnn.networks.native_learning import address, core_named
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.networks import TrainingConfig
 from moses_rnn.training.ranks import Ranks, Threads
@@ -39,7 +39,7 @@ class NativeSteps:
         getattr(self._functions, f"moses_rnn_train_{rule}")(
             self._instructions,
             (ctypes.c_float * len(options))(*options),
-            *(ctypes.c_void_p(tensor.data_ptr()) for tensor in operands),
+            *(ctypes.c_void_p(address(tensor)) for tensor in operands),
             ctypes.c_int64(weights.numel()),
         )
 
@@ -47,7 +47,7 @@ class NativeSteps:
         """Return Σ g² of a tensor; partial sums of some thousand numbers are added in double precision."""
         numbers = gradient.contiguous()
         total: float = self._functions.moses_rnn_train_sum_squares(
-            self._instructions, ctypes.c_void_p(numbers.data_ptr()), ctypes.c_int64(numbers.numel())
+            self._instructions, ctypes.c_void_p(address(numbers)), ctypes.c_int64(numbers.numel())
         )
         return total
 

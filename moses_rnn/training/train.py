@@ -24,6 +24,7 @@ from moses_rnn.networks.encdec import ENCDEC, SWITCHES, variant_of
 from moses_rnn.networks.hardware import choose_device, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.own_settings import training_settings
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
@@ -109,6 +110,7 @@ class Estimate(NamedTuple):
     passes: float  # within the budget; infinite without one
 
 
+@training_settings()
 def train(
     material: Path | str | Sequence[Path | str] | None = None,
     /,
