@@ -84,7 +84,7 @@ def noted(hint: Any) -> tuple[Any, Option | None]:
 
 
 def expectation(hint: Any, value: object) -> str:
-    """Say what an option accepts, unless it accepts `value`: some names, true or false, or a number within bounds."""
+    """Say what an option accepts, unless it accepts `value`: names, text, true or false, or a number within bounds."""
     kind, option = noted(hint)
     option = option or Option()
     choices = option.choices or (get_args(kind) if get_origin(kind) is Literal else ())
@@ -92,6 +92,8 @@ def expectation(hint: Any, value: object) -> str:
         return "" if value in choices else f"one of {', '.join(choices)}"
     if kind is bool:
         return "" if isinstance(value, bool) else "true or false"
+    if kind is str:
+        return "" if isinstance(value, str) and "\0" not in value else "text"
     if kind not in (int, float):
         return ""
     least, most = option.min, MOST_WHOLE if option.max is None and kind is int else option.max

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from moses_rnn.api.pairs import (
     as_str,
     check_choice,
     check_range,
+    items_of,
     pairs_of,
     read_pair,
     texts_of,
 )
-from moses_rnn.errors import ArgumentError, CheckpointError, InputError
+from moses_rnn.errors import ArgumentError, CheckpointError, InputError, shown_value
+from moses_rnn.files.streams import checked_path
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
@@ -186,7 +189,7 @@ class Model(_Loaded):
             found = f"table: expected an RNN Encoder-Decoder to compare with a table, found {self.network}"
             raise CheckpointError(found)
         lookup = lookup_of(pair.source, pair.target, pair.alignment or b"", self._reading.form)
-        return explain_in_table(model, self._scorer, lookup, os.fspath(table))
+        return explain_in_table(model, self._scorer, lookup, checked_path("table", table))
 
     def sample(
         self,
@@ -210,11 +213,9 @@ class Model(_Loaded):
             max_words: what has more is left out.
             unknown: whether ``<unk>`` may be drawn.
         """
-        if not 0 < temperature < math.inf:
-            raise ArgumentError("temperature", "a number above 0", str(temperature))
         config = SamplingConfig(
             samples=check_range("samples", samples),
-            temperature=temperature,
+            temperature=_check_temperature(temperature),
             seed=check_range("seed", seed, least=0, most=math.inf),
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
@@ -300,6 +301,12 @@ def make_proposer(
     return Proposer(Reading(writer), search, scorer, known)
 
 
+def _check_temperature(value: Any) -> float:
+    if isinstance(value, Real) and 0 < value <= sys.float_info.max:  # type: ignore[operator]
+        return float(value)
+    raise ArgumentError("temperature", "a number above 0", shown_value(value))
+
+
 def _translated(translation: Translation) -> Translated:
     hypotheses = (
         Hypothesis(as_str(one.text), one.log_prob, one.ended, None if one.links is None else tuple(one.links))
@@ -330,7 +337,9 @@ def load(
         ArgumentError: an option is not possible; it is named.
         CheckpointError: a folder cannot be read, is of a language model, or does not go with the first one.
     """
-    folders = [Path(path) for path in ([folder] if isinstance(folder, str | os.PathLike) else folder)]
+    if isinstance(folder, str | bytes | os.PathLike):
+        folder = [folder]
+    folders = [Path(checked_path("folder", path)) for path in items_of("folder", folder, "folders, or one folder")]
     if not folders:
         raise ArgumentError("folder", "a folder, or a list of at least one", "an empty list")
     if combine is not None:
@@ -409,4 +418,4 @@ def load_language_model(
     """Load a language model from what moses-rnn cslm train has written; options and errors are those of `load`."""
     device, precision, _ = _choose(device, precision, threads)
     with own_settings():
-        return LanguageModel(open_language_model(Path(folder)), device, precision)
+        return LanguageModel(open_language_model(checked_path("folder", folder)), device, precision)

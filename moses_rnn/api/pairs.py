@@ -7,12 +7,13 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.options import MOST_WHOLE
 from moses_rnn.table.phrases import PhraseForm, has_gaps
 
+Item = TypeVar("Item")
 Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none
 PathLike = str | os.PathLike[str]
 
@@ -58,18 +59,27 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
     return value
 
 
+def items_of(argument: str, values: Iterable[Item], expected: str) -> Iterator[Item]:
+    """Iterate over an argument; raise ArgumentError if it is no iterable."""
+    try:
+        return iter(values)
+    except TypeError:
+        raise ArgumentError(argument, f"an iterable of {expected}", shown_value(values)) from None
+
+
 def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
     """Yield phrases or sentences as bytes; refuse a single text, values that are no text, and line ends."""
     if isinstance(values, str | bytes):  # would be split into texts of one letter
         advice = f"Put a single one into a list: [{shown_value(values)}]."
         raise ArgumentError(argument, "an iterable of texts", f"a single one: {shown_value(values)}", advice)
-    return (_bytes_of(value, f"{argument}[{i}]") for i, value in enumerate(values))
+    texts = items_of(argument, values, "texts")
+    return (_bytes_of(value, f"{argument}[{i}]") for i, value in enumerate(texts))
 
 
 def pairs_of(sources: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Iterator[BytesPair]:
     """Yield pairs as bytes, from pairs or rows alone or from as many sources as targets; raises as `Model.score`."""
     if targets is None:
-        return (_pair_of(i, pair) for i, pair in enumerate(sources))
+        return (_pair_of(i, pair) for i, pair in enumerate(items_of("pairs", sources, "pairs")))
     both = zip(texts_of("sources", sources), texts_of("targets", targets), strict=True)  # type: ignore[arg-type]
     return (BytesPair(f"pairs[{i}]", *pair) for i, pair in enumerate(both))
 

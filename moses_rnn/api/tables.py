@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from moses_rnn.analysis.explain import column_names
 from moses_rnn.api.chunks import in_chunks
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
-from moses_rnn.files.streams import STANDARD_STREAM, read_lines, regular_file
+from moses_rnn.files.streams import STANDARD_STREAM, checked_path, read_lines, regular_file
 from moses_rnn.table.phrase_table import parse_table, read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import recorded_names, signature_of
@@ -76,7 +75,7 @@ def read_table(path: PathLike) -> Table:
         ArgumentError: it is standard input, which cannot be read twice.
         InputError: it is missing, a pipe or no phrase table, or the signature beside it is of another table.
     """
-    name = os.fspath(path)
+    name = checked_path("path", path)
     if name == STANDARD_STREAM:
         raise ArgumentError("path", "a file, which can be read more than once", "standard input")
     return Table(regular_file(name))

@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from xopen import xopen
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError, MosesRnnError, shown
+from moses_rnn.errors import (
+    ArgumentError,
+    CheckpointError,
+    FormatError,
+    InputError,
+    MosesRnnError,
+    shown,
+    shown_value,
+)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
@@ -77,6 +85,14 @@ def reading(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def checked_path(argument: str, value: object) -> str:
+    """Return a path as text; raise ArgumentError, naming the argument, if it is none."""
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise ArgumentError(argument, "a path, as str or os.PathLike", shown_value(value))
+    return path
 
 
 def find_input(path: str) -> str:

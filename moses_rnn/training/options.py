@@ -245,7 +245,7 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     """
     given = {name: value for name, value in options.items() if value is not None}
     name = given.get("architecture", TableOptions.architecture)
-    if name not in NETWORKS:
+    if not isinstance(name, str) or name not in NETWORKS:
         raise UnfitOption("architecture", f"expected one of {', '.join(NETWORKS)}, found {shown_value(name)}")
     network = NETWORKS[name]
     types = _types(network.material)

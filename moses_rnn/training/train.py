@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import InputError
+from moses_rnn.files.streams import checked_path
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
@@ -142,16 +144,17 @@ def train(
         PeerFailed: another of the processes is gone.
         Stopped: while the material was read.
     """
+    path = Path(checked_path("model", model))
     for other, name in OTHER_NAMES.items():
         if other in options:
             if name in options:
                 raise UnfitOption(other, f"given twice: it is another name of {name}")
             options[name] = options.pop(other)
-    options |= {name: str(value) for name, value in options.items() if isinstance(value, Path)}
+    options |= {name: os.fspath(value) for name, value in options.items() if isinstance(value, os.PathLike)}
     options["device"] = choose_device(str(options.get("device") or "auto"), "device")
     _set_material(options, material)
     plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
-    with ModelFolder(Path(model), plan.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
+    with ModelFolder(path, plan.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
         folder.check_choices({**plan.config, **plan.learning, **plan.training.course()})
         corpus = build_on_first_rank(ranks, folder.arrays, pairs, should_stop)
         task = begin(plan, pairs, corpus, observer)
@@ -170,16 +173,18 @@ def train(
 
 def _set_material(options: dict[str, Any], material: Path | str | Sequence[Path | str] | None) -> None:
     """Set the option that names an architecture's material; raise UnfitOption unless it is given once."""
-    network = NETWORKS.get(options.get("architecture") or "encdec")
-    if network is None:
+    architecture = options.get("architecture") or "encdec"
+    if not isinstance(architecture, str) or architecture not in NETWORKS:
         return  # refused later, as are options of other materials
+    network = NETWORKS[architecture]
     name, *further = MATERIAL_OPTIONS[network.material]
     if material is not None and options.get(name) is not None:
         raise UnfitOption(name, "given twice: the first argument names it too")
     given = options.get(name) if material is None else material
     if given is None and any(options.get(other) is not None for other, *_ in MATERIAL_OPTIONS.values()):
         return
-    names = (str(given),) if isinstance(given, str | Path) else tuple(map(str, given or ()))
+    several = () if given is None else given if isinstance(given, list | tuple) else (given,)
+    names = tuple(checked_path(name, path) for path in several)
     if not names or (name != "texts" and len(names) > 1):
         raise UnfitOption(name, f"expected one, as the first argument, found {len(names)}")
     options[name] = names if name == "texts" else names[0]

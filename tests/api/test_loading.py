@@ -54,6 +54,21 @@ WRONG = {
     "rules to translate by": (lambda m: moses_rnn.load(m / "rules").translate(["s2"]), InputError, "{}/rules: expected a model of plain words, found one of hierarchical rules"),
     "a table of another": (lambda m: search(m).explain("s2", "t2", table=m / "table"), CheckpointError, "table: expected an RNN Encoder-Decoder to compare with a table, found RNNsearch of sentences"),
     "annotated words": (lambda m: moses_rnn.load(m / "rare").explain("s2", "t2"), CheckpointError, "{}/rare: expected a model of plain words to explain, found one that learned annotated rare words"),
+    "a byte string as folder": (lambda m: moses_rnn.load(bytes(m / "rnn")), ArgumentError, "folder: expected a path, as str or os.PathLike, found b'"),
+    "nothing as folder": (lambda m: moses_rnn.load(None), ArgumentError, "folder: expected an iterable of folders, or one folder, found None"),
+    "a number among folders": (lambda m: moses_rnn.load([m / "rnn", 5]), ArgumentError, "folder: expected a path, as str or os.PathLike, found 5"),
+    "several language models": (lambda m: moses_rnn.load_language_model([m / "cslm"]), ArgumentError, "folder: expected a path, as str or os.PathLike, found ["),
+    "no pairs": (lambda m: rnn(m).score(None), ArgumentError, "pairs: expected an iterable of pairs, found None"),
+    "a number of targets": (lambda m: rnn(m).score_iter(["s2"], 5), ArgumentError, "targets: expected an iterable of texts, found 5"),
+    "no sources": (lambda m: rnn(m).summaries(2.5), ArgumentError, "phrases: expected an iterable of texts, found 2.5"),
+    "no sentence": (lambda m: moses_rnn.load_language_model(m / "cslm").word_scores(None), ArgumentError, "sentence[0]: expected str or bytes without line ends, found None"),
+    "a text as temperature": (lambda m: rnn(m).sample(["s2"], temperature="1"), ArgumentError, "temperature: expected a number above 0, found '1'"),
+    "an endless temperature": (lambda m: rnn(m).sample(["s2"], temperature=10**400), ArgumentError, "temperature: expected a number above 0, found 1000"),
+    "a number as table": (lambda m: rnn(m).explain("s2", "t2", table=5), ArgumentError, "table: expected a path, as str or os.PathLike, found 5"),
+    "no table": (lambda m: moses_rnn.read_table(None), ArgumentError, "path: expected a path, as str or os.PathLike, found None"),
+    "a path with a NUL": (lambda m: moses_rnn.read_table("a\0b"), ArgumentError, "path: expected a path, as str or os.PathLike, found 'a\\x00b'"),
+    "a number to train on": (lambda m: moses_rnn.train(5, model=m / "new"), ArgumentError, "phrase_table: expected a path, as str or os.PathLike, found 5"),
+    "no folder to train": (lambda m: moses_rnn.train(m / "table", model=None), ArgumentError, "model: expected a path, as str or os.PathLike, found None"),
     "a text as table": (lambda m: moses_rnn.read_table(m / "text"), InputError, "{}/text:1: expected at least 3 fields separated by '|||'"),
     "a pipe as table": (lambda m: moses_rnn.read_table(pipe(m)), InputError, "{}/pipe: expected a regular file, because it is read more than once, found a pipe"),
     "standard input": (lambda m: moses_rnn.read_table("-"), ArgumentError, "path: expected a file, which can be read more than once, found standard input"),
@@ -69,6 +84,14 @@ def test_a_wrong_use_is_an_error_that_says_what_was_expected(name, models):
     assert type(error.value) is kind or kind is InputError
     assert isinstance(error.value, ValueError if kind is ArgumentError else kind)
     assert str(error.value).startswith(message.replace("{}", str(models)))
+
+
+@pytest.mark.parametrize(
+    "option", [{"architecture": ["encdec"]}, {"source_embeddings": 5}, {"preset": None, "variant": b"x"}]
+)
+def test_options_of_training_of_the_wrong_type_are_named(option, models):
+    with pytest.raises(ArgumentError, match=f"^{list(option)[-1]}: expected"):
+        moses_rnn.train(models / "table", model=models / "new", **option)
 
 
 def test_a_device_that_is_not_there(models):
