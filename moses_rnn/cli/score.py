@@ -130,7 +130,16 @@ def _check_options(given: Scoring) -> None:
         raise click.UsageError(f"{what} cannot be combined with --log: it is for tables of probabilities")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
+    _check_devices(given.device, given.devices)
     _check_ini(given)
+
+
+def _check_devices(device: str, names: Sequence[str]) -> None:
+    kinds = sorted({name.partition(":")[0] for name in names})
+    if len(kinds) > 1:
+        raise click.UsageError(
+            f"--device {device}: expected devices of one kind, which compute alike, found {' and '.join(kinds)}"
+        )
 
 
 def _check_ini(given: Scoring) -> None:
