@@ -172,7 +172,12 @@ def prune(
     from moses_rnn.table.signatures import changed_signature
 
     table = ScoredTable.open(phrase_table, column, by_table=by != "rnn")
-    signature, inputs = sound_signature(table.path), (table.path, f"{table.path}.json")
+    try:
+        signature = sound_signature(table.path)
+    except InputError as error:  # --column says what the signature does not
+        warn(f"{error}\n  Its signature is not copied.")
+        signature = {}
+    inputs = table.path, f"{table.path}.json"
     protected = math.inf if keep_best_words is None else keep_best_words
     with output_files([output, f"{output}.json"], force=force, inputs=inputs) as (kept, beside):
         with progress() as advanced:

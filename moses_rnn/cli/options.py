@@ -22,12 +22,12 @@ def default_model(table: str, *, inverse: bool = False) -> Path:
 
 def model_beside(table: str) -> Path:
     """Return the model beside a table; raise InputError with advice if there is none."""
-    from moses_rnn.table.signatures import fitting_signature, recorded_names
+    from moses_rnn.table.signatures import recorded_names, signature_of
 
     if table == "-":
         raise InputError("standard input has no model beside it; name a model with --model")
     if not (folder := default_model(table)).is_dir():
-        if names := recorded_names(fitting_signature(table)).values():
+        if names := recorded_names(signature_of(table)).values():
             raise InputError(
                 f"{table}: has {' and '.join(names)} already, according to the signature beside it",
                 advice=(
@@ -52,14 +52,10 @@ def choose_model(named: Path | None, table: str) -> Path:
 
 
 def sound_signature(table: str) -> dict[str, Any]:
-    """Return a table's signature; if it does not fit the table, warn and return an empty dict."""
+    """Return a table's signature; warn of a file of that name that is none; raise as `signature_of` does."""
     from moses_rnn.table.signatures import signature_of
 
-    try:
-        signature = signature_of(table)
-    except InputError as error:
-        warn(f"{error}\n  Its signature is not copied.")
-        return {}
+    signature = signature_of(table)
     if not signature and Path(f"{table}.json").exists():
         warn(f"{table}.json: is not a signature of moses-rnn-score, and is not copied")
     return signature

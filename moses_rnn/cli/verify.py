@@ -50,12 +50,12 @@ def main(
     """Check with the Moses in MOSES_ROOT that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import find_input, regular_file
     from moses_rnn.moses.decoder import Moses, check_ini, verify
-    from moses_rnn.table.signatures import check_probabilities, fitting_signature
+    from moses_rnn.table.signatures import check_probabilities, signature_of
 
     if no_decoder and not moses_ini:
         raise click.UsageError("--no-decoder checks an ini: name it with --moses-ini")
     table = regular_file(phrase_table)
-    check_probabilities(table, fitting_signature(table))
+    check_probabilities(table, signature_of(table))
     show = print_out if not as_json else lambda _: None
     holds, own = check_ini(table, find_input(moses_ini)) if moses_ini else ([], None)
     if holds:

@@ -18,10 +18,10 @@ from moses_rnn.options import Argument, Option
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, Shape, read_first_line
 from moses_rnn.table.signatures import (
     check_probabilities,
-    fitting_signature,
     own_columns,
     read_signature,
     recorded_columns,
+    signature_of,
 )
 
 READABLE = "a path that Moses can read (no blanks, no '#')"
@@ -75,7 +75,7 @@ def edit_ini(edit: IniEdit) -> NewIni:
         lines, warnings = _place_paths(ini, absolute=edit.absolute_paths)
         return NewIni(_encode(lines), warnings=warnings)
     feature = ini.choose(name=edit.feature, table=edit.table)
-    signature = fitting_signature(edit.table)
+    signature = signature_of(edit.table)
     check_probabilities(edit.table, signature)
     first, form = read_first_line(edit.table)
     shape, declared = Shape.of(first), ini.declared(feature)

@@ -16,9 +16,9 @@ from moses_rnn.table.signatures import (
     UNKNOWN_REFUSAL,
     UNKNOWN_WARNING,
     TableCounts,
-    fitting_signature,
     recorded_names,
     records_of,
+    signature_of,
     without_counts,
 )
 
@@ -28,7 +28,10 @@ OF_RESULT = {"torch", "native", "output", "file", "rejected_lines", "lines"}
 
 def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: bytes) -> None:
     """Raise OutputError unless the existing table's signature has this origin, and the existing ini is this one."""
-    recorded = fitting_signature(options.output)
+    try:
+        recorded = signature_of(options.output)
+    except InputError:
+        recorded = {}
     if "added_columns" in recorded:
         recorded["added_columns"] = [without_counts(column) for column in records_of(recorded, "added_columns")]
     keys = sorted((origin.keys() | recorded.keys()) - OF_RESULT)
@@ -50,7 +53,7 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
     Phrases must have the form that the model learned from (a plain model may read a factor), and alignments if the
     model needs them.
     """
-    there = [] if options.again else sorted({*names} & {*recorded_names(fitting_signature(options.table)).values()})
+    there = [] if options.again else sorted({*names} & {*recorded_names(table.signature).values()})
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "

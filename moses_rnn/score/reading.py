@@ -13,6 +13,7 @@ from moses_rnn.files.streams import Meter, fingerprint, read_blocks
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.table.phrase_table import Shape, parse_line
 from moses_rnn.table.phrases import PhraseForm
+from moses_rnn.table.signatures import signature_of
 from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
@@ -66,13 +67,14 @@ class InputTable:
 
     `identity` distinguishes it from other tables. For a shard, `lines` counts the table's lines, `digest` is their
     SHA-256, and `part` is the shard's range, from 0. `first` is its first valid line; `shape` excludes the added
-    columns. `rejects` holds the invalid lines. `waiting` is called repeatedly while a pipe has no data; it may raise.
+    columns. `signature` is the record beside it. `rejects` holds the invalid lines. `waiting` is called repeatedly
+    while a pipe has no data; it may raise.
     """
 
     def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
         self.path, self.rejects = options.table, Rejects()
         self._meter = Meter(waiting=waiting)
-        self.identity = fingerprint(self.path)
+        self.identity, self.signature = fingerprint(self.path), signature_of(self.path)
         self.lines, self.digest, self.part, read = 0, "", None, read_blocks
         if options.shard:
             self.lines, self.digest = digest_lines(self.path)

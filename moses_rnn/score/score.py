@@ -33,7 +33,6 @@ from moses_rnn.table.signatures import (
     TableCounts,
     as_file,
     check_probabilities,
-    fitting_signature,
     logarithm_columns,
     recorded_columns,
     records_of,
@@ -171,10 +170,9 @@ def open_files(
 
 def _ini_of(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
     """Return the ini for the new table, or its lines; none if Moses cannot load the table."""
-    before = fitting_signature(options.table)
     if options.moses_ini:
-        check_probabilities(options.table, before)
-    elif options.logarithms or logarithm_columns(before):
+        check_probabilities(options.table, table.signature)
+    elif options.logarithms or logarithm_columns(table.signature):
         return NewIni()
     return ini_of(options.output, options.table, table.shape, added, options.moses_ini)
 
@@ -217,7 +215,7 @@ def _origin(
     options: ScoringOptions, table: InputTable, manifest: Mapping[str, Any], columns: Sequence[Column]
 ) -> dict[str, Any]:
     """Return what the signature says about the origin of a table's scores."""
-    before, old_columns = fitting_signature(options.table), table.shape.columns
+    before, old_columns = table.signature, table.shape.columns
     earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
     shard = options.shard and {
         "number": options.shard.number,

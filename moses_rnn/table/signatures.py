@@ -83,13 +83,6 @@ def check_probabilities(table: str, signature: Mapping[str, Any]) -> None:
         raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
 
 
-def fitting_signature(table: str) -> dict[str, Any]:
-    """Return the signature beside a table if it records the table's size (a quick check); otherwise, an empty dict."""
-    signature = read_signature(table)
-    file = signature.get("file")
-    return signature if isinstance(file, dict) and file.get("bytes") == Path(table).stat().st_size else {}
-
-
 def check_signature(table: str) -> str:
     """Raise InputError unless a file has the size and hash in its signature; return a description of both."""
     if not Path(table).is_file():
@@ -104,14 +97,21 @@ def check_signature(table: str) -> str:
     if actual != expected:
         raise InputError(
             f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
-            advice="The table changed, was cut short or was damaged after scoring: score it again.",
+            advice=(
+                "The table changed, was cut short or was damaged after scoring. Make changes in the original table, "
+                "and score it again."
+            ),
         )
     return f"{_describe(actual)}, as written by {printable(signature['program'])}"
 
 
 def signature_of(table: str) -> dict[str, Any]:
-    """Return a table's signature, or an empty dict; raise InputError if it is of a different file."""
-    if signature := read_signature(table):
+    """Return a table's signature, or an empty dict; raise InputError if it is of a different file.
+
+    A pipe has none.
+    """
+    signature = read_signature(table) if Path(table).is_file() else {}
+    if signature:
         check_signature(table)
     return signature
 

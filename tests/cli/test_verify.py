@@ -11,6 +11,7 @@ from moses_rnn.cli import verify as command
 from moses_rnn.cli.command import print_json
 from moses_rnn.moses import decoder
 from moses_rnn.moses.decoder import Comparison
+from tests.analysis.scored import sign
 from tests.commands import run
 
 GOOD = Comparison("text", pairs=2, values=4)
@@ -53,9 +54,7 @@ def test_numbers_that_json_does_not_know_are_null(capfd):
 
 def test_logarithms_are_refused(tmp_path):
     (tmp_path / "t").write_text("a ||| b ||| -1\n")
-    added = {"index": 0, "name": "RNN", "written_as": "natural logarithm"}
-    signature = {"program": "moses_rnn 0.1.0", "file": {"bytes": 15}, "added_columns": [added]}
-    (tmp_path / "t.json").write_text(json.dumps(signature))
+    sign(tmp_path / "t", {0: {"name": "RNN", "written_as": "natural logarithm"}})
     (tmp_path / "ini").touch()
     done = run("verify", "t", "--moses-ini", "ini", "--no-decoder", cwd=tmp_path, check=False)
     assert (done.returncode, "t: expected probabilities in score 1, found logarithms" in done.stderr) == (3, True)

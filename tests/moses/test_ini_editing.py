@@ -1,13 +1,12 @@
 """An ini for another table, another type, other weights: what changes, and that nothing else does."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.ini_editing import SOMEWHERE, IniEdit, edit_ini, extend_ini, lines_of
+from tests.analysis.scored import sign
 from tests.moses.ini_text import INI
 
 FEATURE = b"PhraseDictionaryMemory name=TranslationModel0 num-features=5 path=/new/t.gz input-factor=0 # mine"
@@ -123,14 +122,8 @@ def test_what_makes_a_binary_dictionary(folder):
     assert f" path={folder}/t5.probing " in edit(folder, binary, path=None).content.decode()
 
 
-def signed(table, index, **record):
-    signature = {"program": "moses_rnn 0.1.0", "file": {"bytes": table.stat().st_size}}
-    added = [{"index": index, "name": "RNN", **record}]
-    table.with_name(f"{table.name}.json").write_text(json.dumps({**signature, "added_columns": added}))
-
-
 def test_a_binary_dictionary_ranks_targets_by_a_score_of_the_table(folder):
-    signed(folder / "t4", 2)  # without lexical scores
+    sign(folder / "t4", {2: "RNN"})  # without lexical scores
     on_disk = {"type": "PhraseDictionaryOnDisk", "path": "o"}
     assert edit(folder, table="t4", **on_disk).command.endswith("CreateOnDiskPt 1 1 4 1000000 1 t4 o")
     assert edit(folder, **on_disk).command.endswith("CreateOnDiskPt 1 1 5 1000000 2 t5 o")
@@ -145,7 +138,7 @@ def test_a_given_path_becomes_absolute_in_ini_and_command_alike(folder):
 
 
 def test_logarithms_are_refused(folder):
-    signed(folder / "t5", 4, written_as="natural logarithm")
+    sign(folder / "t5", {4: {"name": "RNN", "written_as": "natural logarithm"}})
     with pytest.raises(InputError, match=r"^t5: expected probabilities in score 5, found logarithms \(--log\)"):
         edit(folder)
 
@@ -193,7 +186,7 @@ def test_warns_where_another_table_was_scored(folder, loaded, made_from, warned)
     """The signature beside the scored table says what it was made from, perhaps in several steps."""
     for table, before in {"t5": made_from, "t6": "t4"}.items():
         if before:
-            (folder / f"{table}.json").write_text(json.dumps({"program": "moses_rnn 1", "input": before}))
+            sign(folder / table, {}, input=before)
     data = INI.replace(b"/data/phrase-table.gz", bytes(folder / loaded))
     assert ["is this the right ini?" in warning for warning in edit(folder, data).warnings] == [True] * warned
 

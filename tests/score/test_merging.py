@@ -80,9 +80,6 @@ def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
         assert recorded_names(signature) == {2: "RNN", 3: "WordPenalty", 4: "RNNInverse"}
         assert [model["direction"] for model in signature["models"]] == ["source-to-target", "target-to-source"]
         assert set(signature["earlier_columns"][0]) == {"index", "name", "meaning", "written_as", "floor"}
-    (here / "scored").write_bytes((here / "scored").read_bytes() * 2)  # of which the signature beside it says nothing
-    score(options_for(here, models, new_table=str(here / "other"), **second), show_nothing, never)
-    assert recorded_names(read_signature(str(here / "other"))) == {4: "RNNInverse"}
 
 
 def test_rejected_lines_come_together(here, models):

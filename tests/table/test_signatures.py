@@ -1,16 +1,19 @@
 import json
+import os
 
 import pytest
 
+from moses_rnn.errors import InputError
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import (
     changed_signature,
-    fitting_signature,
     read_signature,
     recorded_floor,
     recorded_names,
     records_of,
+    signature_of,
 )
+from tests.analysis.scored import sign
 
 COLUMNS = [
     {"name": "RNN", "index": 4, "floor": -50.0},
@@ -42,7 +45,7 @@ def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
 def test_anything_else_is_no_signature(table, text):
     table.with_name("t.json").write_text(text)
     assert read_signature(str(table)) == {}
-    assert fitting_signature(str(table)) == {}
+    assert signature_of(str(table)) == {}
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", {"a": 1}, [], [1, "a", None]])
@@ -52,9 +55,17 @@ def test_records_that_are_not_there(value):
 
 
 def test_what_was_added(table):
-    assert recorded_names(fitting_signature(str(table))) == {4: "RNN", 5: "RNN", 9: "CSLM"}
-    table.write_bytes(b"another size")
-    assert fitting_signature(str(table)) == {}
+    sign(table, {4: "RNN", 5: "CSLM"})
+    assert recorded_names(signature_of(str(table))) == {4: "RNN", 5: "CSLM"}
+    table.write_bytes(b"size")  # the same
+    with pytest.raises(InputError, match="t: expected 4 bytes, SHA-256 .* as in its signature, found 4 bytes"):
+        signature_of(str(table))
+
+
+def test_a_pipe_has_none(table):
+    table.unlink()
+    os.mkfifo(table)
+    assert signature_of(str(table)) == {}
 
 
 @pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])
