@@ -93,7 +93,8 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
         yield from _summarise_text(extended)
     yield (
         f"{counts.likely:,} targets with log p of {request.min_log_prob:g} or more: {counts.there:,} in the table "
-        f"already, {counts.empty:,} empty, {counts.surplus:,} beyond --top {request.top}"
+        f"already, {counts.empty:,} empty, {counts.impossible:,} with words like [w] or a|b that no table holds, "
+        f"{counts.surplus:,} beyond --top {request.top}"
     )
     fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
     yield f"columns of the new lines: {', '.join(fills)}"

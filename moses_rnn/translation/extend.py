@@ -17,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import CheckpointError, InputError, MisfitError
+from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
 from moses_rnn.files.outputs import OutputFile, output_files
 from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, regular_file
 from moses_rnn.moses.alignments import format_links
@@ -79,6 +79,7 @@ class Counts:
     likely: int = 0  # targets with at least the minimum log p
     there: int = 0  # of those, already in the table
     empty: int = 0
+    impossible: int = 0  # with a word that no table can hold, on either side
     surplus: int = 0  # beyond the number wanted per source
     lines: int = 0  # new lines
     extended: int = 0  # of the few, sources with a new line
@@ -315,11 +316,13 @@ class LineMaker:
         likely = [proposal for proposal in best if proposal.log_prob >= self.request.min_log_prob]
         there = [proposal for proposal in likely if proposal.target in source.targets]
         new = [proposal for proposal in likely if proposal.target and proposal.target not in source.targets]
-        chosen = new[: self.request.top]
+        possible = [proposal for proposal in new if _is_possible(source.key + proposal.target + PARTED)]
+        chosen = possible[: self.request.top]
         counts.likely += len(likely)
         counts.there += len(there)
         counts.empty += len(likely) - len(there) - len(new)
-        counts.surplus += len(new) - len(chosen)
+        counts.impossible += len(new) - len(possible)
+        counts.surplus += len(possible) - len(chosen)
         counts.lines += len(chosen)
         if source.targets:
             counts.few += 1
@@ -356,6 +359,15 @@ class LineMaker:
         line += b"".join(further[: max(self.fields - ALIGNMENT + 1, 0)]) + b"\n"
         parse_line(line, "a proposal", 1)
         return key, line
+
+
+def _is_possible(key: bytes) -> bool:
+    """Whether a table can hold a pair, given its key; models of sentences know words such as [w] and a|b."""
+    try:
+        parse_line(key + b"1\n", "a proposal", 1)
+    except FormatError:
+        return False
+    return True
 
 
 def merge(old: Iterable[TableLine], new: Iterable[tuple[bytes, bytes]], *, marked: bool) -> Iterator[bytes]:

@@ -199,6 +199,17 @@ def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
     assert lines[1] == (b"b ||| x y ||| ", b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 3 0 ||| |||\n")
 
 
+def test_pairs_that_no_table_can_hold_are_left_out_and_counted(monkeypatch):
+    targets = b"[w]", b"y [X][X]", b"x|y", b"|", b"|| x", b"[ y ]"
+    monkeypatch.setitem(WRITTEN, b"b", [(target, -0.1) for target in targets])
+    monkeypatch.setitem(WRITTEN, b"[w] b", [(b"y", -0.1)])
+    monkeypatch.setitem(WRITTEN, b"a|b", [(b"y", -0.1)])
+    make = maker()
+    lines = list(make(map(Wanted, [b"[w] b", b"a|b", b"b"])))
+    assert [key for key, _ in lines] == [b"b ||| [ y ] ||| "]
+    assert make.counts == Counts(lacking=3, likely=8, impossible=7, lines=1, made=1)
+
+
 FIELDS = [
     (3, b"b a ||| y x ||| 0.60653066\n"),
     (5, b"b a ||| y x ||| 0.60653066 ||| 0-0 1-1 ||| 0 0 0\n"),
