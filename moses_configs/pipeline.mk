@@ -549,7 +549,7 @@ $(EXTENDED_RUNS:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-%
 	mkdir -p $(W)/decode
 	for set in $(SETS); do \
 		$(BIN)/moses-rnn ini $(W)/tune/$*/moses.ini --table $(W)/$(call system_of,$*)/$$set.phrase-table.gz \
-			-o $(W)/tune/$*/$$set.ini --force && \
+			--feature $(call table_of,$(BASE_$(call system_of,$*))) -o $(W)/tune/$*/$$set.ini --force && \
 		$(decode) $(W)/tune/$*/$$set.ini $(W)/corpus/$$set.$(SRC) decode-$*.$$set $(DECODER_FLAGS) \
 			-report-segmentation > $(W)/decode/$*.$$set.segments && \
 		$(call without_segments,$*.$$set) || exit 1; done
@@ -673,7 +673,8 @@ $(PRUNED:%=$(DONE)/prune-%): $(DONE)/prune-%: $(PRUNE_NEEDS)
 	mkdir -p $(W)/prune
 	$(BIN)/moses-rnn analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$*.gz --by $(call by_of,$*) \
 		--keep $(call keep_of,$*) $(PRUNE_FLAGS) --force
-	$(BIN)/moses-rnn ini $(tuned) --table $(W)/prune/$*.gz -o $(W)/prune/$*.ini --force
+	$(BIN)/moses-rnn ini $(tuned) --table $(W)/prune/$*.gz --feature $(W)/rnn/phrase-table.gz \
+		-o $(W)/prune/$*.ini --force
 	$(call decode_dev,$*)
 	touch $@
 

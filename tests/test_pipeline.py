@@ -118,6 +118,40 @@ def test_networks_of_sentences_choose_from_lists(moses_root, small_corpus, tmp_p
     assert "| nbest-ensemble.1.test.fr |" in (work / "lengths.test.md").read_text()
 
 
+PRETENDED = {  # programs of a Moses that finds the weights and the parts that it is given good enough, and translates
+    "bin/moses": "cat",
+    "bin/mert": "",
+    "bin/extractor": "",
+    "scripts/training/mert-moses.pl": 'mkdir "$6" && cp "$4" "$6/moses.ini"',
+    "scripts/training/filter-model-given-input.pl": 'mkdir "$1" && cp "$2" "$1/moses.ini"',
+    "scripts/training/train-model.perl": "",
+    "scripts/training/clean-corpus-n.perl": "",
+}
+
+
+def test_one_of_two_phrase_tables_is_extended_and_pruned(small_corpus, table, model, tmp_path):
+    for name, script in PRETENDED.items():
+        path = tmp_path / "moses" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    work, system = tmp_path / "work", [f"PHRASE_TABLE={table}", f"MODEL={model}", f"BASELINE_INI={tmp_path}/moses.ini"]
+    lines = [f"PhraseDictionaryMemory num-features=4 path={path}" for path in ("/backoff", table)]
+    weights = [f"PhraseDictionaryMemory{i}= 1 1 1 1" for i in range(2)]
+    (tmp_path / "moses.ini").write_text("\n".join(["[feature]", *lines, "[weight]", *weights]))
+    steps = ["decode-rnn-extended", f"{work}/done/prune-rnn.0.5.1", "EXTEND_FLAGS=--top 1 --longest 1"]
+    given = [*small_corpus[1], "TOKENISED=yes", "ALIGNER=fast_align", "SEEDS=1", "PRUNE_KEEP=0.5"]
+    make(*steps, f"WORK={work}", f"MOSES_ROOT={tmp_path}/moses", *given, *system)
+    for ini, made in {
+        "tune/rnn-extended.1/dev.ini": "rnn-extended/dev.phrase-table.gz",
+        "tune/rnn-extended.1/test.ini": "rnn-extended/test.phrase-table.gz",
+        "prune/rnn.0.5.1.ini": "prune/rnn.0.5.1.gz",
+    }.items():
+        backoff, changed = (work / ini).read_text().splitlines()[1:3]
+        assert backoff == lines[0]
+        assert changed == f"PhraseDictionaryMemory num-features=5 path={work / made}"
+
+
 def links_in_place(folder):
     """Each word of the training text with that in its place."""
     texts = [(folder / f"train.{language}").read_text().splitlines() for language in ("en", "fr")]

@@ -93,10 +93,11 @@ class MosesIni:
         return FormatError(self.name, None if index is None else index + 1, expected, found, advice)
 
     def choose(self, *, name: str | None = None, table: str | None = None) -> Feature:
-        """Choose a phrase dictionary by its name, by its table's path, or because it is the only one."""
+        """Choose a phrase dictionary by its name or path, by its table's path, or because it is the only one."""
         candidates = self.phrase_dictionaries
         if name is not None:
-            candidates = [feature for feature in candidates if feature.name == name]
+            named = [feature for feature in candidates if feature.name == name]
+            candidates = named or [feature for feature in candidates if self.is_path_of(feature, name)]
         elif len(candidates) > 1 and table is not None:
             candidates = [feature for feature in candidates if self.is_path_of(feature, table)]
         if len(candidates) == 1:
@@ -122,7 +123,7 @@ class MosesIni:
     def is_path_of(self, feature: Feature, table: str) -> bool:
         """Whether the feature's ``path=`` is this text table, or the dictionary beside it that was made from it."""
         file = BINARY[feature.type].path_for(table) if feature.type in BINARY else table
-        return Path(file).exists() and any(place.samefile(file) for place in self.places(feature, *SUFFIXES))
+        return is_there(Path(file)) and any(place.samefile(file) for place in self.places(feature, *SUFFIXES))
 
     def check_alone(self, feature: Feature) -> None:
         """Raise an error if a dictionary's number of scores also appears where an extension does not edit it."""

@@ -40,7 +40,9 @@ class IniEdit:
     table: Annotated[
         str | None, Option("The scored text table, even if the dictionary is a binary one made from it")
     ] = None
-    feature: Annotated[str | None, Option("Phrase dictionary to change, if there are several")] = None
+    feature: Annotated[
+        str | None, Option("Phrase dictionary to change, if there are several: its name, or the table that it loads")
+    ] = None
     type: Annotated[str | None, Option("New type of the dictionary, such as ProbingPT [default: unchanged]")] = None
     path: Annotated[str | None, Option("New path= [default: the table, or its name with the type's suffix]")] = None
     weights: Annotated[
