@@ -164,8 +164,8 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
     if given.new_ini:
         yield f"ini: {given.new_ini}"
     yield f"computed by: {result.computed_by}"
-    for i, name in enumerate(result.column_names):
-        yield f"{name}: log values from {counts.lowest[i]:.4g} to {counts.highest[i]:.4g}"
+    for name, low, high in zip(result.column_names, counts.lowest, counts.highest, strict=False):
+        yield f"{name}: log values from {low:.4g} to {high:.4g}"
     for name, unknown, floored in shares(counts, result.column_names):
         yield f"{name}: {unknown:.1%} of the pairs contain <unk>, {floored:.1%} of the scores were raised to the floor"
 
@@ -178,7 +178,7 @@ def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
     columns = [
         {"name": name, "lowest": low, "highest": high, "unknown_share": unknown, "floored_share": floored}
         for (name, unknown, floored), low, high in zip(
-            shares(counts, result.column_names), counts.lowest, counts.highest, strict=True
+            shares(counts, result.column_names), counts.lowest, counts.highest, strict=False
         )
     ]
     return {

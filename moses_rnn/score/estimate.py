@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import regular_file
 from moses_rnn.score.checks import check_table
 from moses_rnn.score.options import ScoringOptions
@@ -34,6 +35,8 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
             elif time.monotonic() - began >= seconds:
                 break
         now = time.monotonic()
+    if not lines:
+        raise FormatError(options.table, None, f"at least one valid line in shard {options.shard}", "none")
     if lines == first:  # the table is a single chunk
         first, began = 0, started
     return lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(compute)

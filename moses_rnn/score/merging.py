@@ -52,7 +52,7 @@ class ScoredShard:
         source, target = (int(factors) for factors in shard["factors"])
         self.columns, self.factors = int(record["columns"]), (source, target)
         counted: dict[str, Any] = {
-            key: [convert(column[key]) for column in columns]
+            key: [convert(column[key]) for column in columns if lines]
             for key, convert in (("unknown", int), ("floored", int), ("lowest", float), ("highest", float))
         }
         self.counts = TableCounts(lines, **counted, rejected=rejected)

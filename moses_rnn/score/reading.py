@@ -9,12 +9,12 @@ from functools import partial
 
 from moses_rnn.errors import FormatError
 from moses_rnn.files.shards import digest_lines, read_part
-from moses_rnn.files.streams import Meter, fingerprint, read_blocks
+from moses_rnn.files.streams import Meter, fingerprint, read_blocks, read_lines
 from moses_rnn.score.options import ScoringOptions
-from moses_rnn.table.phrase_table import Shape, parse_line
+from moses_rnn.table.phrase_table import LineParser, Shape, parse_table
 from moses_rnn.table.phrases import PhraseForm
 from moses_rnn.table.signatures import signature_of
-from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks
+from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks_with
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
 MOST_WAITING_BYTES = 1 << 26  # of bad lines that are not yet written
@@ -66,9 +66,9 @@ class InputTable:
     """The input table of a run: the constructor reads the first block, `chunks` the rest.
 
     `identity` distinguishes it from other tables. For a shard, `lines` counts the table's lines, `digest` is their
-    SHA-256, and `part` is the shard's range, from 0. `first` is its first valid line; `shape` excludes the added
-    columns. `signature` is the record beside it. `rejects` holds the invalid lines. `waiting` is called repeatedly
-    while a pipe has no data; it may raise.
+    SHA-256, and `part` is the shard's range, from 0. `first` is the table's first valid line; `shape` excludes the
+    added columns. `signature` is the record beside it. `rejects` holds the invalid lines. `waiting` is called
+    repeatedly while a pipe has no data; it may raise.
     """
 
     def __init__(self, options: ScoringOptions, form: PhraseForm, waiting: Callable[[], None]) -> None:
@@ -81,16 +81,18 @@ class InputTable:
             self.part = options.shard.lines_of(self.lines)
             read = partial(read_part, lines=self.part)
         form = PhraseForm(form.source_factor, form.target_factor)
-        rejected, before = self.rejects.take if options.rejects else None, self.part.start if self.part else 0
-        blocks = parse_blocks(read(self.path, meter=self._meter), self.path, rejected, form, before)
+        parser = LineParser(self.path, self.rejects.take if options.rejects else None, form)
+        if self.part is not None:  # shards are judged by the table's first line, as the whole table is
+            passing = Rejects().take if options.rejects else None
+            for first in itertools.islice(parse_table(read_lines(self.path), self.path, passing, form), 1):
+                parser.parse(first.line, first.number)
+        before = self.part.start if self.part else 0
+        blocks = parse_blocks_with(parser, read(self.path, meter=self._meter), before)
         first_block = next(blocks, None)
-        if first_block is None:
-            of_shard = f" in shard {options.shard}" if options.shard else ""
-            found = f"a table of {self.lines:,} lines" if self.part is not None and not self.part else "none"
-            raise FormatError(self.path, None, f"at least one valid line{of_shard}", found)
-        self._blocks, self.form = itertools.chain([first_block], blocks), first_block.form
-        self.first = parse_line(first_block[:1].text, self.path, int(first_block.numbers[0]), self.form)
-        self.shape = Shape.of(self.first)
+        if parser.first is None:
+            raise FormatError(self.path, None, "at least one valid line", "none")
+        self._blocks, self.form = itertools.chain(filter(None, [first_block]), blocks), parser.form
+        self.first, self.shape = parser.first, Shape.of(parser.first)
 
     def chunks(self, after: int = 0) -> Iterator[TableLines]:
         """Return the lines after number `after`, cut where the source changes; see `chunks_between_sources`."""

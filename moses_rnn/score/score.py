@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
-from moses_rnn.files.outputs import LEVEL, refuse_equal
+from moses_rnn.files.outputs import LEVEL, pack, refuse_equal
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
 from moses_rnn.moses.ini_editing import NewIni, ini_of
@@ -104,7 +104,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                 if counts.lines >= next_check:
                     check_fit(options.table, counts, names, allowed=accepts_misfit)
                     next_check = 2 * counts.lines
-        save(max(counts.read, table.rejects.last))
+        save(max(counts.read, table.rejects.last), _rest_of(files, options.output))
         check_rejected(options.table, counts, table.rejects.messages, allowed=options.shard is not None)
         check_fit(options.table, counts, names, allowed=accepts_misfit)
         misfits = [*fit_warnings(counts, names)]
@@ -125,6 +125,11 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
     if options.force and options.signature and not options.rejects:
         Path(rejects_of(options.output)).unlink(missing_ok=True)
     return result
+
+
+def _rest_of(files: ResumableOutputs, output: str) -> bytes:
+    """Return what makes an output without lines a whole file: gunzip refuses one without bytes."""
+    return b"" if files.digest(output).get("bytes", 1) else pack(b"", output)
 
 
 def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Compute]:

@@ -131,9 +131,9 @@ class TableCounts:
     """Counts over lines, for the state of an unfinished run, the signature and the user.
 
     Up to line number `read` of the table, `lines` were written and `rejected` left out. Lists have one value per added
-    column: `unknown` counts pairs with a word that is read as ``<unk>``, `floored` scores that were raised to the
-    floor. `oom_splits` counts how often work was split because the device ran out of memory. `odd_lines` are the counts
-    of `LineWarnings`.
+    column, or none without lines: `unknown` counts pairs with a word that is read as ``<unk>``, `floored` scores that
+    were raised to the floor. `oom_splits` counts how often work was split because the device ran out of memory.
+    `odd_lines` are the counts of `LineWarnings`.
     """
 
     lines: int = 0
@@ -151,7 +151,7 @@ class TableCounts:
         if not self.lines:
             self.unknown, self.floored = more.unknown, more.floored
             self.lowest, self.highest = more.lowest, more.highest
-        else:
+        elif more.lines:
             self.unknown = list(map(add, self.unknown, more.unknown))
             self.floored = list(map(add, self.floored, more.floored))
             self.lowest = list(map(min, self.lowest, more.lowest))
@@ -161,13 +161,14 @@ class TableCounts:
         self.oom_splits += more.oom_splits
 
     def of_column(self, i: int) -> dict[str, Any]:
-        """Return a column's counts for a signature; see COUNTED."""
-        lines = max(self.lines, 1)
+        """Return a column's counts for a signature, none without lines; see COUNTED."""
+        if not self.lines:
+            return {}
         return {
             "unknown": self.unknown[i],
-            "unknown_share": round(self.unknown[i] / lines, 6),
+            "unknown_share": round(self.unknown[i] / self.lines, 6),
             "floored": self.floored[i],
-            "floored_share": round(self.floored[i] / lines, 6),
+            "floored_share": round(self.floored[i] / self.lines, 6),
             "lowest": self.lowest[i],
             "highest": self.highest[i],
         }

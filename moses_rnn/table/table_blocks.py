@@ -191,13 +191,17 @@ def parse_blocks(
     name: str,
     rejected: Rejected | None = None,
     form: PhraseForm = PLAIN,
-    lines_before: int = 0,
 ) -> Iterator[TableLines]:
     """Yield the valid lines of blocks of whole lines; before a bad line raises, yield the lines in front of it.
 
-    See `LineParser`. `lines_before` is the number of lines of the table before the blocks.
+    See `LineParser`.
     """
-    parser, number = LineParser(name, rejected, form), lines_before + 1
+    return parse_blocks_with(LineParser(name, rejected, form), blocks)
+
+
+def parse_blocks_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 0) -> Iterator[TableLines]:
+    """Yield the same with a given parser; `lines_before` is the number of lines of the table before the blocks."""
+    number = lines_before + 1
     for text in filter(None, blocks):
         at = 0
         while parser.first is None and at < len(text):  # the first valid line tells the number of scores

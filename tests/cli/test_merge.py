@@ -1,5 +1,8 @@
 """moses-rnn merge, and the shards that moses-rnn-score makes for it, as users meet them."""
 
+import json
+import subprocess
+
 from tests.cli.scored import lines_of
 from tests.commands import run
 
@@ -13,8 +16,15 @@ def test_a_shard_names_lines_by_their_numbers_in_the_table(here):
     assert (refused.returncode, "table:2501: expected" in refused.stderr) == (3, True)
     again = ["--on-bad-line", "skip", "--resume"]
     assert "999 lines scored, 1 left out" in run("score", "table", *model, "--shard", "3/3", *again, cwd=here).stderr
-    few = run("score", "table", *model, "--shard", "1/4000", cwd=here, check=False)
-    assert (
-        few.returncode,
-        "expected at least one valid line in shard 1/4000, found a table of 3,000 lines" in few.stderr,
-    ) == (3, True)
+
+
+def test_a_shard_may_be_empty(here):
+    few = ["phrase-table.gz", "--shard", "1/4000", "-o", "shard.gz"]
+    estimated = run("score", *few, "--estimate", cwd=here, check=False)
+    expected = "phrase-table.gz: expected at least one valid line in shard 1/4000, found none"
+    assert (estimated.returncode, expected in estimated.stderr) == (3, True)
+    scored = run("score", *few, "--json", cwd=here)
+    assert (json.loads(scored.stdout)["lines"], json.loads(scored.stdout)["columns"]) == (0, [])
+    assert lines_of(here / "shard.gz") == []
+    subprocess.run(["gzip", "-t", here / "shard.gz"], check=True)
+    assert "0 lines scored" in run("score", *few, "--force", cwd=here).stderr

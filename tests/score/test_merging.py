@@ -39,7 +39,7 @@ def words_of(record):
     return json.dumps(record, indent=1, separators=(" ,", " : ")).encode()
 
 
-@pytest.mark.parametrize("count", [1, 4, 12])
+@pytest.mark.parametrize("count", [1, 4, 12, 47])  # the last with empty shards
 def test_merged_they_are_the_whole_table(here, models, count):
     changes = {"inverse_models": (models / "inverse",), "allow_misfit": True}
     of_whole = score(options_for(here, models, **changes), show_nothing, never)
@@ -98,6 +98,26 @@ def test_rejected_lines_come_together(here, models):
     (here / "table").write_bytes(b"".join(lines[:3]))
     merged(here, score_shards(here, models, 1), force=True)
     assert not (here / "merged.rejects").exists()
+
+
+def test_shards_skip_the_lines_that_a_whole_run_skips(here, models):
+    """A shard of bad lines alone, and one whose first line has more scores than the table's."""
+    lines = (here / "table").read_bytes().splitlines(keepends=True)
+    lines[7:15] = [b"bad %d\n" % i for i in range(8)]
+    lines[22] = lines[22].replace(b" 0.25", b" 0.25 0.5")
+    (here / "table").write_bytes(b"".join(lines))
+    score(options_for(here, models, on_bad_line="skip"), show_nothing, never)
+    assert merged(here, score_shards(here, models, on_bad_line="skip")).counts.rejected == 9
+    check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
+    assert (here / "merged.rejects").read_bytes() == (here / "scored.rejects").read_bytes()
+    assert read_signature(str(here / "scored.2-of-4"))["lines"] == 0
+
+
+@pytest.mark.parametrize(("lines", "found"), [(b"", "an empty file"), (b"bad\n" * 3, "none")])
+def test_a_table_without_a_pair_is_refused_in_shards_too(here, models, lines, found):
+    (here / "table").write_bytes(lines)
+    with pytest.raises(FormatError, match=f"table: expected at least one .*line, found {found}$"):
+        score_shards(here, models, 2, on_bad_line="skip")
 
 
 def test_only_a_merge_knows_whether_most_lines_are_bad(here, models):
