@@ -127,10 +127,10 @@ class ModelFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        """Release the folder for other runs."""
+        """Remove the run's arrays, which each start writes anew, and release the folder for other runs."""
         if not self._leads:
             return
-        self._remove(MAPPED)
+        self._remove((*ARRAYS, *MAPPED))
         if kind and not self._state.exists() and not (self.path / CONFIG).exists():
             self._remove(STATE_FILES)
             self._remove_lock()

@@ -43,7 +43,8 @@ def test_a_signal_saves_the_state_and_exits_resumable(here):
     assert process.returncode == 75
     assert "stopping after saving what is done" in messages
     assert "pairs; run the same command again to continue" in messages
-    assert (here / "phrase-table.rnn-model" / "training" / "state.safetensors").exists()
+    left = {path.name for path in (here / "phrase-table.rnn-model" / "training").iterdir()}
+    assert left == {"lock", "log.jsonl", "state.safetensors"}
 
 
 def test_an_estimate_trains_nothing(here):

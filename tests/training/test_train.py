@@ -74,7 +74,11 @@ def test_python_trains_on_each_material_as_the_commands_do(table, tmp_path):
     ):
         named = "phrase_table", "prefix", "texts", "model"
         here = {name: value for name, value in options.items() if name not in named}
-        assert moses_rnn.train(material, model=tmp_path / "by-place", **here).progress.finished == "1 epoch is done"
+        for _ in range(2):  # the second time, there is nothing to continue
+            trained = moses_rnn.train(material, model=tmp_path / "by-place", **here)
+            assert trained.progress.finished == "1 epoch is done"
+            left = {path.name for path in (tmp_path / "by-place" / "training").iterdir()}
+            assert left == {"lock", "log.jsonl", "state.safetensors"}
         moses_rnn.train(**options | {"model": tmp_path / "by-name"})
         one, other = (
             open_model(tmp_path / name, of_pairs=False).network.state_dict() for name in ("by-place", "by-name")
