@@ -30,11 +30,14 @@ command line, 3 Moses sees something else.
 
 
 @command(EPILOG)
-def main(
+def main(  # noqa: PLR0913, one for each option
     phrase_table: str,
     *,
     moses_ini: Annotated[
         str | None, Option("Also compare this ini with the table, and check the dictionary it names")
+    ] = None,
+    feature: Annotated[
+        str | None, Option("Phrase dictionary to check, if the ini has several: its name, or the table that it loads")
     ] = None,
     no_decoder: Annotated[bool, Option("Only compare the ini; needs no Moses")] = False,
     kinds: Annotated[
@@ -54,10 +57,12 @@ def main(
 
     if no_decoder and not moses_ini:
         raise click.UsageError("--no-decoder checks an ini: name it with --moses-ini")
+    if feature and not moses_ini:
+        raise click.UsageError("--feature is one of an ini: name it with --moses-ini")
     table = regular_file(phrase_table)
     check_probabilities(table, signature_of(table))
     show = print_out if not as_json else lambda _: None
-    holds, own = check_ini(table, find_input(moses_ini)) if moses_ini else ([], None)
+    holds, own = check_ini(table, find_input(moses_ini), feature) if moses_ini else ([], None)
     if holds:
         show("\n".join(holds))
     comparisons: Sequence[Comparison] = []

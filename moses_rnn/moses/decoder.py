@@ -246,10 +246,13 @@ def _distance(expected: Values, seen: Values) -> float:
     return max(abs(a - b) for a, b in zip(expected, seen, strict=True))
 
 
-def check_ini(table: str, name: str) -> tuple[list[str], Dictionary]:
-    """Check that a table's scores match its ini's weights; return the findings as text, and the ini's dictionary."""
+def check_ini(table: str, name: str, dictionary: str | None = None) -> tuple[list[str], Dictionary]:
+    """Check that a table's scores match its ini's weights; return the findings as text, and the ini's dictionary.
+
+    If the ini has several, `dictionary` is the name or path of the one to check [default: the one for the table].
+    """
     ini = MosesIni(Path(name).read_bytes(), name)
-    feature = ini.choose(table=table)
+    feature = ini.choose(name=dictionary, table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
     lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))

@@ -106,7 +106,9 @@ class MosesIni:
         wanted = f"named {name!r}" if name is not None else f"for {table}"
         raise InputError(
             f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})",
-            advice="Choose one with moses-rnn ini --table TABLE --feature NAME." if self.phrase_dictionaries else "",
+            advice="Choose one with --feature NAME of moses-rnn ini or moses-rnn verify."
+            if self.phrase_dictionaries
+            else "",
         )
 
     @property

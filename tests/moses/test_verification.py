@@ -1,5 +1,7 @@
 """Which lines of a table are looked at, and whether its ini fits it."""
 
+from pathlib import Path
+
 import pytest
 
 from moses_rnn.errors import InputError
@@ -50,3 +52,24 @@ def test_a_decoder_that_fails_is_named_with_what_it_printed(tmp_path):
     moses = false_moses(tmp_path, "moses", "test -s $2 && echo no memory >&2\nexit 7")
     (comparison,) = verify(str(tmp_path / "t"), moses, ["text"], print)
     assert comparison.failure.endswith("ended with code 7:\n    no memory")
+
+
+def test_one_of_two_dictionaries_is_checked(tmp_path):
+    lines = [
+        "PhraseDictionaryMemory name=A num-features=1 path=t",
+        "PhraseDictionaryCompact name=B num-features=2 path=u",
+    ]
+    (tmp_path / "ini").write_text("\n".join(["[feature]", *lines, "[weight]", "A= 0.2", "B= 0.2 0.2"]))
+    for name in ("u", "u.minphr"):
+        (tmp_path / name).touch()
+    table, other, ini = (str(tmp_path / name) for name in ("t", "two", "ini"))
+    Path(table).write_bytes(b"a ||| b ||| 0.5\n")
+    Path(other).write_bytes(b"a ||| b ||| 0.5 1\n")
+    assert check_ini(table, ini)[1].type == "PhraseDictionaryMemory"
+    with pytest.raises(
+        InputError, match=r"expected one phrase dictionary for .*two, found 0 \(in the file: A, B\)\n.*--feature"
+    ):
+        check_ini(other, ini)
+    assert check_ini(other, ini, "B")[1] == Dictionary("PhraseDictionaryCompact", tmp_path / "u.minphr", 2)
+    with pytest.raises(InputError, match="ini:2: expected num-features=2, the number of scores"):
+        check_ini(other, ini, "A")
