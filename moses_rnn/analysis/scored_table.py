@@ -163,15 +163,15 @@ class ScoredTable:
 
     def pairs(self, advanced: Advanced = show_nothing) -> TablePairs:
         """Read all pairs; raise an error for logarithms in place of probabilities and for unsorted sources."""
-        of_pairs, of_sources, keys, before = [], array("d"), array("Q"), b""
+        of_pairs, of_sources, keys, before, head_before = [], array("d"), array("Q"), b"", b""
         for block in self.blocks(advanced):
             sources = array("q")
             counts = block.counts()
-            lines = zip(block.numbers.tolist(), block.field("source"), counts, strict=True)
-            for number, source, (_, count, _) in lines:
-                key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
+            lines = zip(block.numbers.tolist(), block.field("source"), block.heads(), counts, strict=True)
+            for number, source, head, (_, count, _) in lines:
+                key = normalised(source) + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
                 if key != before:
-                    if key < before:
+                    if key < before and head < head_before:  # "a b  |||" stands before "a b c |||"
                         expected = (
                             "sources in the order of LC_ALL=C sort, so that the lines of each source stay together"
                         )
@@ -179,13 +179,31 @@ class ScoredTable:
                     before = key
                     of_sources.extend((count, length(source)))
                     keys.append(sample_key(normalised(source)))
+                head_before = head
                 sources.append(len(keys) - 1)
             lengths = [length(target) for target in block.field("target")]
             of_pairs.append((self._logs(block), [count.pair for count in counts], lengths, sources))
         logs, pair_counts, target_words, numbers = (np.concatenate(column) for column in zip(*of_pairs, strict=True))
+        self._check_together(np.asarray(keys), numbers)
         source_counts, source_words = np.asarray(of_sources).reshape(-1, 2).T
         of_sources_alone = source_counts, source_words, np.asarray(keys)
         return TablePairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
+
+    def _check_together(self, keys: npt.NDArray[np.uint64], sources: Ints) -> None:
+        """Raise FormatError if a source, by its key, has lines apart from its others, because of their blanks."""
+        again = np.setdiff1d(np.arange(len(keys)), np.unique(keys, return_index=True)[1])
+        if len(again):
+            row = int(np.searchsorted(sources, again[0]))
+            source, sorting = self.lines([row])[row].source, sort_command(self.path)
+            one_blank = "| tr -s '\\t ' ' ' | sed 's/^ //; s/ *|||/ |||/' | LC_ALL=C sort |"
+            raise FormatError(
+                self.path,
+                row + 1,
+                "all lines of a source together",
+                f"more of {shown(source)}",
+                "Blanks part lines when sorted. Use one before ||| and between words, and score that table:\n"
+                + sorting.replace("| LC_ALL=C sort |", one_blank),
+            )
 
     def _logs(self, block: TableLines) -> Floats:
         """Return natural logarithms of the scores in `columns` and in LEXICAL_COLUMN; lines × (columns + 1)."""

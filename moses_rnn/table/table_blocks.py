@@ -173,6 +173,11 @@ class TableLines:
         column = Spans._fields.index(begin)
         return TextPhrases(self.text, self.spans[:, column], self.spans[:, column + 1])
 
+    def heads(self) -> TextPhrases:
+        """Return the bytes of each line before its target, blanks and separator included."""
+        begins = np.append(0, self.spans[:-1, LINE_END])
+        return TextPhrases(self.text, begins, self.spans[:, Spans._fields.index("target")])
+
     def pairs(self) -> Pairs:
         """Return the phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
         sources, targets, alignments = map(self.field, ("source", "target", "alignment"))

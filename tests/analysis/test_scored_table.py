@@ -1,5 +1,7 @@
 """Scored tables as the analyses read them, and those that are refused."""
 
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,21 @@ def test_sources_that_do_not_follow_each_other_are_refused(tmp_path):
         f"{name}:3: expected sources in the order of LC_ALL=C sort, so that the lines of each source stay together, "
         f"found 'a b'\n  cat {name} | LC_ALL=C sort | gzip -1 > sorted.gz"
     )
+
+
+def test_blanks_do_not_part_the_lines_of_a_source_unless_sorting_does(tmp_path):
+    sources = b" a b", b"a b ", b"a b", b"a b\t", b"a  b"
+    together = [one.replace(b"s", source, 1) for source in sources for one in [line("s", "x", 1, 1)]]
+    assert scored(tmp_path / "t", together).pairs().sizes.tolist() == [5]
+    alone = [line("a b ", "x", 1, 1), line("a b c", "x", 1, 1), line("a c", "x", 1, 1)]
+    assert alone == sorted(alone)
+    assert scored(tmp_path / "t", alone).pairs().sizes.tolist() == [1, 1, 1]
+    apart = sorted([*alone, line("a b", "y", 1, 1)])
+    with pytest.raises(FormatError, match="t:3: expected all lines of a source together, found more of 'a b'") as error:
+        scored(tmp_path / "t", apart).pairs()
+    command = str(error.value).splitlines()[-1].partition("| gzip")[0]
+    mended = subprocess.run(command, shell=True, check=True, capture_output=True).stdout
+    assert scored(tmp_path / "u", [mended]).pairs().sizes.tolist() == [1, 2, 1]
 
 
 def test_a_logarithm_is_no_probability(tmp_path):
