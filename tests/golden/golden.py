@@ -41,7 +41,7 @@ SUBSTITUTIONS = [
     (r"(?<=without gain); by .*|^native\nnative core, \w+\n", ""),
     (r"native core, \w+|without the native core|(?<=computed by: )torch|(?<=computed_by\": \")torch", "CORE"),
     (r"\b[0-9a-f]{64}\b|\b[0-9a-f]{12,16}…", "SHA256"),
-    (r'"bytes": \d+|\d+ bytes, SHA-256|^ +bytes .*', "BYTES"),
+    (r'"bytes": \d+|\d+ bytes, SHA-256|^ +bytes .*|(?<=^file bytes\n)\d+', "BYTES"),
     (r"([a-z]\.)[0-9a-f]{10}\b", r"\1HASH"),
     (r'("(seconds|tokens_per_second|native|modified)": )("[^"]*"|[^,}\n]*)', r"\1…"),
     (r"\d:\d\d:\d\d(.*?) +[\d,]+(  best)?$", r"TIME\1  RATE\2"),
