@@ -2,7 +2,8 @@
 
 Of bracketed trees: precision, recall and F1. A bracket is right if label, first and last word are those of a bracket of
 the gold tree, each of which counts once. The root counts, so do brackets of punctuation, and labels are compared whole.
-EVALB gives the same figures under parameters that say so; its usual ones drop the root and punctuation.
+EVALB gives the same figures under parameters that say so; its usual ones drop the root and punctuation. Empty elements
+do not count.
 
 Of dependencies: UAS, the share of words with the right head, and LAS, with the right relation too. All words count,
 including punctuation, and relations are compared whole (``nsubj:pass`` is not ``nsubj``).
@@ -10,6 +11,7 @@ including punctuation, and relations are compared whole (``nsubj:pass`` is not `
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -31,6 +33,8 @@ from moses_rnn.table.phrases import words
 
 Lines = Sequence[bytes]
 
+BRACKETED_WORD = re.compile(rb"\([^() \t]+[ \t]+[^() \t]+\)")  # (NN dog), which no linearised tree has
+
 
 def compare_parses(lines: Lines, name: str, outputs: Mapping[str, Lines]) -> Grid:
     """Compare what systems wrote with the gold trees of a file: bracketed trees or CoNLL-U.
@@ -51,7 +55,8 @@ def compare_parses(lines: Lines, name: str, outputs: Mapping[str, Lines]) -> Gri
 def compare_brackets(gold: Sequence[Tree], outputs: Mapping[str, Lines]) -> Grid:
     """Judge each system's brackets, then those of two baselines: the root alone, and one from each word to the end.
 
-    The baselines' labels are the commonest of the gold trees, of roots and of other brackets.
+    Outputs are linearised or bracketed. The baselines' labels are the commonest of the gold trees, of roots and of
+    other brackets.
     """
     root, inner = (
         _commonest((token[1:] for tree in gold for token in tree.tokens[part] if token[:1] == b"("), WORD)
@@ -63,10 +68,17 @@ def compare_brackets(gold: Sequence[Tree], outputs: Mapping[str, Lines]) -> Grid
         opened = [b"(" + root, WORD, *[b"(" + inner, WORD] * further]
         alone.append(b" ".join([b"(" + root, *[WORD] * count, b")" + root]))
         branching.append(b" ".join([*opened, *[WORD] * (count > 1), *[b")" + inner] * further, b")" + root]))
-    systems = _with_baselines(outputs, {"root alone": alone, "right-branching": branching})
+    linearised = {name: _linearised(lines, name) for name, lines in outputs.items()}
+    systems = _with_baselines(linearised, {"root alone": alone, "right-branching": branching})
     title = f"{sum(count_spans(tree).total() for tree in gold):,} brackets of {len(gold):,} trees, per cent"
     header = ("system", "malformed", "precision", "recall", "F1", "whole trees")
     return Grid(title, header, _rows(gold, systems, rebuild, score_brackets), decimals=2)
+
+
+def _linearised(lines: Lines, name: str) -> Lines:
+    if any(BRACKETED_WORD.search(line) for line in lines):
+        return [b" ".join(tree.tokens) for tree in read_trees(lines, name)]
+    return lines
 
 
 def compare_attachments(gold: Sequence[Dependencies], outputs: Mapping[str, Lines]) -> Grid:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from moses_rnn.errors import FormatError, shown
 
 WORD = b"XX"
+EMPTY = b"-NONE-"  # tag of what a treebank writes where something was moved or left out
 PIECE = re.compile(  # a tag with its word, the beginning of another bracket, its end, or what belongs nowhere
     rb"""\([ \t\n]*(?P<tag>[^()\ \t\n]+)[ \t\n]+(?P<word>[^()\ \t\n]+)[ \t\n]*\)
     | \([ \t\n]*(?P<label>[^()\ \t\n]*)
@@ -55,8 +56,9 @@ class Rebuilt(NamedTuple):
 def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
     """Read the trees of a treebank, each on one line or on several.
 
-    A bracket without a label around a whole tree, as in the Penn Treebank, counts for nothing. Raises FormatError, with
-    the file's `name`, for anything that is not a tree or has no end.
+    A bracket without a label around a whole tree, as in the Penn Treebank, counts for nothing. Empty elements are left
+    out, and so are brackets that then hold nothing. Raises FormatError, with the file's `name`, for anything that is
+    not a tree or has no end.
     """
     text = b"\n".join(line.rstrip(b"\r\n") for line in lines)
     brackets: list[_Bracket] = []  # that are open
@@ -66,7 +68,9 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
         if expected := _expected(piece, brackets, tokens):
             number = 1 + text.count(b"\n", 0, piece.start())
             raise FormatError(name, number, expected, shown(piece[0].strip()))
-        if piece["word"]:
+        if piece["tag"] == EMPTY:
+            tokens.append(EMPTY)
+        elif piece["word"]:
             leaves.append((piece["tag"], piece["word"].replace(b"-LRB-", b"(").replace(b"-RRB-", b")")))
             tokens.append(WORD)
         elif piece["label"] is not None:
@@ -77,7 +81,7 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
             tokens += [b")" + label] * bool(label)
         if not brackets:
             tags, words = zip(*leaves, strict=True) if leaves else ((), ())
-            yield Tree(words, tags, tuple(tokens))
+            yield Tree(words, tags, tuple(_without_empty(token for token in tokens if token != EMPTY)))
             leaves, tokens = [], []
     if brackets:
         number = 1 + text.count(b"\n", 0, brackets[0].start)
@@ -87,14 +91,13 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
 def _expected(piece: re.Match[bytes], brackets: Sequence[_Bracket], tokens: Sequence[bytes]) -> str:
     """Return what is expected in place of a piece; empty if the piece is right there."""
     if piece[0].startswith(b"("):
-        return "a label after (" if brackets and piece["label"] == b"" else ""
+        return "a label after (" if brackets and brackets[-1].label and piece["label"] == b"" else ""
     if not brackets:
         return "( where a tree begins"
     if piece[0] != b")":
         return "each word in a bracket with its tag, such as (NN dog)"
     label, before, _ = brackets[-1]
-    is_empty = len(tokens) == before + bool(label)
-    return "a word or brackets before )" if is_empty and (label or len(brackets) > 1) else ""  # the outermost may be
+    return "a word or brackets before )" if label and len(tokens) == before + 1 else ""
 
 
 def format_tree(tree: Tree) -> bytes:

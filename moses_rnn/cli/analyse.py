@@ -356,9 +356,10 @@ Examples: two networks that learned words -> brackets, or words -> actions (mose
 
 OUTPUT has one line per tree of GOLD. The results end with two baselines that ignore the words.
 
-If GOLD has bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. An output that is not a tree is
-repaired and counted as malformed. All brackets count, including the root's and those of punctuation. The baselines,
-with the commonest labels of GOLD, are the root alone and a bracket from each word to the end.
+If GOLD has bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S, or bracketed ones. An output that
+is not a tree is repaired and counted as malformed. All brackets count, including the root's and those of punctuation,
+but empty elements (-NONE-) do not. The baselines, with the commonest labels of GOLD, are the root alone and a bracket
+from each word to the end.
 
 If GOLD is CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Impossible actions are skipped, and leftover
 words attach to the root; outputs with either are malformed. All words count, including punctuation. In the baselines,

@@ -148,8 +148,9 @@ Examples: texts from bracketed trees and from dependencies; all sentences of a t
 A file whose name ends in .conllu, compressed or not, holds dependencies; any other file holds trees. This writes
 PREFIX.words, and either PREFIX.brackets, with trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions,
 with the actions of an arc-standard parser: SH LA:det SH RA:root. moses-rnn nmt train learns these from words like any
-translation. Sentences with crossing arcs have no actions; they are left out and counted. Exit codes: 0 done, 1 failure,
-2 wrong command line, 3 treebank rejected.
+translation. Empty elements (-NONE-) are no words; brackets around nothing else are left out. Sentences with crossing
+arcs have no actions; they are left out and counted. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 treebank
+rejected.
 """
 
 

@@ -3,8 +3,14 @@
 import pytest
 
 from moses_rnn.analysis.dependencies import Dependencies, run_actions
-from moses_rnn.analysis.parses import compare_attachments, compare_brackets, score_attachments, score_brackets
-from moses_rnn.analysis.trees import read_trees, rebuild
+from moses_rnn.analysis.parses import (
+    compare_attachments,
+    compare_brackets,
+    compare_parses,
+    score_attachments,
+    score_brackets,
+)
+from moses_rnn.analysis.trees import format_tree, read_trees, rebuild
 from moses_rnn.errors import InputError
 
 GOLD = "(S (NP (N a)) (VP (V b) (NP (D c) (N d))) (P .))"
@@ -42,6 +48,31 @@ def test_baselines_of_brackets_by_hand():
     assert branching == ["right-branching", 0.00, 50.00, 37.50, 42.86, 33.33]
     whole = compare_brackets(trees("(S (A a) (S (A b) (A c)))"), {}).rows[1]
     assert whole == ["right-branching", 0.00, *[100.00] * 4]
+
+
+TREEBANK = b"""\
+( (S (NP-SBJ-1 (DT the) (NN dog))
+     (VP (VBZ wants)
+         (S (NP-SBJ (-NONE- *-1))
+            (VP (TO to) (VP (VB bark)))))) )
+( (S (NP-SBJ (-NONE- *))
+     (VP (VB stop) (NP (-NONE- *?*)))
+     (-RRB- -RRB-)) )
+"""
+
+
+def test_gold_trees_are_perfect_as_they_are_and_linearised():
+    gold = TREEBANK.splitlines()
+    read = list(read_trees(gold, "gold"))
+    linearised = [b" ".join(tree.tokens) for tree in read]
+    rebuilt = [format_tree(rebuild(line.split(), tree.words).tree) for line, tree in zip(linearised, read, strict=True)]
+    grid = compare_parses(gold, "gold", {"itself": gold, "linearised": linearised, "rebuilt": rebuilt})
+    assert [row[1:] for row in grid.rows[:3]] == 3 * [[0.00, 100.00, 100.00, 100.00, 100.00]]
+
+
+def test_a_bracketed_output_needs_as_many_trees():
+    with pytest.raises(InputError, match="it: expected a line for each of 2 trees, found 1"):
+        compare_parses(TREEBANK.splitlines(), "gold", {"it": TREEBANK.splitlines()[:4]})
 
 
 def test_a_system_called_like_a_baseline_is_refused():

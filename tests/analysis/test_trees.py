@@ -106,7 +106,34 @@ def test_no_character_parts_words_but_blanks_and_parentheses():
 
 
 def test_a_bracket_around_the_whole_tree_counts_for_nothing():
-    assert read(b"( " + PAGE + b" )\n((X (A a)))") == [*read(PAGE), Tree((b"a",), (b"A",), (b"(X", b"XX", b")X"))]
+    assert read(b"( " + PAGE + b" )\n(((X (A a))))") == [*read(PAGE), Tree((b"a",), (b"A",), (b"(X", b"XX", b")X"))]
+
+
+def with_empty_elements(tree, random):
+    """Brackets as in the Penn Treebank: with empty elements, some of them in brackets of their own."""
+    if is_word(tree):
+        return bracketed(tree)
+    parts = [with_empty_elements(part, random) for part in tree[1]]
+    for _ in range(random.randint(0, 2)):
+        empty = random.choice(["(-NONE- 0)", "(NP-SBJ (-NONE- *-1))", "(S (NP\n(-NONE- *)) (VP (-NONE- *?*)))"])
+        parts.insert(random.randint(0, len(parts)), empty)
+    return f"({tree[0]} {' '.join(parts)})"
+
+
+def test_empty_elements_and_brackets_around_nothing_else_are_left_out():
+    drawn = random.Random(7)
+    for tree in trees(100, seed=7):
+        text = bracketed(tree).encode()
+        assert read(b"( " + with_empty_elements(tree, drawn).encode() + b" )") == read(text)
+    assert read(b"( (S (NP-SBJ (-NONE- *-1))) )\n(-NONE- *)(X (-NONE- a) (-NONES- b))") == [
+        *[Tree((), (), ())] * 2,
+        Tree((b"b",), (b"-NONES-",), (b"(X", b"XX", b")X")),
+    ]
+
+
+@pytest.mark.parametrize("nothing", [b"()", b"( )", b"(())", b"( (\n) )"])
+def test_a_bracket_of_nothing_is_a_sentence_without_words(nothing):
+    assert read(nothing + b"\n" + PAGE) == [Tree((), (), ()), *read(PAGE)]
 
 
 def test_several_trees_and_none_share_a_bracket():
