@@ -15,6 +15,7 @@ from moses_rnn.moses.alignments import Links, check_links, parse_links
 from moses_rnn.table.phrase_table import NUMBER, TableLine
 from moses_rnn.table.phrases import words
 
+NULL = b"NULL"  # what GIZA++ and Moses write for no word
 MOST_OFTEN = 1e15  # maximum count of a pair
 LinkCounts = defaultdict[bytes, defaultdict[bytes, float]]  # links of a source word to each target word
 
@@ -27,6 +28,7 @@ class Lexicon:
     """
 
     entries: Mapping[bytes, Sequence[tuple[bytes, float]]]
+    left_out: int = 0  # lines of the file with NULL
 
     def likeliest(self, source: bytes, most: int) -> list[bytes]:
         """Return at most `most` translations of a word."""
@@ -49,15 +51,22 @@ class Lexicon:
 
 
 def read_lexicon(lines: Iterable[bytes], name: str) -> Lexicon:
-    """Read a dictionary from the lines of the file `name`; raise FormatError for a repeated pair of words."""
+    """Read a dictionary from the lines of the file `name`; raise FormatError for a repeated pair of words.
+
+    Lines with NULL on either side are left out.
+    """
     entries: dict[bytes, dict[bytes, float]] = defaultdict(dict)
+    left_out = 0
     for number, line in enumerate(lines, 1):
         source, target, p = _columns(line, name, number)
+        if NULL in (source, target):
+            left_out += 1
+            continue
         if target in entries[source]:
             raise FormatError(name, number, "each pair of words once", f"{shown(source)} with {shown(target)} again")
         entries[source][target] = p
     ordered = {source: _ordered(targets) for source, targets in entries.items()}
-    return Lexicon({source: targets for source, targets in ordered.items() if targets})
+    return Lexicon({source: targets for source, targets in ordered.items() if targets}, left_out)
 
 
 def _columns(line: bytes, name: str, number: int) -> tuple[bytes, bytes, float]:

@@ -99,3 +99,15 @@ def test_columns_in_the_other_order_are_noticed(here, dictionary, is_noticed):
     (here / "words").write_bytes(dictionary)
     done = translated("in", "--model", "model", "--candidates", 2, 1, "--dictionary", "words", "-q")
     assert ("warning: words: " in done.stderr) == is_noticed
+
+
+def test_null_in_a_dictionary_takes_no_words_place(here):
+    given = "in", "--model", "model", "--candidates", 2, 1, "--dictionary", "words"
+    lines = b"".join(b"s%d t7 0.2\n" % i for i in range(9))
+    (here / "words").write_bytes(lines)
+    without = translated(*given)
+    (here / "words").write_bytes(lines + lines.replace(b"t7 0.2", b"NULL 0.8") + b"NULL t7 1\n")
+    done = translated(*given)
+    assert done.stdout_bytes == without.stdout_bytes
+    assert "words: 10 lines left out, with NULL for no word\n" in done.stderr
+    assert "NULL" not in without.stderr

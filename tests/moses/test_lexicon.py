@@ -18,6 +18,13 @@ def test_the_likeliest_come_first():
     assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d"), list(lexicon.entries)) == ([b"c"], None, [b"a"])
 
 
+def test_null_is_no_word():
+    lines = [b"the NULL 0.6\n", b"the le 0.3\n", b"NULL de 0.5\n", b"NULL NULL 0\n", b"of NULL 1\n", b"null nul 1\n"]
+    lexicon = read_lexicon(lines, "lex")
+    assert list(lexicon.lines()) == [b"null nul 1\n", b"the le 0.3\n"]
+    assert lexicon.left_out == 4
+
+
 def test_links_are_counted_and_rare_ones_left_out():
     pairs = [
         ([b"the", b"cat"], [b"le", b"chat"], ((0, 0), (1, 1))),
