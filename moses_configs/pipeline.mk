@@ -199,7 +199,7 @@ TRAINED_$(1) = $(DONE)/train-$(1).$$(1)
 LIST_OPTIONS_$(1) = --add $(W)/nmt/$(1).$(NETWORK_SEED)
 TRANSLATE_$(1) = $$(translate) --model $(W)/nmt/$(1).$$$$SEED
 endef
-translate = $(BIN)/moses-rnn nmt translate --beam 12 $(TRANSLATE_FLAGS)
+translate = $(BIN)/moses-rnn nmt translate $(TRANSLATE_FLAGS)
 $(foreach network,$(NETWORKS),$(eval $(call add_network,$(network))))
 # They do not read the source, so they are trained once for all seeds
 LANGUAGE_MODELS := rnnlm bengio

@@ -21,10 +21,11 @@ from tests.conftest import EXAMPLES, LEARNED, TINY
 # What is added to a command so that it takes a second, by its longest beginning
 SMALLER = {
     "moses-rnn-train": " ".join([*TINY, *LEARNED]),
-    "moses-rnn-train phrase-table.gz --architecture ranker": " ".join(
-        [*("--hidden-size", "8", "--embedding-size", "6", "--shortlist", "60"), *LEARNED]
+    **dict.fromkeys(
+        ("moses-rnn-train phrase-table.gz --architecture ranker", "moses-rnn-train phrase-table.gz --embedding-size"),
+        " ".join(["--hidden-size", "8", "--shortlist", "60", *LEARNED]),
     ),
-    "moses-rnn-train pairs.tsv": " ".join([*TINY, *LEARNED, "--max-epochs", "12"]),  # of few pairs
+    "moses-rnn-train pairs.tsv": " ".join([*TINY, "--max-epochs", "12", *LEARNED[2:]]),  # of few pairs
     "moses-rnn nmt train": ("--hidden-size 16 --embedding-size 16 --max-epochs 20 --learning-rate 0.02 --dropout 0"),
     "moses-rnn nmt train train --source words": "--max-epochs 2",
     "moses-rnn nmt train treebank": "--max-epochs 2",

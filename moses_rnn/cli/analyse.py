@@ -104,10 +104,13 @@ follow counts? {SORTED}
 def summary(
     phrase_table: str,
     *,
-    output: Annotated[
-        str | None,
-        Option("Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv", "-o --output"),
-    ] = None,
+    outputs: Annotated[
+        tuple[str, ...],
+        Option(
+            "Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv; repeat it for several",
+            "-o --output",
+        ),
+    ] = (),
     column: Column = None,
     layout: Layout = "text",
     force: Force = False,
@@ -116,26 +119,28 @@ def summary(
     check_inputs(phrase_table)
     from moses_rnn.analysis import agreement
     from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.files.outputs import output_files
     from moses_rnn.table.signatures import recorded_floor
 
-    kind = kind_of(output, (*PICTURES, "csv"), "a .csv does not need it") if output else ""
+    kinds = [kind_of(output, (*PICTURES, "csv"), "a .csv does not need it") for output in outputs]
     table, show = ScoredTable.open(phrase_table, column), LAYOUTS[layout]
-    with optional_output(output, table.path, force=force) as file:
+    with output_files(outputs, force=force, inputs=(table.path,)) as files:
         with progress() as advanced:
             pairs = table.pairs(advanced)
         figures = agreement.summarise(pairs)
-        if file:
+        if outputs:
             scatter = agreement.compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
+        for file, kind in zip(files, kinds, strict=True):
             if kind == "csv":
-                file.commit(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
+                file.append(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
             else:
                 from moses_rnn.analysis.plots import density_figure, picture
 
-                file.commit(picture(density_figure, scatter, kind=kind))
+                file.append(picture(density_figure, scatter, kind=kind))
     print_out(show(agreement.preferences_grid(figures)))
     if layout == "text":
         print_out("\n".join(agreement.notes(figures)))
-    if output:
+    if outputs:
         print_out(("" if layout == "jsonl" else "\n") + show(agreement.groups_grid(scatter)))
 
 

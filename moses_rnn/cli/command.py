@@ -242,6 +242,15 @@ class _Careful(click.Command):
 class Program(_Careful):
     """A command of its own."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; refuse a second value of an option that takes one, since the first would be lost."""
+        _, _, order = self.make_parser(ctx).parse_args([*args])
+        for parameter in order:
+            takes_one = isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag
+            if takes_one and order.count(parameter) > 1 and not ctx.resilient_parsing:
+                raise click.UsageError(f"{parameter.opts[-1]} takes one value, but is given more than once", ctx)
+        return super().parse_args(ctx, args)
+
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by sections, those without one first."""
         sections: dict[str, list[tuple[str, str]]] = {FIRST_SECTION: []}

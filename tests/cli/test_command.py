@@ -1,12 +1,14 @@
-"""What all commands share: memory that runs out, and what stops one."""
+"""What all commands share: how options are read, memory that runs out, and what stops one."""
 
 import mmap
 import signal
 
+import click
 import pytest
 import torch
 
 from moses_rnn.cli.command import StopRequest, reports_errors
+from moses_rnn.cli.main import main
 
 SHORTAGES = {
     "Python": lambda: bytes(1 << 60),
@@ -37,3 +39,35 @@ def test_a_patient_stop_request_outlives_a_second_signal(capsys):
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
     assert capsys.readouterr().err.count(": stopping after saving what is done\n") == 1
+
+
+def programs(command=main, name="moses-rnn"):
+    """All commands by their names."""
+    if not isinstance(command, click.Group):
+        return {name: command}
+    context = click.Context(command)
+    inner = {f"{name} {word}": command.get_command(context, word) for word in command.list_commands(context)}
+    return {key: program for word, one in inner.items() for key, program in programs(one, word).items()}
+
+
+PROGRAMS = programs()
+
+
+def words_of(parameter, value):
+    """The words that give a value to an option or argument."""
+    spelling = parameter.opts[:1] if isinstance(parameter, click.Option) else []
+    return spelling + [value] * max(parameter.nargs, 1)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_value_is_lost_to_a_second_one(name):
+    program = PROGRAMS[name]
+    of_value = [one for one in program.params if isinstance(one, click.Option) and not one.is_flag]
+    for option in of_value:
+        twice = 2 * words_of(option, "1")
+        if option.multiple:
+            assert len(program.make_parser(click.Context(program)).parse_args(twice)[0][option.name]) == 2
+        else:
+            with pytest.raises(click.UsageError, match=f"{option.opts[-1]} takes one value") as error:
+                program.make_context(name, twice)
+            assert error.value.exit_code == 2
