@@ -243,11 +243,13 @@ class Program(_Careful):
     """A command of its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; refuse a second value of an option that takes one, since the first would be lost."""
-        _, _, order = self.make_parser(ctx).parse_args([*args])
-        for parameter in order:
+        """Parse; refuse empty values, and a second value of an option that takes one: the first would be lost."""
+        given, _, order = self.make_parser(ctx).parse_args([*args])
+        for parameter in () if ctx.resilient_parsing else order:
+            if "" in _texts(given.get(str(parameter.name))):
+                raise click.BadParameter("expected a value, found an empty one.", ctx, parameter)
             takes_one = isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag
-            if takes_one and order.count(parameter) > 1 and not ctx.resilient_parsing:
+            if takes_one and order.count(parameter) > 1:
                 raise click.UsageError(f"{parameter.opts[-1]} takes one value, but is given more than once", ctx)
         return super().parse_args(ctx, args)
 
@@ -260,6 +262,11 @@ class Program(_Careful):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _texts(given: Any) -> list[Any]:
+    """Return the texts given to a parameter, which may take several at a time and be repeated."""
+    return [text for one in given for text in _texts(one)] if isinstance(given, tuple | list) else [given]
 
 
 class ProgramGroup(_Careful, click.Group):

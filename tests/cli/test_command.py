@@ -71,3 +71,18 @@ def test_no_value_is_lost_to_a_second_one(name):
             with pytest.raises(click.UsageError, match=f"{option.opts[-1]} takes one value") as error:
                 program.make_context(name, twice)
             assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_value_may_be_empty(name):
+    """As it is where a variable of the shell is not set."""
+    program, before = PROGRAMS[name], []
+    for parameter in program.params:
+        if not parameter.opts or getattr(parameter, "is_flag", False):
+            continue
+        with pytest.raises(click.UsageError) as error:
+            program.make_context(name, [*before, *words_of(parameter, "")])
+        message = error.value.format_message()
+        assert parameter.get_error_hint(click.Context(program)) in message, message
+        assert error.value.exit_code == 2
+        before += words_of(parameter, "1") if isinstance(parameter, click.Argument) else []
