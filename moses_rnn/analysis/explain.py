@@ -25,7 +25,7 @@ from moses_rnn.scorers.base import Scorer
 from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
-from moses_rnn.table.signatures import own_columns, recorded_names, signature_of
+from moses_rnn.table.signatures import own_columns, recorded_names, signature_of, without_number
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.translation.proposals import Reading
 
@@ -262,7 +262,7 @@ class Explainer:
     ) -> Iterator[Rank]:
         """Rank by the weighted sum of the scores without the RNN's, and with it if it has a weight."""
         weights, rnn_name = np.array(given.values), self.scorer.name
-        at = [column for column, name in enumerate(names) if name == rnn_name]
+        at = [column for column, name in enumerate(names) if without_number(name) == rnn_name]
         if not at and len(weights) == len(names) + 1:  # not scored yet
             logs, at = np.column_stack([logs, rnn]), [len(names)]
         if len(weights) != logs.shape[1]:

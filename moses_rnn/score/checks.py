@@ -20,6 +20,7 @@ from moses_rnn.table.signatures import (
     records_of,
     signature_of,
     without_counts,
+    without_number,
 )
 
 # Keys of a signature that two runs with the same result may differ in
@@ -139,7 +140,7 @@ def unit_warnings(models: Sequence[Model], *, on_sentences: bool) -> Iterator[st
 def fit_warnings(counts: TableCounts, names: Sequence[str]) -> Iterator[str]:
     """Warn about columns with too many unknown words, and about constant columns, which MERT cannot use."""
     for name, unknown, _ in shares(counts, names):
-        if unknown > UNKNOWN_WARNING and name != WordPenaltyScorer.name:
+        if unknown > UNKNOWN_WARNING and without_number(name) != WordPenaltyScorer.name:
             yield (
                 f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
                 "<unk>: a model with larger shortlists could tell such words apart"

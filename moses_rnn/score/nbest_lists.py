@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
 from moses_rnn.score.nbest_features import Feature, Knows
 from moses_rnn.scorers.base import score_named
 from moses_rnn.table.phrases import words
+from moses_rnn.table.signatures import free_name
 from moses_rnn.table.table_blocks import Phrases
 
 LINES = 20_000  # minimum hypotheses scored together; a sentence's list is never split
@@ -37,12 +37,10 @@ def check_known(expected: str, label: str, side: str, counts: Counter[bytes], kn
 
 def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> dict[str, Feature]:
     """Label features with the next free number: CSLM0, or CSLM1 if the list has a CSLM0."""
-    taken = {label for label, _ in first.labels()} if first else set()
+    taken = [label for label, _ in first.labels()] if first else []
     features: dict[str, Feature] = {}
     for name, feature in named:
-        label = next(label for n in itertools.count() if (label := f"{name}{n}") not in taken)
-        taken.add(label)
-        features[label] = feature
+        features[free_name(name, [*taken, *features], first="0")] = feature
     return features
 
 

@@ -33,8 +33,10 @@ from moses_rnn.table.signatures import (
     TableCounts,
     as_file,
     check_probabilities,
+    free_name,
     logarithm_columns,
     recorded_columns,
+    recorded_names,
     records_of,
     without_counts,
 )
@@ -81,10 +83,10 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         files.save(asdict(counts))
 
     models, columns, compute = open_models(options)
-    names = tuple(column.name for column in columns)
     with open_files(options, models, columns, compute) as files:
         table = InputTable(options, models[0].form, stop_if_requested)
-        check_table(options, table, models, names)
+        names = name_columns(table, columns)
+        check_table(options, table, models, [column.name for column in columns])
         # fails now, not after hours
         ini = _ini_of(options, table, len(columns))
         with open_workers(options, models, columns, compute) as workers:
@@ -144,6 +146,14 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Com
     return models, make_columns(options, models), compute
 
 
+def name_columns(table: InputTable, columns: Sequence[Column]) -> tuple[str, ...]:
+    """Name the added columns, each unlike the others and those that the table's signature records."""
+    before, names = recorded_names(table.signature).values(), list[str]()
+    for column in columns:
+        names.append(free_name(column.name, [*before, *names]))
+    return tuple(names)
+
+
 def open_files(
     options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> ResumableOutputs:
@@ -192,7 +202,7 @@ def manifest_of(
         "input": table.identity,
         "resumable": "pipe" not in table.identity,
         "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
-        "columns": [column.name for column in columns],
+        "columns": [*name_columns(table, columns)],
         "floor": options.floor,
         "logarithms": options.logarithms,
         "chunk": [CHUNK_LINES, CHUNK_BYTES],
@@ -232,13 +242,13 @@ def _origin(
     added = [
         {
             "index": old_columns + i,  # from 0, as Moses counts
-            "name": column.name,
+            "name": name,
             "meaning": column.meaning,
             **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
             "written_as": LOGARITHM if options.logarithms else PROBABILITY,
             "floor": None if options.logarithms else options.floor,
         }
-        for i, column in enumerate(columns)
+        for i, (name, column) in enumerate(zip(manifest["columns"], columns, strict=True))
     ]
     return {
         "program": PROGRAM,

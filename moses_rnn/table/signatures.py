@@ -6,7 +6,9 @@ A file of that name may contain anything, so nothing in it is trusted.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
@@ -64,6 +66,17 @@ def own_columns(columns: int, added: Iterable[int]) -> int:
 def recorded_names(signature: Mapping[str, Any]) -> dict[int, str]:
     """Return the names of added columns, by column index from 0."""
     return {column: str(record["name"]) for column, record in recorded_columns(signature).items()}
+
+
+def free_name(name: str, taken: Iterable[str], first: str = "") -> str:
+    """Return the name of a new score: RNN or, if that is taken, RNN1, RNN2 …; `first` is the number of the first."""
+    names = (f"{name}{number}" for number in itertools.chain([first], itertools.count(1)))
+    return next(one for one in names if one not in {*taken})
+
+
+def without_number(name: str) -> str:
+    """Return the name that `free_name` gave a number."""
+    return name.rstrip(string.digits)
 
 
 def recorded_floor(signature: Mapping[str, Any], column: int) -> float:

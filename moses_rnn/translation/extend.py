@@ -33,10 +33,13 @@ from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import (
     changed_signature,
     check_probabilities,
+    free_name,
     own_columns,
     recorded_columns,
     recorded_floor,
+    recorded_names,
     records_of,
+    without_number,
 )
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
@@ -206,7 +209,7 @@ def _signature(
         "lines_before": extended.lines_before,
         **asdict(extended.counts),
     }
-    added = [(PROVENANCE, PROVENANCE_MEANING)] * request.marks
+    added = [(free_name(PROVENANCE, recorded_names(before).values()), PROVENANCE_MEANING)] * request.marks
     shape = {"lines": extended.lines, "columns": len(extended.fills) + len(added)}
     return changed_signature(before, {**files, **shape}, "extended", how, added)
 
@@ -226,12 +229,13 @@ def choose_fills(
         fills[0] = INVERSE if len(models) > 1 else fills[0]
     known: dict[str, ColumnValue] = {WORD_PENALTY: 1.0, PROVENANCE: math.e}  # exp(1): of an earlier extension
     known |= zip((model.name for model in models), (NETWORK, INVERSE), strict=False)
-    names = [str(record["name"]) for record in added.values()]
+    names = [without_number(str(record["name"])) for record in added.values()]
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
     for (column, record), name in zip(added.items(), names, strict=True):
         if name not in known:
             raise MisfitError(
-                f"{table}: expected the network of score {column + 1}, {name}, to fill it in new lines, found none",
+                f"{table}: expected the network of score {column + 1}, {record['name']}, to fill it in new lines, "
+                "found none",
                 advice="Name it with --model or --inverse-model, or extend the table before you score it.",
             )
         fills[column] = known[name]
@@ -244,7 +248,9 @@ def choose_fills(
                 raise MisfitError(
                     f"{model.folder}: expected the model that gave score {column + 1} of {table} according to "
                     f"the signature beside it, found {'one of several whose mean is the score' if is_mean else found}",
-                    advice="Name that model, or extend the table before you score it.",
+                    advice="Name that model, or extend the table before you score it."
+                    if alone and not is_mean
+                    else "Extend the table before you score it.",
                 )
     return fills
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from moses_rnn.analysis.scored_table import ScoredTable
 from moses_rnn.errors import MisfitError, OutputError, Stopped
 from moses_rnn.files import resumable
 from moses_rnn.files.shards import Shard
@@ -15,6 +16,7 @@ from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
 from moses_rnn.score.score import score
 from moses_rnn.scorers.open import open_model
+from moses_rnn.table.signatures import read_signature, recorded_names
 from moses_rnn.table.table_blocks import Pairs
 from tests.score.tables import LINES, names, never, options_for
 from tests.scorers.rare import ALIGNED, save_rare_model
@@ -54,10 +56,33 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
     means = score(options_for(here, models, **folders), show_nothing, never)
     assert means.column_names == ("ENS", "ENSInverse")
     each = options_for(here, models, **folders, combine="columns", new_table=str(here / "each"))
-    assert score(each, show_nothing, never).column_names == ("RNN", "RNN", "RNNInverse", "RNNInverse")
+    expected = "RNN", "RNN1", "RNNInverse", "RNNInverse1"
+    assert score(each, show_nothing, never).column_names == expected
+    assert tuple(recorded_names(read_signature(str(here / "each"))).values()) == expected
     columns = log_columns(here / "each")
     expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
     np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
+
+
+def test_columns_added_again_are_told_apart_by_their_names(here, models):
+    table = here / "table"
+    table.write_bytes(table.read_bytes().replace(b"0.5 0.25", b"0.1 0.2 0.3 0.4"))
+    folders = (models / "rnn", models / "groundhog")
+    added = {"models": folders, "combine": "columns", "again": True, "word_penalty": True}
+    for output in ("once", "twice"):
+        result = score(options_for(here, models, phrase_table=str(table), **added | {"new_table": str(here / output)}),
+                       show_nothing, never)  # fmt: skip
+        table = here / output
+    assert result.column_names == ("RNN2", "RNN3", "WordPenalty1")
+    named = recorded_names(read_signature(str(here / "twice")))
+    assert [*named.items()] == [
+        (4, "RNN"), (5, "RNN1"), (6, "WordPenalty"), (7, "RNN2"), (8, "RNN3"), (9, "WordPenalty1")
+    ]  # fmt: skip
+    assert ScoredTable.open(str(here / "twice")).column == 4
+    assert ScoredTable.open(str(here / "twice"), name="RNN3").column == 8
+    columns = log_columns(here / "twice", old=4)
+    assert (columns[:, :3] == columns[:, 3:]).all()
+    assert not np.allclose(columns[:, 0], columns[:, 1])
 
 
 @pytest.mark.parametrize("after", [1, 3])

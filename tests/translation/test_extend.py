@@ -111,6 +111,8 @@ def signed(*columns, config=None, meaning=None):
 def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
     own = dict(open_model(models / "rnn").hashes)
     expected = "rnn: expected the model that gave score {} of .*table according to the signature .*, found {}"
+    numbered = signed(2, 3, config=own)
+    numbered["added_columns"][1]["name"] = "RNN1"
     wrong = [
         (signed(3, config={"config": "other"}), expected.format(4, "another")),
         (
@@ -118,6 +120,7 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
             expected.format(4, "one of several whose mean is the score"),
         ),
         (signed(2, 3, config=own), expected.format(3, "several scores named RNN")),
+        (numbered, expected.format(3, "several scores named RNN.*\n  Extend the table before you score it")),
     ]
     for signature, message in wrong:
         with pytest.raises(MisfitError, match=message):
