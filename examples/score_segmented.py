@@ -4,8 +4,8 @@
         --segment 'subword-nmt apply-bpe -c codes' -o dev.more.gz
 
 --segment is the command, from lines on stdin to lines on stdout, that segmented the texts from which the network
-learned (moses-rnn nmt train). Each hypothesis gets the feature SUBWORDS0, log p of its subwords. Tune and rerank the
-new lists with moses-rnn nbest.
+learned (moses-rnn nmt train). Each hypothesis gets the feature SUBWORDS0, log p of its subwords; if the list has that,
+the new one is SUBWORDS1. Tune and rerank the new lists with moses-rnn nbest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import gzip
 import shlex
 import subprocess
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import moses_rnn
@@ -60,8 +61,10 @@ def main() -> None:
     targets = segment(given.segment, [fields[1].strip() for fields in hypotheses])
     pairs = ((sources[int(fields[0])], target) for fields, target in zip(hypotheses, targets, strict=True))
     scores = moses_rnn.load(given.model).score_iter(pairs)
+    taken = {word for fields in hypotheses for word in fields[2].split()}
+    label = next(label for n in count() if (label := b"SUBWORDS%d=" % n) not in taken)
     for fields, score in zip(hypotheses, scores, strict=True):
-        fields[2] = b"%s SUBWORDS0= %.9g" % (fields[2].rstrip(), score)
+        fields[2] = b"%s %s %.9g" % (fields[2].rstrip(), label, score)
     given.output.write_bytes(gzip.compress(b"".join(b" ||| ".join(fields) + b"\n" for fields in hypotheses), 1))
 
 

@@ -56,6 +56,11 @@ def test_lists_are_scored_by_their_segments(tmp_path):
     for line, expected in zip(own, (tmp_path / "more").read_text().split("\n"), strict=True):
         a, b = (re.split("(?:SUBWORDS|SEARCH)0= ([^ ]+)", one) for one in (line, expected))
         assert (a[::2], list(map(float, a[1:2]))) == (b[::2], pytest.approx(list(map(float, b[1:2])), abs=1e-5))
+    again = ["own.gz" if word == "nbest" else word for word in command]
+    subprocess.run([*again, "--segment", "cat", "-o", "twice.gz"], check=True, cwd=tmp_path)
+    (tmp_path / "reference").write_text("t2\n" * 2)
+    run("nbest", "tune", "twice.gz", "--reference", "reference", "-o", "weights", cwd=tmp_path)
+    assert re.findall("SUBWORDS[0-9]+", (tmp_path / "weights").read_text()) == ["SUBWORDS0", "SUBWORDS1"]
     done = subprocess.run(
         [*command, "--segment", "head -n 1", "-o", "lost.gz"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
