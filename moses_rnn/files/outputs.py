@@ -132,8 +132,15 @@ def sync_directory(folder: Path) -> None:
         os.close(descriptor)
 
 
+def rename_over(new: Path, old: Path) -> None:
+    """Rename a file; if it replaces one, it gets the permissions of that, where the file system has them."""
+    with contextlib.suppress(OSError):
+        new.chmod(stat.S_IMODE(old.stat().st_mode))
+    new.replace(old)
+
+
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file durably and atomically: write a hidden file and rename it."""
+    """Replace a file durably and atomically: write a hidden file and rename it. The permissions stay."""
     part = hidden(path, "part")
     with writing(path, len(data)):
         part.unlink(missing_ok=True)  # left by a run that died, or a link
@@ -142,7 +149,7 @@ def replace_file(path: Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(path)
+            rename_over(part, path)
         finally:
             part.unlink(missing_ok=True)
         sync_directory(path.parent)
@@ -218,7 +225,7 @@ class Part:
         with writing(self.path):
             if not self.published:
                 self.check_free()
-                self._part.replace(self._target)
+                rename_over(self._part, self._target)
             self.published = True
             sync_directory(self._target.parent)
 
@@ -233,7 +240,7 @@ class Part:
 class OutputFile(Part):
     """A file that appears under its name only when `commit` is called.
 
-    With `force`, it may replace an existing file. Raises OutputError if it is one of the `inputs`, however spelt, or
+    With `force`, it may replace an existing file, whose permissions it keeps. Raises OutputError if it is one of the `inputs`, however spelt, or
     for the reasons of `Part`.
     """
 

@@ -20,7 +20,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError, shown_value
-from moses_rnn.files.outputs import replace_file, sync_directory
+from moses_rnn.files.outputs import rename_over, replace_file, sync_directory
 from moses_rnn.files.streams import check_folder, parse_json
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
@@ -76,7 +76,7 @@ def save_model(folder: Path, model: Model) -> None:
     replace_file(folder / PENDING_CONFIG, (json.dumps(record, indent=2) + "\n").encode())
     for name, data in contents.items():
         replace_file(folder / name, data)
-    (folder / PENDING_CONFIG).replace(folder / CONFIG)
+    rename_over(folder / PENDING_CONFIG, folder / CONFIG)
     sync_directory(folder)
 
 
@@ -89,7 +89,7 @@ def finish_saving(folder: Path, architecture: Architecture) -> None:
         except CheckpointError:
             pending.unlink()
         else:
-            pending.replace(folder / CONFIG)
+            rename_over(pending, folder / CONFIG)
 
 
 def read_shortlist(path: Path) -> Vocabulary:

@@ -1,10 +1,13 @@
 import os
+import stat
+from pathlib import Path
 
 import pytest
 from xopen import xopen
 
 from moses_rnn.errors import OutputError
-from moses_rnn.files.outputs import OutputFile
+from moses_rnn.files.outputs import OutputFile, output_files, replace_file
+from moses_rnn.files.resumable import ResumableOutputs
 
 TEXT = b"un\ndeux\n"
 
@@ -41,3 +44,23 @@ def test_refuses_its_input_by_any_spelling(tmp_path, spelling):
 def test_two_runs_cannot_write_one_file(tmp_path):
     with OutputFile(str(tmp_path / "t")), pytest.raises(OutputError, match="t: is being written by another run"):
         OutputFile(str(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o600, 0o444, 0o664])
+@pytest.mark.parametrize("names", [["t"], ["t.gz", "t.gz.json"]], ids=" ".join)
+def test_what_is_replaced_keeps_its_permissions(tmp_path, monkeypatch, names, mode):
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        Path(name).write_bytes(b"old")
+        Path(name).chmod(mode)
+    with output_files(names, force=True) as files:
+        for file in files:
+            file.append(TEXT)
+    Path("new").touch()
+    default = Path("new").stat().st_mode
+    with ResumableOutputs(["grown", *names], ["small"], force=True) as outputs:
+        outputs.begin({})
+        outputs.commit({"small": TEXT})
+    replace_file(Path(names[0]), TEXT)
+    assert {stat.S_IMODE(Path(name).stat().st_mode) for name in names} == {mode}
+    assert {Path(name).stat().st_mode for name in ("grown", "small")} == {default}

@@ -186,6 +186,13 @@ def test_a_death_between_renames_leaves_a_model_or_says_what_is_wrong(folder, mo
     assert sorted(path.name for path in folder.iterdir()) == NAMES
 
 
+def test_a_model_that_replaces_another_has_the_permissions_of_its_files(folder):
+    for path in folder.iterdir():
+        path.chmod(0o640)
+    save_model(folder, checkpoint(seed=2))
+    assert {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()} == dict.fromkeys(NAMES, 0o640)
+
+
 def test_the_network_is_named_by_the_config_wherever_it_stands(folder):
     assert read_record(folder)["network"] == "encdec"
     edit_config(folder, network="cslm")
