@@ -254,6 +254,7 @@ def rerank(
     from moses_rnn.tuning.reranking import (
         choose_hypotheses,
         compare_bleu,
+        count_sentences,
         format_segments,
         list_translations,
         score_by_weights,
@@ -270,7 +271,7 @@ def rerank(
         best = choose_hypotheses(scored, name)
         _warn_of_unused(unused, weights, name)
         texts = [text_of(reference) for reference in references]
-        sentences = len(texts[0]) if texts else 1 + max(best)
+        sentences = len(texts[0]) if texts else count_sentences(best, name)
         if texts:
             chosen = list_translations(best, sentences)
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen)

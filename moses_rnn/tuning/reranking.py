@@ -16,6 +16,8 @@ from moses_rnn.tuning.weights import Weights, select_weights, unused_weights
 
 Scored = Iterator[tuple[float, NBestLine]]
 
+MOST_MISSING = 100_000  # sentences without a hypothesis in a list without a reference; more come from a wrong number
+
 
 def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
     """Return each sentence's line with the highest score; ties go to the first. Raise an error for an empty list."""
@@ -55,6 +57,16 @@ def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:
             found = f"{float(line.total)} and {values[0]}"
             raise FormatError(name, line.number, f"a finite total and a finite {label}", found)
         yield score, line
+
+
+def count_sentences(best: Mapping[int, NBestLine], name: str) -> int:
+    """Return the number of sentences up to the last one; raise FormatError if the list lacks too many of them."""
+    last = max(best)
+    if last >= len(best) + MOST_MISSING:
+        expected = f"a sentence number below {len(best) + MOST_MISSING:,}, since the list has {len(best):,} of them"
+        advice = "If the list lacks so many sentences, --reference tells how many there are."
+        raise FormatError(name, best[last].number, expected, f"{last:,}", advice)
+    return last + 1
 
 
 def list_translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:

@@ -80,6 +80,11 @@ def test_a_list_from_a_pipe_lacks_the_last_sentences_unless_a_reference_says_so(
     assert found.stderr == f"BLEU 0.00 before, 0.00 reranked, 0.00 at best (oracle)\n{missing}"
 
 
+def test_a_part_of_a_list_may_begin_late(nbest, here):
+    (here / "part").write_bytes(b"9000 ||| t2 ||| LM0= 1 WP0= 0 ||| 0\n9001 ||| t3 ||| LM0= 1 WP0= 0 ||| 0\n")
+    assert nbest("rerank", "part", "w.ini").stdout == b"\n" * 9000 + b"t2\nt3\n"
+
+
 STOPPED_WITHIN = """
 import os, signal
 from moses_rnn.tuning import tune as tuning
