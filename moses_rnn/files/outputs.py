@@ -240,8 +240,8 @@ class Part:
 class OutputFile(Part):
     """A file that appears under its name only when `commit` is called.
 
-    With `force`, it may replace an existing file, whose permissions it keeps. Raises OutputError if it is one of the `inputs`, however spelt, or
-    for the reasons of `Part`.
+    With `force`, it may replace an existing file, whose permissions it keeps. Raises OutputError if it is one of the
+    `inputs`, however spelt, or for the reasons of `Part`.
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
