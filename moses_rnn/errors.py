@@ -96,9 +96,10 @@ class Stopped(MosesRnnError):
 
 
 class AlreadyComplete(MosesRnnError):
-    """There is nothing to resume: the output is complete."""
+    """There is nothing to resume: the output is complete. `result` is what the run that made it returned, if known."""
 
     exit_code = 0
+    result: object = None
 
 
 @contextlib.contextmanager

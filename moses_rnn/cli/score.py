@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
@@ -28,6 +28,7 @@ from moses_rnn.cli.command import (
     warn,
 )
 from moses_rnn.cli.options import model_beside
+from moses_rnn.errors import AlreadyComplete
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
 from moses_rnn.score.options import ScoringOptions
@@ -36,6 +37,7 @@ from moses_rnn.table.phrases import words
 from moses_rnn.table.tab_separated import TAB, split_pair
 
 if TYPE_CHECKING:
+    from moses_rnn.files.streams import Advanced
     from moses_rnn.score.score import ScoringResult
     from moses_rnn.scorers.model import Model
 
@@ -95,7 +97,6 @@ def main(given: Scoring) -> None:
     stop = None if given.estimate else StopRequest()  # before torch loads, which takes seconds
     given = replace(given, device=",".join(map(choose_device, given.devices)))
     from moses_rnn.cli.progress import progress
-    from moses_rnn.score.score import score
 
     if stop is None:
         from moses_rnn.score.estimate import estimate
@@ -105,7 +106,7 @@ def main(given: Scoring) -> None:
         print_out(f"{rate:,.0f} lines/s here ({computed_by}): {took} for about {lines:,.0f} lines")
         return
     with progress("lines", quiet=given.quiet) as show:
-        result = score(given, show, stop)
+        result = _score(given, show, stop)
     for line in () if given.quiet or given.as_json else _summary(given, result):
         print_err(line)
     warn(*result.warnings)
@@ -114,6 +115,18 @@ def main(given: Scoring) -> None:
     elif result.ini.lines[0] and not given.shard:
         ini_lines = "[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines)
         (print_out if given.signature else print_err)(ini_lines)
+
+
+def _score(given: Scoring, show: Advanced, stop: StopRequest) -> ScoringResult:
+    """Score the table; print the summary of a complete one as JSON if that is asked for."""
+    from moses_rnn.score.score import score
+
+    try:
+        return score(given, show, stop)
+    except AlreadyComplete as error:
+        if given.as_json:
+            print_json(_record(given, cast("ScoringResult", error.result)))
+        raise
 
 
 def _check_options(given: Scoring) -> None:

@@ -27,18 +27,26 @@ from moses_rnn.table.signatures import (
 OF_RESULT = {"torch", "native", "output", "file", "rejected_lines", "lines"}
 
 
-def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: bytes) -> None:
-    """Raise OutputError unless the existing table's signature has this origin, and the existing ini is this one."""
+def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: bytes) -> TableCounts:
+    """Return the counts in the existing table's signature.
+
+    Raises OutputError unless the signature has this origin, and the existing ini is this one.
+    """
     try:
-        recorded = signature_of(options.output)
+        signature = signature_of(options.output)
     except InputError:
-        recorded = {}
+        signature = {}
+    recorded = dict(signature)
     if "added_columns" in recorded:
         recorded["added_columns"] = [without_counts(column) for column in records_of(recorded, "added_columns")]
     keys = sorted((origin.keys() | recorded.keys()) - OF_RESULT)
     differing = [key.replace("_", " ") for key in keys if recorded.get(key) != origin.get(key)]
     if recorded.get("rejected_lines") and not options.rejects:
         differing.append("rejected lines")
+    try:
+        counts = TableCounts.of_signature(signature)
+    except (KeyError, TypeError, ValueError):
+        differing.append("counts")
     if differing:
         found = f"its signature differs in {', '.join(differing)}" if recorded else "no signature fits it"
         raise OutputError(f"{options.output}: already exists, and {found}; use --force to replace it")
@@ -46,6 +54,7 @@ def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: byte
         raise OutputError(
             f"{options.new_ini}: already exists with other content than this run writes; use --force to replace it"
         )
+    return counts
 
 
 def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str]) -> None:

@@ -44,18 +44,13 @@ class ScoredShard:
     def _read(self, record: Mapping[str, Any]) -> None:
         shard, columns = record["shard"], record["added_columns"]
         self.shard = Shard(int(shard["number"]), int(shard["count"]))
-        lines, rejected, lines_of_table = int(record["lines"]), int(record["rejected_lines"]), int(shard["lines"])
-        share = len(self.shard.lines_of(lines_of_table))
-        if lines + rejected != share:
-            raise ValueError(f"{lines + rejected:,} lines instead of {share:,}")
+        self.counts, lines_of_table = TableCounts.of_signature(record), int(shard["lines"])
+        lines, share = self.counts.lines + self.counts.rejected, len(self.shard.lines_of(lines_of_table))
+        if lines != share:
+            raise ValueError(f"{lines:,} lines instead of {share:,}")
         self.bytes, self.sha256 = int(record["file"]["bytes"]), str(record["file"]["sha256"])
         source, target = (int(factors) for factors in shard["factors"])
         self.columns, self.factors = int(record["columns"]), (source, target)
-        counted: dict[str, Any] = {
-            key: [convert(column[key]) for column in columns if lines]
-            for key, convert in (("unknown", int), ("floored", int), ("lowest", float), ("highest", float))
-        }
-        self.counts = TableCounts(lines, **counted, rejected=rejected)
         self.computed_by = str(record.get("native") or "torch")
         self.settings = {  # must be equal in all shards
             **{key: record.get(key) for key in ALIKE},

@@ -35,6 +35,7 @@ from moses_rnn.table.signatures import (
     check_probabilities,
     free_name,
     logarithm_columns,
+    read_signature,
     recorded_columns,
     recorded_names,
     records_of,
@@ -158,9 +159,9 @@ def open_files(
     options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
 ) -> ResumableOutputs:
     """Open the outputs of a run: table, signature, ini and rejected lines."""
-    ini = [find_input(options.moses_ini)] if options.moses_ini else []
+    old_ini = [find_input(options.moses_ini)] if options.moses_ini else []
     of_models = (file for model in models for file in model_files(model.folder))
-    inputs = (options.table, f"{options.table}.json", *ini, *of_models)
+    inputs = (options.table, f"{options.table}.json", *old_ini, *of_models)
     if options.force and options.signature and not options.rejects:
         refuse_equal([rejects_of(options.output)], inputs)  # an older table's, which will be removed
     try:
@@ -173,13 +174,18 @@ def open_files(
             inputs=inputs,
             advise=partial(_advice, options),
         )
-    except AlreadyComplete:
+    except AlreadyComplete as error:
         if not Path(options.table).is_file():
             raise OutputError(f"{options.output}: already exists; use --force to replace it") from None
         table = InputTable(options, models[0].form, lambda: None)
         manifest = manifest_of(options, table, models, columns, compute)
-        new_ini = _ini_of(options, table, len(columns))
-        check_complete(options, _origin(options, table, manifest, columns), new_ini.content)
+        ini = _ini_of(options, table, len(columns))
+        counts = check_complete(options, _origin(options, table, manifest, columns), ini.content)
+        core = read_signature(options.output).get("native") or "torch"
+        names = tuple(manifest["columns"])
+        warnings = *unit_warnings(models, on_sentences=False), *ini.warnings, *_warnings(options, counts)
+        warnings = *warnings, *fit_warnings(counts, names)
+        error.result = ScoringResult(counts, names, ini, warnings, f"{core}, {compute.precision}")
         raise
 
 
@@ -281,11 +287,12 @@ def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, 
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
 
 
-def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str]) -> Iterator[str]:
+def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str] = ()) -> Iterator[str]:
     if counts.rejected:
         lines = "1 line was" if counts.rejected == 1 else f"{counts.rejected:,} lines were"
-        more = ", for example" if counts.rejected > len(examples) else ""
-        yield f"{lines} left out and written to {options.rejects}{more}: " + "; ".join(examples)
+        more = ", for example" if examples and counts.rejected > len(examples) else ""
+        named = f"{more}: {'; '.join(examples)}" if examples else ""
+        yield f"{lines} left out and written to {options.rejects}{named}"
     if counts.oom_splits:
         yield (
             f"the device ran out of memory {counts.oom_splits:,} times; splitting the work can change the last digits "

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from moses_rnn import __version__
 from moses_rnn.errors import InputError, printable
@@ -158,6 +158,16 @@ class TableCounts:
     rejected: int = 0
     oom_splits: int = 0
     odd_lines: dict[str, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of_signature(cls, record: Mapping[str, Any]) -> Self:
+        """Read the counts of an untrusted signature; raise KeyError, TypeError or ValueError if they are none."""
+        lines, columns = int(record["lines"]), record["added_columns"]
+        counted: dict[str, Any] = {
+            key: [convert(column[key]) for column in columns if lines]
+            for key, convert in (("unknown", int), ("floored", int), ("lowest", float), ("highest", float))
+        }
+        return cls(lines, **counted, rejected=int(record["rejected_lines"]))
 
     def add(self, more: TableCounts) -> None:
         """Add the counts of a further chunk or shard."""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
 
 import torch
 
-from moses_rnn.errors import AlreadyComplete, FormatError, MosesRnnError, OutputError, Stopped, placing, shown
+from moses_rnn.errors import (
+    AlreadyComplete,
+    FormatError,
+    InputError,
+    MosesRnnError,
+    OutputError,
+    Stopped,
+    placing,
+    shown,
+)
 from moses_rnn.files.outputs import Note, pack
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines
@@ -63,24 +73,53 @@ def translate_text(
     names = [request.output, *request.others]
     try:
         opened = ResumableOutputs(names, resume=request.resume, force=request.force, inputs=inputs, advise=_advice)
-    except AlreadyComplete as error:  # perhaps from another text or model: nothing records it
-        raise OutputError(f"{request.output}: already exists and is complete; use --force to replace it") from error
+    except AlreadyComplete:
+        _check_complete(request, _make_translator(request, model, config, lexicon), f"{model.name}0")
+        raise
     with opened as outputs:
-        translator = Translator(
-            model,
-            Compute(request.device),
-            config,
-            unknown=request.unknown,
-            lexicon=lexicon,
-            candidates=request.candidates,
-            aligned=config.best if request.n_best else int(request.alignments is not None),
-        )
-        if request.alignments is not None and not translator.aligned:
-            raise no_attention(model)
+        translator = _make_translator(request, model, config, lexicon)
         note = outputs.begin(_manifest(request, model, config, lexicon))
         _Run(request, translator, outputs, f"{model.name}0", should_stop).translate(advanced, note)
         outputs.commit()
     return translator.counts
+
+
+def _make_translator(
+    request: TranslationRequest, model: Model, config: BeamConfig, lexicon: Lexicon | None
+) -> Translator:
+    translator = Translator(
+        model,
+        Compute(request.device),
+        config,
+        unknown=request.unknown,
+        lexicon=lexicon,
+        candidates=request.candidates,
+        aligned=config.best if request.n_best else int(request.alignments is not None),
+    )
+    if request.alignments is not None and not translator.aligned:
+        raise no_attention(model)
+    return translator
+
+
+def _check_complete(request: TranslationRequest, translator: Translator, feature: str) -> None:
+    """Raise OutputError unless existing outputs begin as this run would write them, with as many lines as the text.
+
+    Nothing records what made them.
+    """
+    if not Path(request.text).is_file():
+        raise OutputError(f"{request.output}: already exists; use --force to replace it")
+    blocks = blocks_of(read_lines(request.text), request.text)
+    first = next(blocks)
+    texts = _texts_of(request, feature, 0, translator.translate(first))
+    for path, text in zip((request.output, *request.others), texts, strict=True):
+        if not _begins_with(path, text):
+            raise OutputError(f"{path}: already exists, but this run writes other lines; use --force to replace it")
+    expected, found = len(first) + sum(map(len, blocks)), sum(1 for _ in read_lines(request.output))
+    if found != expected:
+        raise OutputError(
+            f"{request.output}: already exists, but has {found:,} lines and the text has {expected:,}; use --force to "
+            "replace it"
+        )
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
@@ -106,6 +145,12 @@ def _manifest(request: TranslationRequest, model: Model, config: BeamConfig, lex
         "candidates": request.candidates and list(request.candidates),
         "lexicon": lexicon and hashlib.sha256(b"".join(lexicon.lines())).hexdigest(),
     }
+
+
+def _begins_with(path: str, text: bytes) -> bool:
+    with contextlib.suppress(InputError):  # of an empty or damaged file
+        return b"".join(islice(read_lines(path), text.count(b"\n"))) == text
+    return False
 
 
 class _Run:
@@ -185,24 +230,32 @@ class _Run:
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
         """Write a block to each file and save."""
-        numbered = list(enumerate(translations, self._done - len(block)))  # from 0
-        texts = [b"".join(translation.best.text + b"\n" for translation in translations)]
-        if self._request.n_best is not None:
-            texts.append(b"".join(itertools.starmap(self._nbest_lines, numbered)))
-        if self._request.alignments is not None:
-            texts.append(b"".join(format_alignment(i + 1, t.source, words(t.best.words), t.alpha) for i, t in numbered))
+        texts = _texts_of(self._request, self._feature, self._done - len(block), translations)
         self._add(block)
         for path, text in zip((self._request.output, *self._request.others), texts, strict=True):
             self._outputs.append(path, pack(text, path))
         counts = asdict(self._translator.counts)
         self._outputs.save({"sha256": self._hash.hexdigest(), "blocks": self._blocks, **counts})
 
-    def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
-        """Return the candidates of a line, numbered from 0, as lines of a Moses n-best list."""
-        # caused by a word of the text that replaced an unknown one
-        if parted := next((one.text for one in translation.candidates if SEPARATOR in one.text), None):
-            raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
-        return b"".join(
-            format_nbest_line(sentence, one.text, self._feature, one.log_prob, one.links)
-            for one in translation.candidates
-        )
+
+def _texts_of(
+    request: TranslationRequest, feature: str, first: int, translations: Sequence[Translation]
+) -> list[bytes]:
+    """Return what each output gets of a block, whose first line has the number `first`, from 0."""
+    numbered = list(enumerate(translations, first))
+    texts = [b"".join(translation.best.text + b"\n" for translation in translations)]
+    if request.n_best is not None:
+        texts.append(b"".join(_nbest_lines(request.text, feature, i, translation) for i, translation in numbered))
+    if request.alignments is not None:
+        texts.append(b"".join(format_alignment(i + 1, t.source, words(t.best.words), t.alpha) for i, t in numbered))
+    return texts
+
+
+def _nbest_lines(text: str, feature: str, sentence: int, translation: Translation) -> bytes:
+    """Return the candidates of a line, numbered from 0, as lines of a Moses n-best list."""
+    # caused by a word of the text that replaced an unknown one
+    if parted := next((one.text for one in translation.candidates if SEPARATOR in one.text), None):
+        raise FormatError(text, sentence + 1, "words without ||| for an n-best list", shown(parted))
+    return b"".join(
+        format_nbest_line(sentence, one.text, feature, one.log_prob, one.links) for one in translation.candidates
+    )

@@ -68,6 +68,33 @@ def test_resume_without_a_leftover_begins_and_of_what_is_complete_does_nothing(h
     assert "twice.gz: already complete" in run("score", *again, "--resume", cwd=here).stderr
 
 
+@pytest.mark.parametrize(
+    "options", [[], ["--word-penalty", "--moses-ini", "moses.ini"], ["--shard", "2/2"]], ids=" ".join
+)
+def test_the_summary_for_programs_is_that_of_the_run_that_made_the_table(here, options):
+    (here / "moses.ini").write_text(INI)
+    first = run("score", "phrase-table.gz", *options, "--json", "--resume", cwd=here)
+    again = run("score", "phrase-table.gz", *options, "--json", "--resume", cwd=here)
+    assert "already complete" in again.stderr
+    made, found = json.loads(first.stdout), json.loads(again.stdout)
+    assert found.keys() == made.keys()
+    assert found["lines"] == 3000 or options[:1] == ["--shard"]
+    shares = [
+        column.pop(key) for one in (made, found) for column in one["columns"] for key in [*column] if "share" in key
+    ]
+    assert shares[: len(shares) // 2] == pytest.approx(shares[len(shares) // 2 :])
+    assert found == made
+
+
+@pytest.mark.parametrize("change", [{"added_columns": [{"index": 4, "name": "RNN"}]}, {"lines": "many"}], ids=str)
+def test_counts_that_a_signature_lacks_are_not_summed_up(here, change):
+    run("score", "phrase-table.gz", cwd=here)
+    signature = here / "phrase-table.rnn.gz.json"
+    signature.write_text(json.dumps(json.loads(signature.read_text()) | change))
+    done = run("score", "phrase-table.gz", "--json", "--resume", cwd=here, check=False)
+    assert (done.returncode, done.stdout, "counts" in done.stderr) == (1, "", True)
+
+
 def change_model(here):
     """The last weight is another one, and no file is newer than the table."""
     config, model = (here / "phrase-table.rnn-model" / name for name in ("config.json", "model.safetensors"))

@@ -1,12 +1,13 @@
 """A text, its lists and its alignments, written together; and what is refused."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import FormatError, OutputError, Stopped
+from moses_rnn.errors import AlreadyComplete, FormatError, OutputError, Stopped
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import parse_nbest
@@ -135,8 +136,48 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
     ):
         run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
     assert run(begun, request(resume=True)).lines == len(LINES)
-    with pytest.raises(OutputError, match="already exists and is complete"):  # perhaps of another text or model
+    with pytest.raises(AlreadyComplete):
         run(begun, request(resume=True))
+
+
+def test_of_what_is_complete_a_run_that_makes_the_same_does_nothing(here):
+    asked = request(**ALL, resume=True)
+    run(attentive(), asked)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in here.iterdir()}
+    with pytest.raises(AlreadyComplete, match="^out: already complete"):
+        run(attentive(), asked)
+    for changes in ({"beam": 1}, {"length_score": "mean", "beam": 12}, {"n_best": (2, "list.gz")}, {"unknown": "copy"}):
+        with pytest.raises(OutputError, match="already exists, but this run writes other lines; use --force"):
+            run(attentive(), request(**ALL | {"resume": True} | changes))
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in here.iterdir()} == before
+    with pytest.raises(OutputError, match="out: already exists, but this run writes other lines"):
+        run(encdec_checkpoint(network(torch.float32), SOURCE, TARGET), request(resume=True))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([b"s5 s5", *LINES[1:]], "this run writes other lines"),
+        ([*LINES, b"s5"], "has 30 lines and the text has 31"),
+        (LINES[:9], "has 30 lines and the text has 9"),
+    ],
+    ids=["another line", "a line more", "fewer lines"],
+)
+def test_what_is_complete_may_be_of_another_text(here, lines, message):
+    run(attentive(), request())
+    (here / "in").write_bytes(text(lines))
+    with pytest.raises(OutputError, match="out: already exists, and in has changed since"):
+        run(attentive(), request(resume=True))
+    os.utime(here / "in", ns=(0, 0))
+    with pytest.raises(OutputError, match=f"out: already exists, but .*{message}"):
+        run(attentive(), request(resume=True))
+
+
+def test_an_empty_file_is_not_the_translation(here):
+    (here / "out").touch()
+    os.utime(here / "in", ns=(0, 0))
+    with pytest.raises(OutputError, match="out: already exists"):
+        run(attentive(), request(resume=True))
 
 
 def test_another_text_is_not_gone_on_with(here):
