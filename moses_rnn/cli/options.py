@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from moses_rnn.cli.command import warn
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import find_input, without_compression_suffix
+from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
+from moses_rnn.score.options import training_command
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
@@ -37,7 +38,7 @@ def model_beside(table: str) -> Path:
             )
         raise InputError(
             f"{folder}: expected a model beside the table, found none",
-            advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
+            advice=f"Make one with: {training_command(table)}\nor name one with --model.",
         )
     return folder
 
@@ -48,7 +49,13 @@ def choose_model(named: Path | None, table: str) -> Path:
         return named
     path = find_input(table)
     stem = without_compression_suffix(path)
-    return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
+    folder = default_model(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
+    if path == STANDARD_STREAM or not folder.is_dir():
+        place = "standard input" if path == STANDARD_STREAM else str(folder)
+        raise InputError(
+            f"{place}: expected a model beside the table, found none", advice="Name the table's model with --model."
+        )
+    return folder
 
 
 def sound_signature(table: str) -> dict[str, Any]:

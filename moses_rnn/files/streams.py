@@ -17,8 +17,10 @@ import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
+from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -43,6 +45,7 @@ STANDARD_STREAM = "-"
 MADE_BY = (
     "Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles are never read."
 )
+FEW_LINE_ENDS = "Does the file lack line ends?"  # advice for a line that is too long
 GZIP = b"\x1f\x8b"  # magic bytes
 OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # magic bytes and their readers
 HEAD_BYTES = 6
@@ -50,6 +53,9 @@ BUFFER_BYTES = 1 << 17  # compressed bytes per read
 IDENTITY_BYTES = 1 << 20  # bytes hashed at each end of a file to identify it
 BLOCK_BYTES = 1 << 19  # fits a core's cache; numpy's arrays for a block are several times as large
 MAX_LINE_BYTES = 1 << 20
+GZIP_WINDOW = 31  # zlib's number for gzip
+SHOWN_BEHIND = 40  # bytes
+PIECE_BYTES = 1 << 14  # of compressed data, which may be a thousand times as large
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe without data
 MOST_DIGITS = 18  # any such integer fits in 64 bits
 
@@ -228,7 +234,7 @@ def _open(path: str, meter: Meter) -> Iterator[BinaryIO]:
             yield stream
 
 
-def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
+def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Generator[bytes]:
     """Yield the lines of a file, each with its ``\\n`` (the last may lack it); see `read_blocks`."""
     for block in read_blocks(path, max_line_bytes=max_line_bytes, meter=meter):
         yield from io.BytesIO(block)
@@ -248,7 +254,7 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
                 for number, line in enumerate(io.BytesIO(block + rest), start=meter.lines_read + 1):
                     if len(line) > max_line_bytes:
                         expected = f"a line of at most {max_line_bytes:,} bytes"
-                        raise FormatError(path, number, expected, shown(line), "Is this a phrase table?")
+                        raise FormatError(path, number, expected, shown(line), FEW_LINE_ENDS)
             if block:
                 meter.lines_read += block.count(b"\n")
                 yield block
@@ -261,7 +267,16 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
     after = f"after line {meter.lines_read:,}"
     try:
         return stream.read(BLOCK_BYTES)
-    except EOFError as error:
+    except (EOFError, BadGzipFile) as error:
+        if behind := _behind_members(path):
+            found = f"{behind[:SHOWN_BEHIND]!r} behind the compressed data"
+            advice = (
+                f"If that does not belong to it, this leaves it out: zcat {shlex.quote(path)} | gzip > NEW.gz\n"
+                "If it does, make or copy the file again."
+            )
+            raise FormatError(path, None, "a sound compressed file", found, advice) from error
+        if isinstance(error, BadGzipFile):
+            raise _damage(path, after, error) from error
         found = f"an early end at compressed byte {meter.bytes_read:,}, {after}"
         advice = "A full disk or a broken transfer cut the file short: make it again."
         raise FormatError(path, None, "a whole compressed file", found, advice) from error
@@ -273,5 +288,25 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
         if isinstance(error, OSError) and error.errno is not None:
             # The disk or the network may have failed, not the file: no reason to reject it.
             raise MosesRnnError(f"{path}: cannot be read {after}: {error.strerror}") from error
-        found = f"damage {after}: {error}"
-        raise FormatError(path, None, "a sound compressed file", found, "Make or copy it again.") from error
+        raise _damage(path, after, error) from error
+
+
+def _damage(path: str, after: str, error: Exception) -> FormatError:
+    found = f"damage {after}: {error}"
+    return FormatError(path, None, "a sound compressed file", found, "Make or copy it again.")
+
+
+def _behind_members(path: str) -> bytes:
+    """Return the beginning of what follows the gzip members of a file; empty if that is a member, or for a pipe."""
+    with contextlib.suppress(zlib.error), contextlib.ExitStack() as stack:
+        file = stack.enter_context(Path(path).open("rb")) if Path(path).is_file() else io.BytesIO()
+        unpacker, rest = zlib.decompressobj(GZIP_WINDOW), b""
+        while data := rest or file.read(PIECE_BYTES):
+            if unpacker.eof:
+                data = data.lstrip(b"\0") or file.read(PIECE_BYTES).lstrip(b"\0")  # padding is allowed
+                if data and not data.startswith(GZIP) and not GZIP.startswith(data):
+                    return data
+                unpacker = zlib.decompressobj(GZIP_WINDOW)
+            unpacker.decompress(data)
+            rest = unpacker.unused_data
+    return b""

@@ -91,7 +91,8 @@ def _check_features(features: bytes, name: str, number: int) -> None:
             label, count = word, 0
         else:
             expected = "a number" if label and not count else "'Name=' or a number"
-            raise FormatError(name, number, f"{expected} in field 3", shown(word), "Was the list made without labels?")
+            advice = "Was the list made without labels?" if NUMBER.fullmatch(word) and not label else ""
+            raise FormatError(name, number, f"{expected} in field 3", shown(word), advice)
     if not count:
         raise FormatError(name, number, f"a number after {shown(label)} in field 3", "none")
 

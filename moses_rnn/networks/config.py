@@ -18,6 +18,7 @@ SENTENCES, PHRASES = "sentences", "phrases"  # units of training data
 FORMAT = 1
 CONFIG, MODEL = "config.json", "model.safetensors"
 PENDING_CONFIG = ".config.json.new"
+STATE_FOLDER = "training"  # inside the model folder; only needed to continue training
 FIRST_NETWORK = "encdec"  # its config.json has no key "network"
 SOURCE_TO_TARGET, TARGET_TO_SOURCE = DIRECTIONS = "source-to-target", "target-to-source"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
-from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.options import ScoringOptions, training_command
 from moses_rnn.score.reading import InputTable
 from moses_rnn.scorers.model import Model
 from moses_rnn.scorers.phrases import WordPenaltyScorer
@@ -83,10 +83,13 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
         fits &= learned.source_factor in (None, form.source_factor)
         fits &= learned.target_factor in (None, form.target_factor)
         if not fits:
+            factors = ("--source-factor", form.source_factor), ("--target-factor", form.target_factor)
+            of_factors = [text for option, factor in factors if factor is not None for text in (option, str(factor))]
+            command = training_command(table.path, *["--inverse"] * model.inverse, *of_factors)
             raise CheckpointError(
                 f"{model.folder}: expected a model trained on phrases like those of {table.path} ({form}), found one "
                 f"for {learned}",
-                advice=f"Train one with: moses-rnn-train {table.path}",
+                advice=f"Train one with: {command}",
             )
         if model.rare is not None and model.rare.needs_links and not table.first.alignment:
             raise FormatError(
@@ -125,7 +128,7 @@ def check_fit(table: str, counts: TableCounts, names: Sequence[str], *, allowed:
                 f"{counts.lines:,} lines",
                 advice=(
                     "Was the model trained on another table, language or tokenisation? Make one with: "
-                    f"moses-rnn-train {table}\n--allow-misfit uses it anyway."
+                    f"{training_command(table, *['--inverse'] * ('Inverse' in name))}\n--allow-misfit uses it anyway."
                 ),
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +125,12 @@ class ScoringOptions:
             new_ini=ini,
             devices=tuple(self.device.split(",")),
         )
+
+
+def training_command(table: str, *options: str) -> str:
+    """Return the command that trains a model of a table, as advice; a table from a pipe has no name for it."""
+    named = table != STANDARD_STREAM and (Path(table).is_file() or not Path(table).exists())
+    return shlex.join(["moses-rnn-train", table if named else "TABLE", *options])
 
 
 def rejects_of(output: str) -> str:

@@ -229,7 +229,7 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
         if found != expected:
             raise CheckpointError(
                 f"{model.folder}: expected the {what} of {models[0].folder} in an ensemble, {expected}, found {found}",
-                advice="Train the members on the same texts with the same shortlists, but with different --seed.",
+                advice="Train the members on the same texts with the same options, except for --seed.",
             )
 
 

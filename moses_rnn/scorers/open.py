@@ -21,7 +21,7 @@ from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError, shown_value
 from moses_rnn.files.outputs import rename_over, replace_file, sync_directory
-from moses_rnn.files.streams import check_folder, parse_json
+from moses_rnn.files.streams import MADE_BY, check_folder, parse_json
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import (
@@ -32,6 +32,7 @@ from moses_rnn.networks.config import (
     MODEL,
     PENDING_CONFIG,
     SOURCE_TO_TARGET,
+    STATE_FOLDER,
     TARGET_TO_SOURCE,
     Architecture,
     Config,
@@ -225,10 +226,11 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
             raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:
-        stopped = "Did training stop before its first evaluation? The same command continues."
+        stopped = "Training stopped before its first evaluation. The same command continues."
+        advice = stopped if (path.parent / STATE_FOLDER).is_dir() else MADE_BY
         raise CheckpointError(
             f"{path}: expected a file of a model folder, found: {error.strerror}",
-            advice=stopped if path.name == CONFIG else "",
+            advice=advice if path.name == CONFIG and isinstance(error, FileNotFoundError) else "",
         ) from error
 
 
@@ -276,7 +278,9 @@ def check_hashes(path: Path, record: Json, files: Mapping[str, bytes]) -> dict[s
         if hashes[name] != expected:
             raise CheckpointError(
                 f"{path.parent / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}",
-                advice="The file was changed or damaged; resuming training from its state repairs it.",
+                advice="The file was changed or damaged; resuming training from its state repairs it."
+                if (path.parent / STATE_FOLDER).is_dir()
+                else "The file was changed or damaged: copy the model again, or train it again.",
             )
     return hashes
 

@@ -68,7 +68,9 @@ class TablePairs:
     def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
         path = find_input(options["phrase_table"])
         if path == STANDARD_STREAM:
-            raise InputError(f"{path}: expected a file, because it is read more than once, found standard input")
+            raise InputError(
+                f"{path}: expected a file, which continuing the training reads again, found standard input"
+            )
         texts = read_watched([path], watch)
         if options["layout"] == "tsv":
             texts = as_table_blocks(texts, path)

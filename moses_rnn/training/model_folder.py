@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, OutputError, shown_value
 from moses_rnn.files.outputs import open_locked, replace_file, writing
-from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, Architecture, vocabulary_file
+from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, STATE_FOLDER, Architecture, vocabulary_file
 from moses_rnn.scorers.model import Model
 from moses_rnn.scorers.open import finish_saving, open_model, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
@@ -63,7 +63,6 @@ class RunState(NamedTuple):
     average: Mapping[str, Tensor]  # the averaged weights by name; empty if there are none
 
 
-STATE_FOLDER = "training"  # inside the model folder; only needed to continue training
 STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"

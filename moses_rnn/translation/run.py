@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -37,7 +37,6 @@ from moses_rnn.translation import translate
 from moses_rnn.translation.options import TranslationRequest
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import (
-    FEW_LINE_ENDS,
     Counts,
     Translation,
     Translator,
@@ -177,7 +176,7 @@ class _Run:
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate the rest of the text, given the note of the last translated block."""
         identity = fingerprint(self._text)
-        with contextlib.closing(self._lines()) as lines:
+        with contextlib.closing(read_lines(self._text, meter=self._meter)) as lines:
             blocks = blocks_of(lines, self._text)
             if note is not None:
                 self._skip(blocks, note)
@@ -195,14 +194,6 @@ class _Run:
                     self._stop_if_requested()
                     self._write(block, self._translator.translate(block, between))
         check_unchanged(self._text, identity)
-
-    def _lines(self) -> Generator[bytes]:
-        try:
-            yield from read_lines(self._text, meter=self._meter)
-        except FormatError as error:
-            if error.line is not None:  # too long even for a table
-                error.advice = FEW_LINE_ENDS
-            raise
 
     def _skip(self, blocks: Iterator[list[Words]], note: Note) -> None:
         """Skip the blocks that an interrupted run has translated; raise an error if the text differs."""

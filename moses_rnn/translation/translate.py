@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 
 from moses_rnn.errors import FormatError, InputError, ScoreError, shown
+from moses_rnn.files.streams import FEW_LINE_ENDS
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.inspection import finite
@@ -39,7 +40,6 @@ LINES = 512  # per block; a block is sorted by length, and equal lines are searc
 MOST_WORDS = 1000  # per line
 
 Words = list[bytes]
-FEW_LINE_ENDS = "Does the file lack line ends?"
 Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N
 NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line, or not asked for
 NUMBERS_AT_ONCE = 1 << 22  # of α

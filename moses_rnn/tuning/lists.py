@@ -104,6 +104,7 @@ class Features:
             raise FormatError(name, first.number, expected, SPARSE)
         if not self.labels:
             advice = "Does the ini set tuneable=false for all features? Lists show only tuneable features."
+            advice = "" if first.features else advice
             raise FormatError(name, first.number, "dense features in field 3", shown(first.features), advice)
 
     @property

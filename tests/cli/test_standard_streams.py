@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import spoken
+from tests.commands import run, spoken, zygote
 
 BIN = Path(sys.executable).parent
 COMMANDS = ["score", "analyse"]  # a program of its own, and a group; all others are of these two kinds
@@ -107,3 +107,23 @@ def test_what_could_command_a_terminal_is_escaped(here):
     assert done.returncode == 0, done.stderr
     assert b"\x1b" not in done.stdout
     assert b"a \\x1b[31m   (3 targets)" in done.stdout
+
+
+def test_advice_about_a_table_from_a_pipe_names_a_command_that_works(here):
+    table = b"".join(b"x%d ||| y%d ||| 1 1 1 1\n" % (i, i) for i in range(9))  # of unknown words
+    (here / "it's").write_bytes(table)
+    by_name = {"-": "TABLE", "it's": "'it'\"'\"'s'"}
+    for name, named in by_name.items():
+        done = zygote("score", name, "--model", "phrase-table.rnn-model", "-o", "-", cwd=here, given=table)
+        assert done.returncode == 3
+        assert f"Make one with: moses-rnn-train {named}\n" in done.stderr
+    done = run("train", "-", cwd=here, check=False, given="")
+    assert (done.returncode, "more than once" in done.stderr) == (3, False)
+
+
+def test_of_a_table_without_its_model_only_scoring_is_advised_to_add_a_column(here):
+    run("score", "phrase-table.gz", "-o", "named.gz", "-q", cwd=here)
+    assert "--again" in run("score", "named.gz", cwd=here, check=False).stderr
+    done = run("analyse", "explain", "named.gz", "a ||| b", cwd=here, check=False)
+    assert (done.returncode, "Name the table's model with --model." in done.stderr) == (3, True)
+    assert "--again" not in done.stderr

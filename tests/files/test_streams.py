@@ -70,10 +70,30 @@ def test_damage_to_a_later_stream_is_never_taken_for_litter(tmp_path):
         assert lines == MANY
 
 
-def test_litter_behind_the_last_stream_is_refused(tmp_path):
-    (tmp_path / "t").write_bytes(gzip.compress(TEXT) + b"litter")
-    with pytest.raises(FormatError, match="expected a (whole|sound) compressed file, found"):
+@pytest.mark.parametrize("litter", [b"litter", b"\n", b"x", b"\0\0x", b"more than a header of gzip takes"], ids=str)
+def test_litter_behind_the_last_stream_is_refused(tmp_path, litter):
+    (tmp_path / "t").write_bytes(gzip.compress(TEXT) + gzip.compress(TEXT) + litter)
+    with pytest.raises(FormatError, match="found b'.* behind the compressed data") as caught:
         list(read_lines(str(tmp_path / "t")))
+    assert "cut" not in str(caught.value)
+    advised = caught.value.advice.split("\n")[0].rpartition(": ")[2]
+    subprocess.run(["bash", "-c", advised], check=False, cwd=tmp_path, stderr=subprocess.DEVNULL)  # gzip warns
+    assert b"".join(read_lines(str(tmp_path / "NEW.gz"))) == TEXT * 2
+
+
+@pytest.mark.parametrize("kept", [2, 5, 15, -1, -8])
+def test_a_stream_that_was_cut_short_is_called_so(tmp_path, kept):
+    (tmp_path / "t").write_bytes(gzip.compress(TEXT) + gzip.compress(TEXT)[:kept])
+    with pytest.raises(FormatError, match="expected a whole compressed file, found an early end") as caught:
+        list(read_lines(str(tmp_path / "t")))
+    assert "cut the file short" in caught.value.advice
+
+
+def test_of_a_long_line_of_any_file_line_ends_are_asked_for(tmp_path):
+    (tmp_path / "t").write_bytes(b"x" * 2_000_000)
+    with pytest.raises(FormatError, match="t:1: ") as caught:
+        list(read_lines(str(tmp_path / "t")))
+    assert caught.value.advice == "Does the file lack line ends?"
 
 
 def test_a_pipe_may_give_its_first_bytes_one_by_one(tmp_path):

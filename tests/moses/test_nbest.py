@@ -39,6 +39,17 @@ def test_labels_are_those_of_mert_moses(label, is_one):
         parse_nbest_line(line, "n", 1)
 
 
+@pytest.mark.parametrize(
+    ("features", "is_unlabelled"),
+    [(b"-1 -2", True), (b"0.5", True), (b"LM0= x", False), (b"LM0= nan", False), (b"LM0= -1 x", False), (b"x", False)],
+    ids=str,
+)
+def test_missing_labels_are_guessed_where_numbers_come_first(features, is_unlabelled):
+    with pytest.raises(FormatError) as caught:
+        parse_nbest_line(b"0 ||| a ||| %b ||| 1\n" % features, "n", 1)
+    assert caught.value.advice == "Was the list made without labels?" * is_unlabelled
+
+
 SOURCES = {  # segmentation, source, whether they belong together
     "every word once": (b"0-1=0 2=1", b"a b c", True),
     "in another order": (b"2=0 0-1=1", b"a b c", True),

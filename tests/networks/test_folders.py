@@ -199,3 +199,23 @@ def test_the_network_is_named_by_the_config_wherever_it_stands(folder):
     assert read_record(folder)["network"] == "cslm"
     (folder / "config.json").rename(folder / ".config.json.new")  # as after a first save that died
     assert read_record(folder)["network"] == "cslm"
+
+
+def test_what_a_folder_lacks_decides_what_is_advised(folder, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "begun" / "training").mkdir(parents=True)
+    advice = {}
+    for name in ("other", "begun"):
+        with pytest.raises(CheckpointError, match=f"{name}/config.json: ") as caught:
+            open_model(tmp_path / name)
+        advice[name] = caught.value.advice
+    assert advice["other"].startswith("Models are folders made by ")
+    assert "the same command continues" in advice["begun"].lower()
+    (folder / "target.vocab").write_bytes(b"<unk>\n")
+    with pytest.raises(CheckpointError) as caught:
+        open_model(folder)
+    assert "copy the model again" in caught.value.advice
+    (folder / "training").mkdir()
+    with pytest.raises(CheckpointError) as caught:
+        open_model(folder)
+    assert "resuming training" in caught.value.advice
