@@ -112,6 +112,12 @@ def placing(place: Callable[[int], str]) -> Iterator[None]:
         raise
 
 
+def number_of(number: float, one: str, many: str = "") -> str:
+    """Format a number of things for a message: 1 line, 2,000 lines; `many` is by default `one` with an s."""
+    text = f"{int(number):,}" if number == int(number) else f"{number:g}"
+    return f"{text} {one if number == 1 else many or f'{one}s'}"
+
+
 def shown_value(value: object) -> str:
     """Format any value for a message: its repr, at most 200 characters."""
     text = repr(value)

@@ -1,6 +1,6 @@
 import pytest
 
-from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
+from moses_rnn.errors import FormatError, InputError, MosesRnnError, number_of, shown
 
 CASES = [
     (MosesRnnError("t.gz: is lost"), "t.gz: is lost"),
@@ -36,3 +36,18 @@ def test_a_layer_above_adds_advice_behind_what_is_there():
 )
 def test_bytes_are_shown_as_text_if_they_are_any_and_never_command_a_terminal(data, text):
     assert shown(data) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((1, "line"), "1 line"),
+        ((0, "line"), "0 lines"),
+        ((2000, "line is", "lines are"), "2,000 lines are"),
+        ((1, "line is", "lines are"), "1 line is"),
+        ((1.0, "minute"), "1 minute"),
+        ((0.5, "minute"), "0.5 minutes"),
+    ],
+)
+def test_one_thing_is_no_plural(arguments, text):
+    assert number_of(*arguments) == text

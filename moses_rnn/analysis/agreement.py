@@ -16,6 +16,7 @@ import numpy as np
 
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import SEED, Floats, Ints, Mask, TablePairs, split_by_count
+from moses_rnn.errors import number_of
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
 BIN = 0.25  # nats
@@ -218,12 +219,12 @@ def notes(summary: Summary) -> list[str]:
         f"{name} {'–' if value is None else format(value, '.3f')}"
         for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))
     )
-    counted = f"{summary.counted:,} pairs of all these sources"
+    over = f"{number_of(summary.counted, 'pair')} of all these sources"
     return [
         "agree: table and RNN have the same best target; words: length of the table's best target, of the RNN's, and "
         "of all (mean over equally good ones); apart: no best target of the RNN is one of the table's, and how many of "
         "those are shorter.",
         "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
         "sources, where both differ.",
-        f"Spearman correlation of score and pair count over {counted}: {over_pairs}.",
+        f"Spearman correlation of score and pair count over {over}: {over_pairs}.",
     ]

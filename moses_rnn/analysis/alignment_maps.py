@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from moses_rnn.analysis import grids
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.scorers.annotated import source_reader
@@ -76,7 +76,7 @@ def map_alignments(
     chosen = {}
     for number in sorted({*numbers}):
         if number > len(sources):
-            raise InputError(f"{name}: expected at least {number:,} lines, found {len(sources):,}")
+            raise InputError(f"{name}: expected at least {number_of(number, 'line')}, found {len(sources):,}")
         chosen[number] = words(sources[number - 1])
         if not 0 < len(chosen[number]) <= MOST_WORDS:
             raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{len(chosen[number]):,}")

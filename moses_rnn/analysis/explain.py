@@ -16,7 +16,7 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
 from moses_rnn.analysis.scored_table import NO_LOGARITHMS, TABLE_COLUMNS, Floats
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
@@ -266,7 +266,7 @@ class Explainer:
         if not at and len(weights) == len(names) + 1:  # not scored yet
             logs, at = np.column_stack([logs, rnn]), [len(names)]
         if len(weights) != logs.shape[1]:
-            expected = f"{logs.shape[1]} weights, one for each score of the table"
+            expected = f"{number_of(logs.shape[1], 'weight')}, one for each score of the table"
             raise InputError(f"{given.name}: expected {expected}, found {len(weights)}")
         limit, without = given.table_limit or None, weights.copy()
         without[at] = 0

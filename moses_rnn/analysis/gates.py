@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask
+from moses_rnn.errors import number_of
 from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.scorers.model import Model
@@ -130,7 +131,8 @@ def as_text(report: GateReport) -> list[str]:
     both = int((report.long_term & report.short_term).sum())
     long, short, units = int(report.long_term.sum()), int(report.short_term.sum()), len(report.z)
     return [
-        f"{report.network}: {units:,} units, {report.phrases:,} phrases, {report.steps:,} steps",
+        f"{report.network}: {number_of(units, 'unit')}, {number_of(report.phrases, 'phrase')}, "
+        f"{number_of(report.steps, 'step')}",
         "",
         "units by their mean gate:",
         _line("from", [f"{i / BINS:.1f}" for i in range(BINS)]),

@@ -15,7 +15,7 @@ import numpy as np
 
 from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.results import open_bleu
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.table.phrases import words
 from moses_rnn.tuning.bleu import WordNumbers
@@ -53,7 +53,9 @@ def compare_lengths(
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
-            raise InputError(f"{name}: expected {len(sources):,} lines, as the source has, found {len(lines):,}")
+            raise InputError(
+                f"{name}: expected {number_of(len(sources), 'line')}, as the source has, found {len(lines):,}"
+            )
     if text is None:
         values, last = [len(words(line)) for line in sources], [*LAST_OF_BINS]
     else:

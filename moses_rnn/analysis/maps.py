@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import SEED, Floats, Ints
-from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.errors import CheckpointError, MosesRnnError, number_of
 from moses_rnn.networks.inspection import finite_array
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.scorers.annotated import source_reader
@@ -159,11 +159,12 @@ def _zoom(coordinates: Floats, centre: int, half: float, purity: float) -> Zoom:
 
 def as_text(map_: Map) -> list[str]:
     """List the points in the enlarged parts, from the middle of each."""
-    lines = [f"{map_.title}: {len(map_.labels):,} points"]
+    lines = [f"{map_.title}: {number_of(len(map_.labels), 'point')}"]
     for number, zoom in enumerate(map_.zooms, start=1):
         lines += [
             "",
-            f"{number}: {len(zoom.points)} points, {zoom.purity:.0%} of nearest neighbours are also the network's",
+            f"{number}: {number_of(len(zoom.points), 'point')}, {zoom.purity:.0%} of nearest neighbours are "
+            "also the network's",
         ]
         lines += [f"    {map_.labels[i]}" for i in zoom.points]
     return lines

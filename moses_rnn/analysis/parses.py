@@ -28,7 +28,7 @@ from moses_rnn.analysis.dependencies import (
 )
 from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, read_trees, rebuild
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.table.phrases import words
 
 Lines = Sequence[bytes]
@@ -70,7 +70,10 @@ def compare_brackets(gold: Sequence[Tree], outputs: Mapping[str, Lines]) -> Grid
         branching.append(b" ".join([*opened, *[WORD] * (count > 1), *[b")" + inner] * further, b")" + root]))
     linearised = {name: _linearised(lines, name) for name, lines in outputs.items()}
     systems = _with_baselines(linearised, {"root alone": alone, "right-branching": branching})
-    title = f"{sum(count_spans(tree).total() for tree in gold):,} brackets of {len(gold):,} trees, per cent"
+    title = (
+        f"{number_of(sum(count_spans(tree).total() for tree in gold), 'bracket')} of "
+        f"{number_of(len(gold), 'tree')}, per cent"
+    )
     header = ("system", "malformed", "precision", "recall", "F1", "whole trees")
     return Grid(title, header, _rows(gold, systems, rebuild, score_brackets), decimals=2)
 
@@ -95,7 +98,7 @@ def compare_attachments(gold: Sequence[Dependencies], outputs: Mapping[str, Line
         before.append(b" ".join([*[SHIFT] * (others + 1), *[RIGHT + inner] * others, RIGHT + root]))
         behind.append(b" ".join([SHIFT, *[SHIFT, LEFT + inner] * others, RIGHT + root]))
     systems = _with_baselines(outputs, {"on the word before": before, "on the next word": behind})
-    title = f"Attachments of {len(pairs):,} words in {len(gold):,} sentences, per cent"
+    title = f"Attachments of {number_of(len(pairs), 'word')} in {number_of(len(gold), 'sentence')}, per cent"
     header = ("system", "malformed", "skipped", "left over", "UAS", "LAS", "whole trees")
     return Grid(title, header, _rows(gold, systems, run_actions, score_attachments), decimals=2)
 
@@ -116,7 +119,9 @@ def _rows(
     rows: list[list[Cell]] = []
     for name, lines in systems.items():
         if len(lines) != len(gold):
-            raise InputError(f"{name}: expected a line for each of {len(gold):,} trees, found {len(lines):,}")
+            raise InputError(
+                f"{name}: expected a line for each of {number_of(len(gold), 'tree')}, found {len(lines):,}"
+            )
         figures = score(gold, [read(words(line), tree.words) for tree, line in zip(gold, lines, strict=True)])
         rows.append([name, *(round(100 * one, 2) if isinstance(one, float) else one for one in figures)])
     return rows

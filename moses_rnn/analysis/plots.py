@@ -25,7 +25,7 @@ from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.lengths import LengthScores
 from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scored_table import Floats
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
@@ -201,7 +201,7 @@ def _axes_of_scores(scatter: Scatter) -> tuple[Figure, Axes]:
     axes.set_xlabel("log p(target | source) of the table, nats")
     axes.set_ylabel("log p(target | source) of the RNN, nats")
     pairs = scatter.groups[0]
-    caption = [f"{pairs.pairs:,} pairs"]
+    caption = [number_of(pairs.pairs, "pair")]
     if pairs.spearman is not None:
         caption.append(f"Spearman {pairs.spearman:.2f}")
     if pairs.at_floor:
@@ -266,7 +266,7 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
 
 def lengths_figure(scores: LengthScores) -> Figure:
     """Plot BLEU over source length or rarity, with a curve for each system."""
-    bins = [f"{title}\n{len(scores.parts[title]):,} sentences" for title in scores.bins]
+    bins = [f"{title}\n{number_of(len(scores.parts[title]), 'sentence')}" for title in scores.bins]
     heights = {name: [np.nan if b is None else b for b in bleu[: len(bins)]] for name, bleu in scores.bleu.items()}
     figure, axes = _curves(heights, "o")
     axes.set_xticks(range(len(bins)), bins, fontsize=7)

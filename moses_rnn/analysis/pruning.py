@@ -24,7 +24,7 @@ import numpy as np
 from moses_rnn.analysis.agreement import ranks
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask, ScoredTable, TablePairs
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.streams import Advanced, check_unchanged, read_lines, show_nothing
 from moses_rnn.table.phrase_table import LOWEST
 
@@ -70,7 +70,9 @@ def prune_table(
     count = len(pairs.logs)
     wanted = int(keep * count + 0.5)
     if not wanted:
-        raise InputError(f"{table.path}: expected a share that keeps some lines, found {keep:g} of {count:,} lines")
+        raise InputError(
+            f"{table.path}: expected a share that keeps some lines, found {keep:g} of {number_of(count, 'line')}"
+        )
     stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
     read, stayed = _write(table, stay, append, advanced)
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
@@ -142,16 +144,22 @@ def warnings(pruned: Pruned) -> Iterator[str]:
     lines, stay = pruned.lines
     if stay > pruned.wanted:
         yield (
-            f"the {stay:,} best targets alone exceed the {pruned.wanted:,} lines to keep, so no other line stays "
+            f"the {stay:,} best targets alone exceed the {number_of(pruned.wanted, 'line')} to keep, so no "
+            "other line stays "
             "(--keep-best-words 1 protects only sources of one word)"
         )
     if lost := pruned.sources[0] - pruned.sources[1]:
         of_one = "none of them a single word"
         if pruned.lost_words:
-            of_one = f"{pruned.lost_words:,} of them single words, which are now unknown"
-        yield f"{lost:,} sources lost all their targets, {of_one}"
+            of_one = number_of(
+                pruned.lost_words,
+                "of them a single word, which is now unknown",
+                "of them single words, which are now unknown",
+            )
+        yield f"{number_of(lost, 'source lost all its', 'sources lost all their')} targets, {of_one}"
     if pruned.tied - pruned.tied_stay > MANY_TIES * lines:
         yield (
-            f"{pruned.tied:,} pairs are equally good at the threshold: {pruned.tied_stay:,} of them stay, spread "
+            f"{number_of(pruned.tied, 'pair is', 'pairs are')} equally good at the threshold: "
+            f"{pruned.tied_stay:,} of them stay, spread "
             "evenly over the table"
         )

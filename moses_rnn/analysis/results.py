@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.shipped import shipped_file
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.tuning.bleu import WordNumbers
@@ -105,7 +105,9 @@ def _lines(path: Path, expected: int | None = None) -> list[str]:
     """Read the lines of a text, split at line feeds only; raise an error unless there are as many as expected."""
     lines = _read(path).decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if expected is not None and len(lines) != expected:
-        raise InputError(f"{path}: expected {expected:,} lines, as the references have, found {len(lines):,}")
+        raise InputError(
+            f"{path}: expected {number_of(expected, 'line')}, as the references have, found {len(lines):,}"
+        )
     return lines
 
 

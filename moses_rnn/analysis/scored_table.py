@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import FormatError, InputError, printable, shown
+from moses_rnn.errors import FormatError, InputError, number_of, printable, shown
 from moses_rnn.files.streams import (
     Advanced,
     Meter,
@@ -134,7 +134,9 @@ class ScoredTable:
         if column is None:
             column = _recorded(path, signature, scores, name)
         elif not -scores <= column < scores:
-            expected = f"expected --column from {-scores} to {scores - 1}, as this table has {scores} scores"
+            expected = (
+                f"expected --column from {-scores} to {scores - 1}, as this table has {number_of(scores, 'score')}"
+            )
             raise InputError(f"{path}: {expected}, found {column}")
         column %= scores
         own = own_columns(column, recorded_columns(signature))
@@ -236,7 +238,8 @@ def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
         raise
     if needed and not signature:
         raise InputError(
-            f"{path}: expected a scored table and its signature, {path}.json, found {scores} scores and no signature",
+            f"{path}: expected a scored table and its signature, {path}.json, found "
+            f"{number_of(scores, 'score')} and no signature",
             advice=f"Score it with moses-rnn-score {path}\n{HOW_TO_SAY}",
         )
     return signature

@@ -12,6 +12,7 @@ import numpy as np
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.scored_table import SEED, Ints, ScoredTable, TablePairs, sample_key
+from moses_rnn.errors import number_of
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
 from moses_rnn.table.phrases import normalised, words
 
@@ -80,7 +81,7 @@ def long_sources(
     groups = []
     for title, limit, sources, how in kinds:
         chosen = _read_targets(table, pairs, sources[:count])
-        limits = f"at least {min_words} words, at least {min_targets} targets{limit}"
+        limits = f"at least {number_of(min_words, 'word')}, at least {number_of(min_targets, 'target')}{limit}"
         groups.append(SourceGroup(title, chosen, f"{limits}; {len(chosen):,} of {len(sources):,}, {how}"))
     return groups
 
@@ -108,7 +109,7 @@ def as_text(groups: Sequence[SourceGroup], column: int, top: int) -> str:
             ranks = [(readable(left), p, readable(right), q) for left, p, right, q in targets.picks(column, top)]
             width = max(8, *(len(left) + 2 for left, *_ in ranks))
             seen = f"seen {targets.frequency:g} times, " if targets.frequency else ""
-            lines.append(f"{readable(targets.source)}   ({seen}{len(targets.lines)} targets)")
+            lines.append(f"{readable(targets.source)}   ({seen}{number_of(len(targets.lines), 'target')})")
             lines.append(f"    {'p(target|source)':<{width + 10}}RNN")
             lines += [f"    {p:<8.3g}  {left:<{width}}{q:<8.3g}  {right}" for left, p, right, q in ranks]
             lines.append("")

@@ -11,7 +11,7 @@ import numpy as np
 
 from moses_rnn.analysis.agreement import Preferences, Summary
 from moses_rnn.analysis.scored_table import TablePairs
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.streams import parse_json, reading
 from moses_rnn.networks.learning_curves import verdict
 from moses_rnn.table.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
@@ -84,7 +84,9 @@ def judge_fit(findings: Findings) -> Answer:
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text
     if isinstance(lines, int) and lines != pairs.pairs:
-        told = f"The signature beside the table describes {lines:,} lines, but the table has {pairs.pairs:,}."
+        told = (
+            f"The signature beside the table describes {number_of(lines, 'line')}, but the table has {pairs.pairs:,}."
+        )
         return DOUBTFUL, "In part", f"{told} {text}"
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
         return DOUBTFUL, "In part", f"{text} The network may have learned from another table, or too few words."

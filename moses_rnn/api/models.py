@@ -32,7 +32,7 @@ from moses_rnn.api.pairs import (
     read_pair,
     texts_of,
 )
-from moses_rnn.errors import ArgumentError, CheckpointError, InputError, shown_value
+from moses_rnn.errors import ArgumentError, CheckpointError, InputError, number_of, shown_value
 from moses_rnn.files.streams import checked_path
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.encdec import ENCDEC
@@ -132,7 +132,7 @@ class Model(_Loaded):
         known = len(self._writer.source_vocabulary), len(self._writer.target_vocabulary)
         folders = ", ".join(repr(str(folder)) for folder in self.folders)
         how = f"{self._compute.device}, {self._compute.precision}{', native core' * self._compute.native}"
-        return f"<moses_rnn.Model {folders}: {self.meaning}; {known[0]:,} and {known[1]:,} words; {how}>"
+        return f"<moses_rnn.Model {folders}: {self.meaning}; {known[0]:,} and {number_of(known[1], 'word')}; {how}>"
 
     @property
     def meaning(self) -> str:
@@ -387,7 +387,7 @@ class LanguageModel(_Loaded):
 
     def __repr__(self) -> str:
         how = f"{self._compute.device}, {self._compute.precision}"
-        about = f"{self.meaning}; {len(self._model.target_vocabulary):,} words; {how}"
+        about = f"{self.meaning}; {number_of(len(self._model.target_vocabulary), 'word')}; {how}"
         return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:

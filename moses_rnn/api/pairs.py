@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from moses_rnn.errors import ArgumentError, FormatError, shown_value
+from moses_rnn.errors import ArgumentError, FormatError, number_of, shown_value
 from moses_rnn.options import MOST_WHOLE
 from moses_rnn.table.phrases import PhraseForm, has_gaps
 
@@ -93,7 +93,7 @@ def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
     except TypeError:
         raise ArgumentError(name, PAIR, shown_value(pair)) from None
     if len(parts) not in {2, 3}:
-        raise ArgumentError(name, PAIR, f"{len(parts)} parts: {shown_value(pair)}")
+        raise ArgumentError(name, PAIR, f"{number_of(len(parts), 'part')}: {shown_value(pair)}")
     return BytesPair(name, *[_bytes_of(part, name) for part in parts])
 
 

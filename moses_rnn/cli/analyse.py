@@ -29,7 +29,7 @@ from moses_rnn.cli.analyse_options import (
 )
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out, warn
 from moses_rnn.cli.options import choose_model, parallel_texts, sound_signature, text_of
-from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, shown_value
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, number_of, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def targets(
     else:
         groups = analysis.long_sources(table, pairs, count, min_words=min_words, min_targets=top)
         if not any(group.sources for group in groups):
-            expected = f"source phrases of at least {min_words} words and {top} targets"
+            expected = f"source phrases of at least {number_of(min_words, 'word')} and {number_of(top, 'target')}"
             raise InputError(f"{table.path}: expected {expected}, found none")
     if layout == "text":
         print_out(analysis.as_text(groups, table.column, top))

@@ -22,7 +22,7 @@ from moses_rnn.cli.command import (
     warn,
 )
 from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
-from moses_rnn.errors import InputError, OutputError
+from moses_rnn.errors import InputError, OutputError, number_of
 from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
 from moses_rnn.training.networks import networks_of
 from moses_rnn.training.options import Learning, RunOptions, TextOptions
@@ -188,7 +188,8 @@ def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     print_out("\n".join(as_cslm_table(scored, weight)))
     if isinstance(backoff, Backoff):
         print_out(
-            f"\nThis weight is the best one for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of "
+            f"\nThis weight is the best one for {scored[0].name}. Outside the shortlist: "
+            f"{number_of(backoff.words, 'word')} of "
             f"the n-gram model, <unk> among them, with a total unigram probability of {backoff.outside:.4f}.",
         )
 
@@ -204,7 +205,10 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
     print_out("\n".join([*as_table(counted, interpolations(contenders, counted[0])), ""]))
     left_out = "" if shared else ", which do not count"
     for text in scored:
-        print_out(f"{text.name}: {text.outside.size:,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
+        print_out(
+            f"{text.name}: {number_of(text.outside.size, 'token')}, {text.outside.mean():.2%} outside a "
+            f"shortlist{left_out}"
+        )
 
 
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
@@ -331,7 +335,8 @@ def export_nplm(
             file.append(line)
         file.commit()
     print_err(
-        f"log Z on {norms.tokens:,} words of {dev}: mean {norms.mean:.4f}, which is subtracted; mean |log Z| "
+        f"log Z on {number_of(norms.tokens, 'word')} of {dev}: mean {norms.mean:.4f}, which is subtracted; "
+        "mean |log Z| "
         f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after"
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:

@@ -20,6 +20,7 @@ from moses_rnn.cli.command import (
     warn,
 )
 from moses_rnn.cli.options import choose_model, sound_signature
+from moses_rnn.errors import number_of
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest
 
@@ -82,19 +83,25 @@ def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
 
 def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
     counts = extended.counts
-    yield f"{extended.lines:,} lines, {counts.lines:,} of them new: {request.new_table}"
+    yield f"{number_of(extended.lines, 'line')}, {counts.lines:,} of them new: {request.new_table}"
     yield f"signature: {request.new_table}.json"
     if request.new_ini:
         yield f"ini: {request.new_ini}"
     if request.fewer_than:
-        few = f"{counts.few:,} sources with fewer than {request.fewer_than} targets, {counts.extended:,} extended"
-        yield f"{few}; {extended.unknown_sources:,} more have words that the network does not know"
+        few = (
+            f"{number_of(counts.few, 'source')} with fewer than {request.fewer_than} targets, "
+            f"{counts.extended:,} extended"
+        )
+        yield (
+            f"{few}; {number_of(extended.unknown_sources, 'more has', 'more have')} words that the network "
+            "does not know"
+        )
     if request.text:
         yield from _summarise_text(extended)
     yield (
-        f"{counts.likely:,} targets with log p of {request.min_log_prob:g} or more: {counts.there:,} in the table "
-        f"already, {counts.empty:,} empty, {counts.impossible:,} with words like [w] or a|b that no table holds, "
-        f"{counts.surplus:,} beyond --top {request.top}"
+        f"{number_of(counts.likely, 'target')} with log p of {request.min_log_prob:g} or more: "
+        f"{counts.there:,} in the table already, {counts.empty:,} empty, {counts.impossible:,} with words like [w] or "
+        f"a|b that no table holds, {counts.surplus:,} beyond --top {request.top}"
     )
     fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
     yield f"columns of the new lines: {', '.join(fills)}"
@@ -103,9 +110,11 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
 def _summarise_text(extended: Extended) -> Iterator[str]:
     counts = extended.counts
     yield (
-        f"{extended.phrases:,} phrases of the text: {counts.lacking:,} were not in the table, {counts.made:,} of these "
-        "are now"
+        f"{number_of(extended.phrases, 'phrase')} of the text: {number_of(counts.lacking, 'was', 'were')} not "
+        "in the table, "
+        f"{number_of(counts.made, 'of these is', 'of these are')} now"
     )
     if extended.unknown_words:
-        unknown = f"{extended.unknown_words:,} of the text's {extended.text_words:,} words are unknown to the network"
+        unknown = f"{extended.unknown_words:,} of the text's {number_of(extended.text_words, 'word')} "
+        unknown += f"{'is' if extended.unknown_words == 1 else 'are'} unknown to the network"
         yield f"{unknown}: phrases with them stay as they were"

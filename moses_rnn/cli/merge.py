@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moses_rnn.cli.command import StopRequest, check_inputs, command, print_err, print_out, warn
+from moses_rnn.errors import number_of
 from moses_rnn.options import AllowMisfit, Force
 
 EPILOG = """\b
@@ -37,7 +38,7 @@ def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow
         )
     counts = result.counts
     left_out = f", {counts.rejected:,} left out" if counts.rejected else ""
-    print_err(f"{counts.lines:,} lines of {len(shards):,} shards{left_out}: {new_table}")
+    print_err(f"{number_of(counts.lines, 'line')} of {number_of(len(shards), 'shard')}{left_out}: {new_table}")
     print_err(f"signature: {new_table}.json")
     warn(*result.warnings)
     if result.ini.lines[0]:

@@ -23,7 +23,7 @@ from moses_rnn.cli.command import (
     warn,
 )
 from moses_rnn.cli.options import output_to, text_of
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import MosesRnnError, number_of
 from moses_rnn.options import Force, Option
 from moses_rnn.score.options import ListRequest
 
@@ -101,7 +101,10 @@ def add(given: ListRequest) -> None:
             advanced(added.lines, None)
         file.commit()
     if not given.quiet:
-        print_err(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(features)}")
+        print_err(
+            f"{number_of(added.lines, 'hypothesis', 'hypotheses')} of "
+            f"{number_of(added.sentences, 'sentence')}, with {', '.join(features)}"
+        )
         for label, share in added.unknown.items():
             print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
     for label in added.constant:

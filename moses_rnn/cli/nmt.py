@@ -21,7 +21,7 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.cli.options import output_to, parallel_texts
 from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.options import Argument, Force, Option, Output
 from moses_rnn.training.networks import networks_of
 from moses_rnn.training.options import Learning, RunOptions, SentenceOptions
@@ -111,13 +111,17 @@ def dictionary(
     if not lexicon.entries:
         most = max((count for of_word in counts.values() for count in of_word.values()), default=0)
         raise InputError(
-            f"{alignment or corpus}: expected a link seen at least {dictionary_count:,} times (--dictionary-count), "
+            f"{alignment or corpus}: expected a link seen at least {number_of(dictionary_count, 'time')} "
+            "(--dictionary-count), "
             f"found at most {most:,g}"
         )
     with output_to(output, force, inputs) as file:
         file.commit(b"".join(lexicon.lines()))
     pairs = sum(map(len, lexicon.entries.values()))
-    print_err(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} linked words")
+    print_err(
+        f"{number_of(len(lexicon.entries), 'word')} with {number_of(pairs, 'translation')}, of "
+        f"{number_of(len(counts), 'linked word')}"
+    )
 
 
 def _count_in_texts(corpus: str, source: str, target: str, alignment: str) -> Counted:
@@ -182,7 +186,7 @@ def linearise(
             expected = "sentences without crossing arcs" if dependencies else "trees"
             raise InputError(f"{name}: expected {expected}, found none")
     crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
-    print_err(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
+    print_err(f"{number_of(written, 'sentence')} in {' and '.join(paths)}{crossing}")
 
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
@@ -241,7 +245,7 @@ def rebuild(
             pieces.append(piece)
             malformed += is_malformed
         file.commit(b"".join(pieces))
-    print_err(f"{len(pieces):,} sentences; {malformed:,} malformed")
+    print_err(f"{number_of(len(pieces), 'sentence')}; {malformed:,} malformed")
 
 
 def _rebuild(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:

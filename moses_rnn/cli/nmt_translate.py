@@ -11,7 +11,7 @@ import click
 
 from moses_rnn.cli.command import STOPPED, StopRequest, check_inputs, choose_device, command, print_err, warn
 from moses_rnn.cli.options import warn_of_unit
-from moses_rnn.errors import InputError, shown
+from moses_rnn.errors import InputError, number_of, shown
 from moses_rnn.translation.options import WITH_LEXICON, TranslationRequest
 
 if TYPE_CHECKING:
@@ -100,15 +100,24 @@ def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes])
     translated, written = lexicon.coverage(source_words)
     if translated < written:
         warn(
-            f"{path}: of {len(source_words):,} source words, {translated:,} have translations in it and "
-            f"{written:,} are translations themselves: does it put the target word first, like Moses's lex.f2e?"
+            f"{path}: of {number_of(len(source_words), 'source word')}, {number_of(translated, 'has', 'have')} "
+            "translations in it and "
+            f"{number_of(written, 'is a translation itself', 'are translations themselves')}: does it put the "
+            "target word first, like Moses's lex.f2e?"
         )
 
 
 def _summary(counts: Counts) -> Iterator[str]:
     empty = f", {counts.empty:,} of them empty" if counts.empty else ""
-    yield f"{counts.lines:,} lines{empty}; {counts.unknown:,} of {counts.words:,} words read as <unk>"
+    yield (
+        f"{number_of(counts.lines, 'line')}{empty}; {counts.unknown:,} of {number_of(counts.words, 'word')} "
+        "read as <unk>"
+    )
     if counts.replaced:
-        yield f"{counts.replaced:,} unknown words of the translations were replaced from the source"
+        yield (
+            f"{number_of(counts.replaced, 'unknown word', 'unknown words')} of the translations "
+            f"{'was' if counts.replaced == 1 else 'were'} replaced from the source"
+        )
     if counts.written_unknown:
-        yield f"{counts.written_unknown:,} words of the translations are <unk>"
+        one, several = "word of the translations is <unk>", "words of the translations are <unk>"
+        yield number_of(counts.written_unknown, one, several)

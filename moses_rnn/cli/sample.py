@@ -12,7 +12,7 @@ import click
 
 from moses_rnn.api.pairs import as_str
 from moses_rnn.cli.command import check_inputs, choose_device, command, harmless, print_err, print_out, warn
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, number_of
 from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def main(given: Sampling) -> None:
             totals.add(proposals)
             advanced(totals.sources, totals.sources / len(sources))
     if len(sources) > 1:
-        print_err(f"{len(sources):,} sources: {totals.summary(unit)}")
+        print_err(f"{number_of(len(sources), 'source')}: {totals.summary(unit)}")
     warn(*totals.warnings(MAX_WORDS))
 
 

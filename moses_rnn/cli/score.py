@@ -28,7 +28,7 @@ from moses_rnn.cli.command import (
     warn,
 )
 from moses_rnn.cli.options import model_beside
-from moses_rnn.errors import AlreadyComplete
+from moses_rnn.errors import AlreadyComplete, number_of
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
 from moses_rnn.score.options import ScoringOptions
@@ -171,7 +171,7 @@ def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
 
     counts = result.counts
     left_out = f", {counts.rejected:,} left out" if counts.rejected else ""
-    yield f"{counts.lines:,} lines scored{left_out}: {given.output}"
+    yield f"{number_of(counts.lines, 'line')} scored{left_out}: {given.output}"
     if given.signature:
         yield f"signature: {given.signature}"
     if given.new_ini:
@@ -250,7 +250,7 @@ def _score_pairs(given: Scoring) -> None:
         record = {"table": table, "output": given.output, "lines": done, "name": model.name, "meaning": model.meaning}
         print_json({**record, "lowest": float(lowest), "highest": float(highest)})
     elif not given.quiet:
-        print_err(f"{done:,} pairs scored: {given.output}")
+        print_err(f"{number_of(done, 'pair')} scored: {given.output}")
 
 
 class _PairWords:

@@ -29,7 +29,7 @@ from moses_rnn.cli.training import (
     takes_settings,
     together,
 )
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import MosesRnnError, number_of
 from moses_rnn.options import FIRST_SECTION, Json, Option, Section
 from moses_rnn.table.tab_separated import LAYOUTS
 from moses_rnn.training.networks import SHARES_OF_UNIGRAMS
@@ -136,7 +136,7 @@ def _print_estimate(options: Options) -> None:
     passes = f"{expected.passes:.1f} passes within the limit" if expected.passes < math.inf else "no limit"
     print_out(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(seconds)} per pass over "
-        f"{expected.pairs:,} pairs; {passes}",
+        f"{number_of(expected.pairs, 'pair')}; {passes}",
     )
     if options["architecture"] == "encdec":
         reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)

@@ -28,7 +28,7 @@ from moses_rnn.cli.command import (
     warn,
 )
 from moses_rnn.cli.progress import Display, duration
-from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
+from moses_rnn.errors import InputError, MosesRnnError, Stopped, number_of, shown_value
 from moses_rnn.options import expectation
 from moses_rnn.training.networks import NETWORKS
 from moses_rnn.training.options import Options, RunOptions, UnfitOption, choose
@@ -177,7 +177,8 @@ class TrainingDisplay:
             self._has_header = True
         self._display.print_err(evaluation_line(trainer, is_best))
         if skipped := trainer.progress.skipped_steps:
-            self._display.print_err(f"{skipped:,} steps skipped so far: their gradients were not finite")
+            one, several = "step skipped so far: its gradient was", "steps skipped so far: their gradients were"
+            self._display.print_err(f"{number_of(skipped, one, several)} not finite")
 
     def close(self) -> None:
         """Leave the bar as it is."""

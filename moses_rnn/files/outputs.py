@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Self
 
 from zlib_ng import gzip_ng
 
-from moses_rnn.errors import OutputError
+from moses_rnn.errors import OutputError, number_of
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
 Note = dict[str, Any]  # JSON
@@ -119,7 +119,11 @@ def writing(path: Path | str, wanted: int = 0) -> Iterator[None]:
         if error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # numpy's of short writes have no number
             with contextlib.suppress(OSError):
                 free = shutil.disk_usage(Path(path).parent).free
-                message += f" ({wanted:,} bytes wanted, {free:,} free)" if wanted else f" ({free:,} bytes free)"
+                message += (
+                    f" ({number_of(wanted, 'byte')} wanted, {free:,} free)"
+                    if wanted
+                    else f" ({number_of(free, 'byte')} free)"
+                )
         raise OutputError(message) from error
 
 
@@ -189,7 +193,7 @@ class Part:
                 self._hash.update(piece)
         if self.digest() != saved:
             raise OutputError(
-                f"{place}: expected the {size:,} bytes that an interrupted run saved, found others",
+                f"{place}: expected the {number_of(size, 'byte')} that an interrupted run saved, found others",
                 advice="The file was damaged or changed. --force without --resume starts over.",
             )
         if not self.published:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.files.streams import read_lines
 from moses_rnn.table.phrase_table import NUMBER
 from moses_rnn.table.phrases import words
@@ -37,7 +37,9 @@ def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]
             yield _n_gram(text, order, name, number)
         elif not begun:
             if text != b"\\data\\":
-                found = "a binary model" if text.startswith(BINARY) else f"another line, of {len(text):,} bytes"
+                found = (
+                    "a binary model" if text.startswith(BINARY) else f"another line, of {number_of(len(text), 'byte')}"
+                )
                 raise FormatError(name, number, "an ARPA file, which begins with \\data\\", found, NO_BINARY)
             begun = True
     raise FormatError(name, None, "\\end\\ as the last line", "none: the file was cut short")
@@ -60,5 +62,7 @@ def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...
     fields = words(text)
     is_whole = order + 1 <= len(fields) <= order + 2 and LOG_PROB.fullmatch(fields[0])
     if not is_whole or b"\r" in text:  # versions of KenLM differ in whether a carriage return parts words
-        raise FormatError(name, number, f"a log-probability, {order} words and perhaps a backoff", shown(text))
+        raise FormatError(
+            name, number, f"a log-probability, {number_of(order, 'word')} and perhaps a backoff", shown(text)
+        )
     return tuple(UNKNOWN if word in UNKNOWN_AS_WRITTEN else word for word in fields[1 : order + 1])

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import InputError, MosesRnnError, number_of
 from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.moses.dictionaries import BINARY, KINDS, TEXT_TYPES
 from moses_rnn.moses.ini import MosesIni, factor_list, is_readable_path
@@ -196,7 +196,7 @@ class Comparison:
         there = f"; {self.values_below:,} at or below -87 (max |Δ| there {self.largest_difference_below:.2g})"
         below = there if self.values_below else ""
         verdict = "ok" if self.good else "WRONG"
-        looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
+        looked_at = f"{number_of(self.pairs, 'pair')}, {number_of(self.values, 'value')}"
         yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest_difference:.2g}{below}"
         for name, pairs in (
             ("not found by the decoder", self.missing),
@@ -205,7 +205,7 @@ class Comparison:
         ):
             if pairs:
                 first = b" ||| ".join(pairs[0]).decode("utf-8", "replace")
-                yield f"         {len(pairs):,} pairs {name}, first: {first}"
+                yield f"         {number_of(len(pairs), 'pair')} {name}, first: {first}"
         if self.wrong:
             expected, seen = (" ".join(f"{value:.6g}" for value in values) for values in self.wrong[0][1:])
             yield f"         expected {expected}, seen {seen}"
@@ -269,7 +269,7 @@ def check_ini(table: str, name: str, dictionary: str | None = None) -> tuple[lis
     if feature.type in TEXT_TYPES and not places[0].samefile(table):
         raise ini.error(feature.line, f"path={table}", f"path={written}")
     holds = [
-        f"{table}: {lines:,} lines with {shape.columns} scores",
+        f"{table}: {number_of(lines, 'line')} with {number_of(shape.columns, 'score')}",
         f"{name}:{feature.line + 1}: {feature.name} has num-features={declared} and {declared} weights",
     ]
     if relative := ", ".join(path.text for path in ini.relative_paths):
@@ -317,7 +317,7 @@ def verify(
         def compare_kind(kind: str) -> Comparison:
             try:
                 dictionary = own if own and kind == OWN else _make(kind, text, shape, moses, Path(folder), log)
-                log(f"{kind}: {dictionary.decoder} translates {len(looked_up):,} source phrases")
+                log(f"{kind}: {dictionary.decoder} translates {number_of(len(looked_up), 'source phrase')}")
                 dictionary = replace(dictionary, labels=tuple(sorted(labels)))
                 most = max(counts.values()) + 1  # one more than the table has
                 lines = moses.translate_singly(dictionary, looked_up, most, Path(folder))

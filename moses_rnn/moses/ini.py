@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.files.streams import GZIP
 from moses_rnn.moses.dictionaries import BINARY, DICTIONARY_TYPES
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, NUMBER
@@ -185,7 +185,7 @@ class MosesIni:
                 found = " ".join(tokens(code_of(self.lines[index]))[1:])
                 raise self.error(index, "finite numbers as weights", repr(found))
             if len(weights) != columns:
-                raise self.error(index, f"{columns} weights, one for each score", f"{len(weights)}")
+                raise self.error(index, f"{number_of(columns, 'weight')}, one for each score", f"{len(weights)}")
         return lines
 
     def weights(self, feature: Feature) -> list[float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
 from moses_rnn.moses.ini import Feature, MosesIni, begins_a_name, code_of, factor_list, is_readable_path
@@ -83,7 +83,7 @@ def edit_ini(edit: IniEdit) -> NewIni:
     shape, declared = Shape.of(first), ini.declared(feature)
     added = shape.columns - declared
     if added < 0:
-        found = f"at most {shape.columns} scores, as {edit.table} has", f"num-features={declared}"
+        found = f"at most {number_of(shape.columns, 'score')}, as {edit.table} has", f"num-features={declared}"
         raise ini.error(feature.line, *found, "Give the ini for the table before scoring.")
     kind = edit.type or feature.type
     if kind not in LOADABLE:
@@ -163,7 +163,7 @@ def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added:
         ini.check_not_read(feature)
     tuneable = feature.options.get("tuneable-components", "")
     if tuneable and len(list(filter(None, tuneable.split(",")))) != columns:
-        raise ini.error(feature.line, f"{columns} tuneable-components, one for each score", tuneable)
+        raise ini.error(feature.line, f"{number_of(columns, 'tuneable-component')}, one for each score", tuneable)
     lines = list(ini.lines)
     code, comment = _split(lines[feature.line])
     if kind != feature.type:  # keep the old default name, which the weights use

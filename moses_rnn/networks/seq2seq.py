@@ -15,6 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from moses_rnn.errors import number_of
 from moses_rnn.networks.batches import Batch, Ints, Lengths, reverse_each, take_rows
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.layers import LstmStack, State, SteppedLayer
@@ -42,7 +43,7 @@ class Seq2SeqConfig(Config):
     @property
     def description(self) -> str:
         """Description for logs."""
-        return f"deep LSTM, {self.layers} layers, source {self.source_order}, H {self.hidden_size}"
+        return f"deep LSTM, {number_of(self.layers, 'layer')}, source {self.source_order}, H {self.hidden_size}"
 
 
 class Seq2Seq(TranslationNetwork):

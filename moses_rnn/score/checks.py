@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
+from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError, number_of
 from moses_rnn.score.options import ScoringOptions, training_command
 from moses_rnn.score.reading import InputTable
 from moses_rnn.scorers.model import Model
@@ -125,7 +125,7 @@ def check_fit(table: str, counts: TableCounts, names: Sequence[str], *, allowed:
         if misfits:
             raise MisfitError(
                 f"{table}: expected a table that {name}'s model knows, found {' and '.join(misfits)} in "
-                f"{counts.lines:,} lines",
+                f"{number_of(counts.lines, 'line')}",
                 advice=(
                     "Was the model trained on another table, language or tokenisation? Make one with: "
                     f"{training_command(table, *['--inverse'] * ('Inverse' in name))}\n--allow-misfit uses it anyway."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import InputError, Stopped
+from moses_rnn.errors import InputError, Stopped, number_of
 from moses_rnn.files.outputs import output_files, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
@@ -47,7 +47,7 @@ class ScoredShard:
         self.counts, lines_of_table = TableCounts.of_signature(record), int(shard["lines"])
         lines, share = self.counts.lines + self.counts.rejected, len(self.shard.lines_of(lines_of_table))
         if lines != share:
-            raise ValueError(f"{lines:,} lines instead of {share:,}")
+            raise ValueError(f"{number_of(lines, 'line')} instead of {share:,}")
         self.bytes, self.sha256 = int(record["file"]["bytes"]), str(record["file"]["sha256"])
         source, target = (int(factors) for factors in shard["factors"])
         self.columns, self.factors = int(record["columns"]), (source, target)
@@ -100,7 +100,7 @@ def merge(
             table.write(piece)  # already compressed
             advanced(table.bytes, table.bytes / whole)
             if should_stop():
-                raise Stopped(f"stopped after {table.bytes:,} bytes; the same command starts over")
+                raise Stopped(f"stopped after {number_of(table.bytes, 'byte')}; the same command starts over")
         record = first.record | {
             "output": Path(output).name,
             "file": table.digest(),
@@ -140,7 +140,7 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
     count = first.shard.count
     if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in by_number]:
         names = ", ".join(missing[:20]) + (f" and {len(missing) - 20:,} more" if missing[20:] else "")
-        raise InputError(f"expected {count:,} shards, found {len(shards):,}; not given: {names}")
+        raise InputError(f"expected {number_of(count, 'shard')}, found {len(shards):,}; not given: {names}")
     return [by_number[number] for number in sorted(by_number)]
 
 
@@ -165,5 +165,5 @@ def _rejected_lines(shard: ScoredShard) -> bytes:
         lines = Path(path).read_bytes()
     count = lines.count(b"\n")
     if count != shard.counts.rejected:
-        raise InputError(f"{path}: expected {shard.counts.rejected:,} rejected lines, found {count:,}")
+        raise InputError(f"{path}: expected {number_of(shard.counts.rejected, 'rejected line')}, found {count:,}")
     return lines

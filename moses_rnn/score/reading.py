@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from moses_rnn.errors import FormatError
+from moses_rnn.errors import FormatError, number_of
 from moses_rnn.files.shards import digest_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks, read_lines
 from moses_rnn.score.options import ScoringOptions
@@ -49,7 +49,7 @@ class Rejects:
         if self._in_a_row > MOST_IN_A_ROW:
             found = f"{self._in_a_row:,} bad lines in a row"
         elif self._waiting_bytes > MOST_WAITING_BYTES:
-            found = f"consecutive bad lines of {self._waiting_bytes:,} bytes"
+            found = f"consecutive bad lines of {number_of(self._waiting_bytes, 'byte')}"
         if found:
             raise FormatError(error.name, error.line, "at least some phrase pairs", found, "Is this a phrase table?")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped
+from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped, number_of
 from moses_rnn.files.outputs import LEVEL, pack, refuse_equal
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
@@ -72,7 +72,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
                 if options.output != STANDARD_STREAM and Path(options.table).is_file()
                 else "a run through a pipe cannot be resumed: the same command starts over"
             )
-            raise Stopped(f"stopped after {counts.lines:,} lines; {what_next}")
+            raise Stopped(f"stopped after {number_of(counts.lines, 'line')}; {what_next}")
 
     def save(read: int, block: bytes = b"") -> None:
         """Record all lines up to number `read`, and append the last block of the new table."""
@@ -277,7 +277,7 @@ def _origin(
 
 def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     """Return advice after an error when some work is saved."""
-    kept = f"{counts['lines']:,} lines are already scored and saved."
+    kept = f"{number_of(counts['lines'], 'line is', 'lines are')} already scored and saved."
     if isinstance(error, MisfitError):
         return f"{kept} Continue with --resume --allow-misfit, or start over with --force and another --model."
     if isinstance(error, FormatError) and options.rejects:
@@ -289,12 +289,13 @@ def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, 
 
 def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str] = ()) -> Iterator[str]:
     if counts.rejected:
-        lines = "1 line was" if counts.rejected == 1 else f"{counts.rejected:,} lines were"
+        lines = number_of(counts.rejected, "line was", "lines were")
         more = ", for example" if examples and counts.rejected > len(examples) else ""
         named = f"{more}: {'; '.join(examples)}" if examples else ""
         yield f"{lines} left out and written to {options.rejects}{named}"
     if counts.oom_splits:
         yield (
-            f"the device ran out of memory {counts.oom_splits:,} times; splitting the work can change the last digits "
+            f"the device ran out of memory {number_of(counts.oom_splits, 'time')}; splitting the work can "
+            "change the last digits "
             "of a score (by less than 1e-4 in log p)"
         )

@@ -19,7 +19,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from moses_rnn.errors import CheckpointError, InputError, shown_value
+from moses_rnn.errors import CheckpointError, InputError, number_of, shown_value
 from moses_rnn.files.outputs import rename_over, replace_file, sync_directory
 from moses_rnn.files.streams import MADE_BY, check_folder, parse_json
 from moses_rnn.networks.bengio import BENGIO
@@ -222,7 +222,7 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > most:
-            found = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "something else"
+            found = number_of(status.st_size, "byte") if stat.S_ISREG(status.st_mode) else "something else"
             raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:

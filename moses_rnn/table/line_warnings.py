@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn.errors import FormatError, number_of, shown
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.phrases import ALIGNMENT_POINT, is_utf8, words
 
@@ -79,7 +79,7 @@ class LineWarnings:
     def messages(self) -> Iterator[str]:
         """Yield one message for each kind found."""
         for kind, (count, first) in self.counts.items():
-            lines = "1 line" if count == 1 else f"{count:,} lines"
+            lines = number_of(count, "line")
             yield f"{self.name}:{first}: {kind} ({lines}): {MEANINGS[kind]}"
 
 

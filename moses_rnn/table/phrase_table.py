@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn.errors import FormatError, number_of, shown
 from moses_rnn.files.streams import read_lines
 from moses_rnn.table.phrases import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, is_rule, words
 
@@ -227,14 +227,16 @@ class LineParser:
         if form.is_factored:
             for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
                 if known and found and found != known:
-                    expected = f"{known} factors in {side} words, as on the lines before"  # as Moses expects
+                    expected = (
+                        f"{number_of(known, 'factor')} in {side} words, as on the lines before"  # as Moses expects
+                    )
                     raise FormatError(self.name, number, expected, f"{found} in {shown(line)}")
             self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
         if columns != self.columns:
             raise FormatError(
                 self.name,
                 number,
-                f"{self.columns} scores as on line {self.first.number}",
+                f"{number_of(self.columns, 'score')} as on line {self.first.number}",
                 f"{columns}: {shown(parsed.scores)}",
                 "Moses stops at such a line. Was the table joined from two?",
             )

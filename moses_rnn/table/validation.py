@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_rnn.errors import FormatError, InputError, printable
+from moses_rnn.errors import FormatError, InputError, number_of, printable
 from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import Shape, TableLine, form_of, parse_table
@@ -40,10 +40,13 @@ class Validation:
 
     def summary(self) -> Iterator[str]:
         """Yield the lines of a summary."""
-        yield f"{self.name}: {self.lines:,} lines with {len(self.ranges)} scores each"
+        yield f"{self.name}: {number_of(self.lines, 'line')} with {number_of(len(self.ranges), 'score')} each"
         sources = f"{self.sources:,}" if self.unsorted is None else "not counted, because the table is not sorted"
         yield f"  sources: {sources}"
-        yield f"  longest source: {self.longest_source:,} words, longest target: {self.longest_target:,} words"
+        yield (
+            f"  longest source: {number_of(self.longest_source, 'word')}, longest target: "
+            f"{number_of(self.longest_target, 'word')}"
+        )
         if self.factors:
             yield "  factors of the words, by the first line: {} in sources, {} in targets".format(*self.factors)
         for i, (low, high) in enumerate(self.ranges):

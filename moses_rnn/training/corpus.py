@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.outputs import replace_file, writing
 from moses_rnn.networks.batches import Lengths, row_slices, take_spans
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
@@ -222,7 +222,7 @@ def build_corpus(
     judging = _read(held_out or (), both, 0, marked=config.marked)
     for found, name, what in zip((read, judging), names, ("pairs to train on", "pairs to hold out"), strict=True):
         if not found["kept"] and (found is read or held_out is not None):
-            raise InputError(f"{name}: expected {what}, found none in {found['all']:,} lines")
+            raise InputError(f"{name}: expected {what}, found none in {number_of(found['all'], 'line')}")
     source, target = (side.phrases() for side in both)
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
     sizes = config.source_words, config.target_words
@@ -280,7 +280,7 @@ def _renumber_by_shortlist(
 def check_frequencies(vocabulary: Vocabulary, min_count: int, name: str) -> None:
     """Raise InputError if no word of the text `name` is frequent enough for the shortlist."""
     if len(vocabulary) == 2:  # <unk> and </s>
-        raise InputError(f"{name}: expected words seen at least {min_count:,} times, found none")
+        raise InputError(f"{name}: expected words seen at least {number_of(min_count, 'time')}, found none")
 
 
 class NumberFile:

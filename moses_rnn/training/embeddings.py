@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn.errors import FormatError, number_of, shown
 from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.networks.network import Network
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
@@ -40,9 +40,9 @@ def read_embeddings(
         if word in wanted:
             yield word, row
     if promised is None and not before:
-        raise FormatError(name, None, f"rows of a word and {width} numbers", "0")
+        raise FormatError(name, None, f"rows of a word and {number_of(width, 'number')}", "0")
     if promised not in (None, len(before)):
-        raise FormatError(name, None, f"{promised:,} rows, as its first line says", f"{len(before):,}")
+        raise FormatError(name, None, f"{number_of(promised, 'row')}, as its first line says", f"{len(before):,}")
 
 
 def _rows_promised(fields: Sequence[bytes], width: int, name: str) -> int | None:
@@ -55,15 +55,17 @@ def _rows_promised(fields: Sequence[bytes], width: int, name: str) -> int | None
     if width == 1:
         return None
     advice = f"--embedding-size {given} makes a network for them." if given else ""
-    raise FormatError(name, 1, f"{width} numbers for each word, the network's embedding size", f"{given}", advice)
+    raise FormatError(
+        name, 1, f"{number_of(width, 'number')} for each word, the network's embedding size", f"{given}", advice
+    )
 
 
 def _row(fields: Sequence[bytes], name: str, number: int, width: int) -> tuple[bytes, Vector]:
     if not fields:
-        raise FormatError(name, number, f"a word and {width} numbers", "an empty line")
+        raise FormatError(name, number, f"a word and {number_of(width, 'number')}", "an empty line")
     word, numbers = fields[0], fields[1:]
     if len(numbers) != width:
-        expected = f"a word and {width} numbers, the network's embedding size"
+        expected = f"a word and {number_of(width, 'number')}, the network's embedding size"
         raise FormatError(name, number, expected, f"{len(numbers)} after {shown(word)}")
     row = [_number(text) for text in numbers]
     if None in row:
@@ -99,7 +101,10 @@ def begin_as(path: str, model: Network, side: str, vocabulary: Vocabulary, *, fr
         embedding.register_hook(lambda gradient: gradient.index_fill(0, rows, 0.0))  # type: ignore[no-untyped-call]
     every = len(vocabulary) - END_ID - 1
     kept = ", frozen" if frozen else ""
-    return f"{side} embeddings: {len(rows):,} of {every:,} words from {path}{kept}; {every - len(rows):,} random"
+    return (
+        f"{side} embeddings: {len(rows):,} of {number_of(every, 'word')} from {path}{kept}; "
+        f"{every - len(rows):,} random"
+    )
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
-from moses_rnn.errors import FormatError, InputError, Stopped, shown
+from moses_rnn.errors import FormatError, InputError, Stopped, number_of, shown
 from moses_rnn.files.shards import count_lines
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines, regular_file
 from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
@@ -108,10 +108,11 @@ class TablePairs:
         """See `Material`."""
         n = corpus.statistics
         collapsed = n.collapsed_pairs / n.distinct_pairs
-        lines = f"{n.pairs:,} extracted pairs" if self.config.counted else f"{n.pairs:,} lines"
+        lines = number_of(n.pairs, "extracted pair") if self.config.counted else number_of(n.pairs, "line")
         often = "; each is learned as often as it was extracted" if self.config.counted else ", and are learned once"
         return [
-            f"table: {lines}, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another pair after rare words "
+            f"table: {lines}, {number_of(n.distinct_pairs, 'distinct pair')}; {collapsed:.2%} equal another "
+            "pair after rare words "
             f"become <unk>{often}",
             *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
@@ -121,10 +122,10 @@ class TablePairs:
 def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
     n = corpus.statistics
     return [
-        f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
-        f"{read}: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
+        f"left out: {number_of(n.too_long, 'pair')} longer than max_length, {n.empty:,} with an empty side",
+        f"{read}: {len(corpus.source_vocabulary) - 2:,} of {number_of(n.source_words, 'word')}, "
         f"{n.source_coverage:.2%} of running words",
-        f"{written}: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
+        f"{written}: {len(corpus.target_vocabulary) - 2:,} of {number_of(n.target_words, 'word')}, "
         f"{n.target_coverage:.2%} of running words",
     ]
 
@@ -329,7 +330,8 @@ class SentencePairs:
         n = corpus.statistics
         kept = "a text of its own" if self._dev else "chosen by source sentence"
         return [
-            f"texts: {n.pairs:,} pairs, {n.distinct_pairs:,} distinct; each is learned as often as it occurs",
+            f"texts: {number_of(n.pairs, 'pair')}, {n.distinct_pairs:,} distinct; each is learned as often as "
+            "it occurs",
             *_describe_words(corpus, "read", "written"),
             f"training pairs: {n.training_pairs:,}; held out: {n.held_out_pairs:,}, {kept}",
         ]
@@ -370,7 +372,7 @@ class TextLines:
         """See `Material`."""
         n = corpus.statistics
         return [
-            f"text: {n.lines:,} lines, {n.words:,} words, {n.distinct_words:,} distinct",
-            f"shortlist: {len(corpus.vocabulary) - 2:,} words, {n.coverage:.2%} of running words",
-            *[f"held out: {n.held_out_lines:,} lines"] * bool(n.held_out_lines),
+            f"text: {number_of(n.lines, 'line')}, {number_of(n.words, 'word')}, {n.distinct_words:,} distinct",
+            f"shortlist: {number_of(len(corpus.vocabulary) - 2, 'word')}, {n.coverage:.2%} of running words",
+            *[f"held out: {number_of(n.held_out_lines, 'line')}"] * bool(n.held_out_lines),
         ]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
+from moses_rnn.errors import number_of
 from moses_rnn.options import (
     FIRST_SECTION,
     Option,
@@ -86,16 +87,16 @@ class TrainingConfig:
     def describe(self, unit: str = "pairs") -> str:
         """Describe the options for a log."""
         limits = [f"{self.max_epochs:g} epoch{'s' * (self.max_epochs != 1)}"] * bool(self.max_epochs)
-        limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
-        limits += [f"{self.patience} evaluations without gain"]
+        limits += [number_of(self.max_minutes, "minute")] * bool(self.max_minutes)
+        limits += [f"{number_of(self.patience, 'evaluation')} without gain"]
         evaluated = "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
         also = [f"schedule {self.schedule}"] * (self.schedule != "plateau")
-        also += [f"warm-up over {self.warm_up:,} minibatches"] * bool(self.warm_up)
+        also += [f"warm-up over {number_of(self.warm_up, 'minibatch', 'minibatches')}"] * bool(self.warm_up)
         also += [f"falling in the last {self.cool_down:.0%}"] * bool(self.cool_down)
         also += [f"weights averaged over about the last {self.averaging:.0%} of the steps"] * bool(self.averaging)
         also += [f"dropout {self.dropout:g}"] * bool(self.dropout)
         also += [f"weight decay {self.weight_decay:g}"] * bool(self.weight_decay)
-        also += [f"partitions of {self.partition_words:,} words" + ", reshuffled" * self.reshuffle] * (
+        also += [f"partitions of {number_of(self.partition_words, 'word')}" + ", reshuffled" * self.reshuffle] * (
             self.partition_words > 0
         )
         return (
@@ -135,11 +136,11 @@ class Preset:
         shown = ((SHOWN.get(name, name), value) for name, value in self.network.items() if value)
         sizes = ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
         training, minutes = self.training, self.training.max_minutes
-        budget = f"{minutes:g} minutes" if minutes < 120 else f"{minutes / 60:g} hours"
+        budget = number_of(minutes, "minute") if minutes < 120 else number_of(minutes / 60, "hour")
         limit = f", at most {budget}" if minutes else ""
         words = " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
         if self.shortlist == ALL:
-            words = f"words seen at least {self.min_count} times"
+            words = f"words seen at least {number_of(self.min_count, 'time')}"
         return f"{sizes}; {words}; {training.optimiser}, {training.batch_size} per minibatch{limit}"
 
 

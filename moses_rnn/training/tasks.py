@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, number_of
 from moses_rnn.networks.batches import Batch, Ints, Lengths, in_slots, take_spans
 from moses_rnn.networks.hardware import Kernel
 from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG, Measure
@@ -452,7 +452,7 @@ class Sentences(Task):
 
     def describe(self) -> str:
         """Describe the network, and how far errors are propagated."""
-        steps = f"{self._bptt} steps back" if self._bptt else "to the sentence's beginning"
+        steps = f"{number_of(self._bptt, 'step')} back" if self._bptt else "to the sentence's beginning"
         return f"{super().describe()}, errors propagated {steps}"
 
     @torch.no_grad()

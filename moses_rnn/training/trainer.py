@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import MosesRnnError, number_of
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.descent import OPTIMISERS, Average, Gradients
 from moses_rnn.training.model_folder import ModelFolder, Progress, RunState
@@ -193,7 +193,7 @@ class Trainer:
     def _limit_reached(self) -> str:
         config, progress = self.config, self.progress
         if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
-            return f"the time budget of {config.max_minutes:g} minutes is used up"
+            return f"the time budget of {number_of(config.max_minutes, 'minute')} is used up"
         if config.max_epochs and progress.examples >= config.max_epochs * self.task.examples:
             return "1 epoch is done" if config.max_epochs == 1 else f"{config.max_epochs:g} epochs are done"
         return ""
@@ -235,7 +235,11 @@ class Trainer:
         lost = progress.skipped_in_a_row  # an average may still be finite when the weights are not
         if math.isfinite(held_out) and lost < HOPELESS:
             return
-        what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"the held-out cost is {held_out}"
+        what = (
+            f"no gradient of the last {number_of(lost, 'minibatch', 'minibatches')} is finite"
+            if lost
+            else f"the held-out cost is {held_out}"
+        )
         raise MosesRnnError(
             f"training diverged: after {progress.examples:,} {self.task.unit}, {what}\n"
             "  Start over with --restart and a lower --learning-rate, or clip_norm in --config."

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from moses_rnn.errors import FormatError, InputError, placing, shown
+from moses_rnn.errors import FormatError, InputError, number_of, placing, shown
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
 from moses_rnn.scorers.base import Scorer
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
@@ -216,10 +216,16 @@ class Totals:
         if self.lacking:
             yield f"the table lacks {len(self.lacking):,} of the sources: {_some(self.lacking)}"
         if self.with_unknown:
-            these = f"{self.with_unknown:,} of {self.sources:,} sources have words outside the shortlist"
+            these = (
+                f"{self.with_unknown:,} of {number_of(self.sources, 'source')} "
+                f"{'has' if self.with_unknown == 1 else 'have'} words outside the shortlist"
+            )
             yield f"{these}, which are read as <unk>: {_some(self.unknown)}"
         if self.without_end:
-            yield f"{self.without_end:,} had no end within {max_words} words and were left out"
+            yield (
+                f"{self.without_end:,} had no end within {number_of(max_words, 'word')} and "
+                f"{'was' if self.without_end == 1 else 'were'} left out"
+            )
 
 
 def _some(phrases: Collection[bytes]) -> str:

@@ -18,6 +18,7 @@ from moses_rnn.errors import (
     MosesRnnError,
     OutputError,
     Stopped,
+    number_of,
     placing,
     shown,
 )
@@ -116,14 +117,15 @@ def _check_complete(request: TranslationRequest, translator: Translator, feature
     expected, found = len(first) + sum(map(len, blocks)), sum(1 for _ in read_lines(request.output))
     if found != expected:
         raise OutputError(
-            f"{request.output}: already exists, but has {found:,} lines and the text has {expected:,}; use --force to "
-            "replace it"
+            f"{request.output}: already exists, but has {number_of(found, 'line')} and the text has {expected:,}; "
+            "use --force to replace it"
         )
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
     """Return advice about a rejected line."""
-    done = f"{counts['lines']:,} lines are already translated and saved. Correct the line, then continue with --resume."
+    done = f"{number_of(counts['lines'], 'line is', 'lines are')} already translated and saved. "
+    done += "Correct the line, then continue with --resume."
     return done if isinstance(error, FormatError) else ""
 
 
@@ -203,7 +205,7 @@ class _Run:
         if grown or self._hash.hexdigest() != note["sha256"]:
             raise OutputError(
                 f"{self._request.output}: expected the text of the interrupted run, found another: "
-                f"{self._text}, by its first {note['lines']:,} lines",
+                f"{self._text}, by its first {number_of(note['lines'], 'line')}",
                 advice="Use the same text to continue; --force without --resume starts over.",
             )
         self._translator.counts = Counts(**{key: note[key] for key in asdict(self._translator.counts)})
@@ -217,7 +219,7 @@ class _Run:
             what_next = "a run through a pipe cannot be resumed: the same command starts over"
             if self._outputs.resumable:
                 what_next = "the same command with --resume continues"
-            raise Stopped(f"stopped after {self._done:,} lines; {what_next}")
+            raise Stopped(f"stopped after {number_of(self._done, 'line')}; {what_next}")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
         """Write a block to each file and save."""

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.moses.nbest import NBestLine, check_plain
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT
 from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
@@ -145,7 +145,7 @@ class Features:
         weight = self.sparse_weights.get(label, 0.0)
         if len(values) != 1 or math.isnan(weight):
             expected = f"one value and a numeric weight for the sparse feature {label}"
-            raise FormatError(self.name, number, expected, f"{len(values)} values and the weight {weight}")
+            raise FormatError(self.name, number, expected, f"{number_of(len(values), 'value')} and the weight {weight}")
         return weight * values[0]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, InputError, printable, shown
+from moses_rnn.errors import FormatError, InputError, number_of, printable, shown
 from moses_rnn.files.streams import reading
 from moses_rnn.moses.ini import MosesIni, weight_of
 from moses_rnn.tuning.bleu import Floats
@@ -41,7 +41,8 @@ class Weights:
         if len(values) != count or not all(map(math.isfinite, values)):
             found = f"{label}= {' '.join(map(str, values))}" if values else "none"
             raise InputError(
-                f"{self.files[0]}: expected {count} weights of {label}, as many as values in the list, found {found}"
+                f"{self.files[0]}: expected {number_of(count, 'weight')} of {label}, as many as values in the "
+                f"list, found {found}"
             )
         return values
 

@@ -124,6 +124,6 @@ def test_odd_lines_stay_byte_for_byte(tmp_path, lines):
 def test_what_the_user_should_know_is_said(tmp_path):
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.2, by="rnn")
     (warning,) = warnings(found)
-    assert warning.startswith("the 2 best targets alone exceed the 1 lines to keep")
+    assert warning.startswith("the 2 best targets alone exceed the 1 line to keep")
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.5, by="rnn", keep_best=0)
-    assert list(warnings(found)) == ["1 sources lost all their targets, 1 of them single words, which are now unknown"]
+    assert list(warnings(found)) == ["1 source lost all its targets, 1 of them a single word, which is now unknown"]

@@ -39,8 +39,7 @@ def test_sorted_means_what_sort_means(tmp_path):
 
 def test_sources_are_counted_only_if_equal_ones_follow_each_other(tmp_path):
     assert (
-        "\n  sources: 2\n  longest source: 2 words, longest target: 1 words\n"
-        in validate(tmp_path, GOOD + OTHER).stdout
+        "\n  sources: 2\n  longest source: 2 words, longest target: 1 word\n" in validate(tmp_path, GOOD + OTHER).stdout
     )
     unsorted = GOOD + OTHER + GOOD
     assert "sources: not counted, because the table is not sorted" in validate(tmp_path, unsorted).stdout

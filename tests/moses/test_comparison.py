@@ -56,14 +56,14 @@ def test_what_only_the_decoder_has_is_in_the_summary():
     comparison = compare_with([*RIGHT[1:], ((b"a", b"d"), (0.0, 0.0)), ((b"x y", b""), (0.0, 0.0))])
     assert not comparison.good
     assert (comparison.surplus, comparison.missing) == ([(b"a", b"d")], [])
-    assert "1 pairs only in the decoder's dictionary, first: a ||| d" in "\n".join(comparison.summary())
+    assert "1 pair only in the decoder's dictionary, first: a ||| d" in "\n".join(comparison.summary())
 
 
 def test_what_the_decoder_lost_is_in_the_summary():
     comparison = compare_with(RIGHT[1:])
     assert not comparison.good
     assert comparison.missing == [(b"a", b"b")]
-    assert "1 pairs not found by the decoder, first: a ||| b" in "\n".join(comparison.summary())
+    assert "1 pair not found by the decoder, first: a ||| b" in "\n".join(comparison.summary())
     assert not compare_with([]).good
     assert not compare_with([], lines=[]).good
 

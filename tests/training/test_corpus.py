@@ -98,7 +98,7 @@ def test_what_is_left_out_is_counted(tmp_path):
     ("pairs", "message"),
     [
         ([], "training pairs: expected pairs to train on, found none in 0 lines"),
-        ([(b"", b"a")], "training pairs: expected pairs to train on, found none in 1 lines"),
+        ([(b"", b"a")], "training pairs: expected pairs to train on, found none in 1 line"),
         (
             [(b"a", b"b"), (b"a", b"c")],
             "expected at least two sources, one to train on and one to hold out, found one",
@@ -113,8 +113,8 @@ def test_too_little_is_refused(tmp_path, pairs, message):
 @pytest.mark.parametrize(
     ("pairs", "held_out", "message"),
     [
-        ([(b"a a a a", b"b")], PAIRS, "training pairs: expected pairs to train on, found none in 1 lines"),
-        (PAIRS, [(b"", b"b")], "held-out pairs: expected pairs to hold out, found none in 1 lines"),
+        ([(b"a a a a", b"b")], PAIRS, "training pairs: expected pairs to train on, found none in 1 line"),
+        (PAIRS, [(b"", b"b")], "held-out pairs: expected pairs to hold out, found none in 1 line"),
     ],
 )
 def test_each_of_two_texts_needs_pairs(tmp_path, pairs, held_out, message):

@@ -145,7 +145,7 @@ def test_dense_weights_are_moses_s(folder):
     assert (weights.of("TM0", 2), weights.of("LexicalReordering0", 1)) == ([0.1, 0.3], [6])  # what a list shows
     for label, count in (("TM0", 1), ("LexicalReordering0", 3), ("None0", 1)):
         with pytest.raises(
-            InputError, match=f"moses.ini: expected {count} weights of {label}, as many as values in the list"
+            InputError, match=f"moses.ini: expected {count} weights? of {label}, as many as values in the list"
         ):
             weights.of(label, count)
 

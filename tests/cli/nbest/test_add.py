@@ -38,7 +38,7 @@ def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
     (here / "one").write_bytes(b"0 ||| t2 ||| LM0= 1 ||| 1\n0 ||| t3 ||| LM0= 2 ||| 1\n")
     done = nbest("one", "--source", "src", "--word-penalty", "{}/words")
     assert done.stderr == (
-        "2 hypotheses of 1 sentences, with WP0\n"
+        "2 hypotheses of 1 sentence, with WP0\n"
         "warning: WP0 is the same for all hypotheses of each sentence: leave it out, because tuning cannot use it\n"
     )
 
