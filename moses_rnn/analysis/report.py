@@ -31,7 +31,7 @@ from moses_rnn.analysis.scored_table import ALL, SEED, Ints, ScoredTable, TableP
 from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.analysis.verdicts import Literalness, Tuning, read_tuning, weigh
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import Advanced, find_input, read_lines, show_nothing
+from moses_rnn.files.streams import Advanced, find_input, read_text, show_nothing
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.scorers.base import Scorer
@@ -255,7 +255,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
     # of so many words the translation can always be drawn
     most_words = alignment_maps.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2
     name = find_input(source_text)
-    lines = [line.rstrip(b"\r\n") for line in read_lines(name)]
+    lines = [line.rstrip(b"\r\n") for line in read_text(name)]
     numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]
     return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
 

@@ -15,6 +15,7 @@ from sacrebleu.significance import PairedTest
 
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.shipped import shipped_file
+from moses_rnn.files.streams import BYTE_ORDER_MARK
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.tuning.bleu import WordNumbers
 
@@ -103,7 +104,7 @@ def _read(path: Path) -> bytes:
 
 def _lines(path: Path, expected: int | None = None) -> list[str]:
     """Read the lines of a text, split at line feeds only; raise an error unless there are as many as expected."""
-    lines = _read(path).decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+    lines = _read(path).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if expected is not None and len(lines) != expected:
         raise InputError(
             f"{path}: expected {number_of(expected, 'line')}, as the references have, found {len(lines):,}"

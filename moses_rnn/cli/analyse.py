@@ -376,10 +376,10 @@ each word attaches to the one before it, or to the next one, by the commonest re
 def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
     """Compare parses with gold trees. Show F1 for bracketed trees, UAS and LAS for CoNLL-U, and malformed outputs."""
     from moses_rnn.analysis.parses import compare_parses
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import find_input, read_text
 
     name = find_input(gold)
-    lines = list(read_lines(name))
+    lines = list(read_text(name))
     texts = {key: text_of(path) for key, path in named_files(outputs).items()}
     print_out(LAYOUTS[layout](compare_parses(lines, name, texts)))
 

@@ -223,11 +223,11 @@ def _sample(model: Model, request: MapRequest, *, whole: bool = False, min_words
 
 def _sentences(request: MapRequest) -> Iterator[bytes]:
     """Yield the first lines of a text, each of which must have words."""
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import find_input, read_text
     from moses_rnn.table.phrases import words
 
     name = find_input(str(request.file))
-    for number, line in enumerate(islice(read_lines(name), MAX_SENTENCES), start=1):
+    for number, line in enumerate(islice(read_text(name), MAX_SENTENCES), start=1):
         if not words(line.rstrip(b"\r\n")):
             raise FormatError(name, number, "a sentence", "a blank line")
         yield line.rstrip(b"\r\n")

@@ -129,7 +129,7 @@ def perplexity(given: Judging) -> None:
     check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
     from moses_rnn.analysis.perplexity import score_text, sentences_of
     from moses_rnn.cli.progress import progress
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import find_input, read_text
     from moses_rnn.scorers.open import open_language_model
     from moses_rnn.scorers.shares import ClosedVocabulary, count_outside
 
@@ -137,7 +137,7 @@ def perplexity(given: Judging) -> None:
     models = [open_language_model(folder) for folder in given.models]
     if given.dynamic and not any(model.architecture.key == DYNAMIC for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
-    texts = [(path, sentences_of(read_lines(path))) for path in map(find_input, given.texts)]
+    texts = [(path, sentences_of(read_text(path))) for path in map(find_input, given.texts)]
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
     lines = [line for _, sentences in texts for line in sentences]
@@ -226,7 +226,7 @@ def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
 
 def _words_sharing(models: Sequence[Model], lines: Sequence[bytes], given: Judging) -> set[bytes]:
     """Return the words among which --rare uniform divides <unk>, with those in all shortlists."""
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import find_input, read_text
     from moses_rnn.moses.arpa import words_of_arpa
     from moses_rnn.scorers.shares import types_of
 
@@ -235,7 +235,7 @@ def _words_sharing(models: Sequence[Model], lines: Sequence[bytes], given: Judgi
         return types | words_of_arpa(find_input(given.lm[0]))
     if not given.vocabulary:
         return types | types_of(lines)
-    named = types_of(read_lines(find_input(given.vocabulary)))
+    named = types_of(read_text(find_input(given.vocabulary)))
     if not named:
         raise InputError(f"{given.vocabulary}: expected a text with words, found none")
     return types | named
@@ -315,7 +315,7 @@ def export_nplm(
 ) -> None:
     """Write a CSLM as an NPLM text file. Print the moses.ini lines that load it."""
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, read_lines
+    from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, read_text
 
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
@@ -330,7 +330,7 @@ def export_nplm(
         raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
     dev = find_input(dev)
     with OutputFile(output, force=force, inputs=inputs_of(dev, model)) as file:
-        norms = normalisers(cslm.network, cslm.target_vocabulary, read_lines(dev), dev)
+        norms = normalisers(cslm.network, cslm.target_vocabulary, read_text(dev), dev)
         for line in nplm_network(cslm.network, cslm.target_vocabulary, norms.mean).lines():
             file.append(line)
         file.commit()

@@ -191,18 +191,18 @@ def linearise(
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
     from moses_rnn.analysis.trees import read_trees
-    from moses_rnn.files.streams import read_lines
+    from moses_rnn.files.streams import read_text
 
-    for tree in read_trees(read_lines(name), name):
+    for tree in read_trees(read_text(name), name):
         yield b" ".join(tree.words), b" ".join(tree.tokens)
 
 
 def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes, bytes] | None]:
     """Yield the words and the actions of each sentence; None where arcs cross."""
     from moses_rnn.analysis.dependencies import find_actions, read_conllu
-    from moses_rnn.files.streams import read_lines
+    from moses_rnn.files.streams import read_text
 
-    for sentence in read_conllu(read_lines(name), name):
+    for sentence in read_conllu(read_text(name), name):
         actions = [] if words_only else find_actions(sentence)
         yield None if actions is None else (b" ".join(sentence.words), b" ".join(actions))
 

@@ -79,14 +79,14 @@ def _check_options(request: TranslationRequest) -> None:
 
 
 def _read_dictionary(request: TranslationRequest) -> Lexicon | None:
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import find_input, read_text
     from moses_rnn.moses.lexicon import read_lexicon
     from moses_rnn.table.phrase_table import SEPARATOR
 
     if not request.dictionary:
         return None
     name = find_input(request.dictionary)
-    lexicon = read_lexicon(read_lines(name), name)
+    lexicon = read_lexicon(read_text(name), name)
     if lexicon.left_out and not request.quiet:
         print_err(f"{name}: {lexicon.left_out:,} lines left out, with NULL for no word")
     parted = [word for source in lexicon.entries if SEPARATOR in (word := lexicon.best(source) or b"")]

@@ -77,9 +77,9 @@ def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | S
 
 def text_of(path: str) -> list[bytes]:
     """Read the lines of a text."""
-    from moses_rnn.files.streams import read_lines
+    from moses_rnn.files.streams import read_text
 
-    return [line.rstrip(b"\r\n") for line in read_lines(find_input(path))]
+    return [line.rstrip(b"\r\n") for line in read_text(find_input(path))]
 
 
 def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:

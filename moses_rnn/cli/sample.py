@@ -117,13 +117,13 @@ def _reads_sources(model: Model, given: Sampling) -> bool:
 
 
 def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
-    from moses_rnn.files.streams import find_input, read_lines
+    from moses_rnn.files.streams import find_input, read_text
     from moses_rnn.translation.proposals import parse_sources
 
     sources = list(parse_sources(map(os.fsencode, given.sources), "--source", reading))
     if given.file:
         path = find_input(given.file)
-        sources += parse_sources(read_lines(path), path, reading)
+        sources += parse_sources(read_text(path), path, reading)
     return sources
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -18,7 +19,7 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile
 from pathlib import Path
@@ -46,6 +47,7 @@ MADE_BY = (
     "Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles are never read."
 )
 FEW_LINE_ENDS = "Does the file lack line ends?"  # advice for a line that is too long
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"  # magic bytes
 OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # magic bytes and their readers
 HEAD_BYTES = 6
@@ -238,6 +240,19 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
     """Yield the lines of a file, each with its ``\\n`` (the last may lack it); see `read_blocks`."""
     for block in read_blocks(path, max_line_bytes=max_line_bytes, meter=meter):
         yield from io.BytesIO(block)
+
+
+def read_text(path: str, *, meter: Meter | None = None) -> Generator[bytes]:
+    """Yield the same of a text that is read for its words: without a byte order mark."""
+    for block in without_mark(read_blocks(path, meter=meter)):
+        yield from io.BytesIO(block)
+
+
+def without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Leave out the byte order mark at the beginning of a text, which would be part of its first word."""
+    left = iter(blocks)
+    first = next(left, b"").removeprefix(BYTE_ORDER_MARK)
+    return itertools.chain([first] if first else [], left)
 
 
 def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, number_of, shown
+from moses_rnn.files.streams import BYTE_ORDER_MARK
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.phrases import ALIGNMENT_POINT, is_utf8, words
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FLOAT32_TINY = 2.0**-150  # up to here, a float32 is 0
 # White space at which Moses does not split words, and other control characters, as UTF-8
 OTHER_BLANKS = re.compile(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from moses_rnn.errors import FormatError, shown
+from moses_rnn.files.streams import BYTE_ORDER_MARK
 from moses_rnn.options import Option
 from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.table.phrases import words
@@ -28,7 +29,12 @@ TableFormat = Annotated[
 
 
 def split_pair(line: bytes, name: str, number: int) -> tuple[bytes, bytes]:
-    """Split a line, with or without line feed, into source and target; raise FormatError if no table can hold it."""
+    """Split a line, with or without line feed, into source and target; raise FormatError if no table can hold it.
+
+    A byte order mark in the first line is left out.
+    """
+    if number == 1:
+        line = line.removeprefix(BYTE_ORDER_MARK)
     columns = line.removesuffix(b"\n").split(TAB)
     if len(columns) < 2:
         raise FormatError(name, number, "source and target separated by a tab", shown(columns[0]))

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError
+from moses_rnn.files.streams import BYTE_ORDER_MARK
 from moses_rnn.native import native_core
-from moses_rnn.table.line_warnings import BYTE_ORDER_MARK
 from moses_rnn.table.phrase_table import (
     Counts,
     LineParser,

@@ -12,7 +12,15 @@ from typing import Any, Protocol
 
 from moses_rnn.errors import FormatError, InputError, Stopped, number_of, shown
 from moses_rnn.files.shards import count_lines
-from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks, read_lines, regular_file
+from moses_rnn.files.streams import (
+    STANDARD_STREAM,
+    Meter,
+    find_input,
+    read_blocks,
+    read_text,
+    regular_file,
+    without_mark,
+)
 from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
@@ -138,11 +146,12 @@ def find_embeddings(options: Options) -> dict[str, str]:
     return {side: regular_file(path) for side, path in named.items() if path}
 
 
-def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:
-    """Yield files in blocks of whole lines, reporting to `watch`; raises as `Watch.look` does."""
+def read_watched(paths: Sequence[str], watch: Watch, *, texts: bool = False) -> Iterator[bytes]:
+    """Yield files, perhaps texts, in blocks of whole lines, reporting to `watch`; raises as `Watch.look` does."""
     meter = Meter()
     for path in paths:
-        for block in read_blocks(path, meter=meter):
+        blocks = read_blocks(path, meter=meter)
+        for block in without_mark(blocks) if texts else blocks:
             yield block
             watch.look(meter, path)
 
@@ -213,7 +222,7 @@ class ParallelTexts:
     def pairs(self, watch: Watch) -> Iterator[Pair]:
         """Yield the pairs, line by line, without line ends."""
         meter = Meter()
-        both = zip_longest(read_lines(self.source, meter=meter), read_lines(self.target))
+        both = zip_longest(read_text(self.source, meter=meter), read_text(self.target))
         while together := list(islice(both, LINES_AT_ONCE)):
             for source, target in together:
                 if source is None or target is None:
@@ -226,7 +235,7 @@ class ParallelTexts:
         if self.links is None:
             links: Iterator[Links] = iter(lambda: (), None)
         else:
-            links = read_links(read_lines(self.links), self.links)
+            links = read_links(read_text(self.links), self.links)
         for number, (source, target) in enumerate(self.pairs(watch), 1):
             of_pair = next(links, None)
             if of_pair is None:
@@ -365,7 +374,7 @@ class TextLines:
         return build_text_corpus(lambda: self._lines(self._texts), dev, names, folder, self._order, self.config)
 
     def _lines(self, paths: Sequence[str]) -> Iterator[bytes]:
-        for block in read_watched(paths, self._watch):
+        for block in read_watched(paths, self._watch, texts=True):
             yield from block.removesuffix(b"\n").split(b"\n")
 
     def describe(self, corpus: TextCorpus) -> list[str]:

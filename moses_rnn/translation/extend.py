@@ -19,7 +19,16 @@ from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError
 from moses_rnn.files.outputs import OutputFile, output_files
-from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, regular_file
+from moses_rnn.files.streams import (
+    Advanced,
+    Meter,
+    check_unchanged,
+    find_input,
+    fingerprint,
+    read_lines,
+    read_text,
+    regular_file,
+)
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
@@ -124,7 +133,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     outputs = [path for path in (request.new_table, f"{request.new_table}.json", request.new_ini) if path]
     with output_files(outputs, force=request.force, inputs=inputs) as files:
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
-        text = read_lines(find_input(request.text)) if request.text is not None else ()
+        text = read_text(find_input(request.text)) if request.text is not None else ()
         phrases, text_words = find_phrases(text, request.longest, known)
         odd = LineWarnings(table)
         with stage("lines looked at") as advanced:

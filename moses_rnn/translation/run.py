@@ -24,7 +24,7 @@ from moses_rnn.errors import (
 )
 from moses_rnn.files.outputs import Note, pack
 from moses_rnn.files.resumable import ResumableOutputs
-from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines
+from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, read_text
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
@@ -108,7 +108,7 @@ def _check_complete(request: TranslationRequest, translator: Translator, feature
     """
     if not Path(request.text).is_file():
         raise OutputError(f"{request.output}: already exists; use --force to replace it")
-    blocks = blocks_of(read_lines(request.text), request.text)
+    blocks = blocks_of(read_text(request.text), request.text)
     first = next(blocks)
     texts = _texts_of(request, feature, 0, translator.translate(first))
     for path, text in zip((request.output, *request.others), texts, strict=True):
@@ -178,7 +178,7 @@ class _Run:
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate the rest of the text, given the note of the last translated block."""
         identity = fingerprint(self._text)
-        with contextlib.closing(read_lines(self._text, meter=self._meter)) as lines:
+        with contextlib.closing(read_text(self._text, meter=self._meter)) as lines:
             blocks = blocks_of(lines, self._text)
             if note is not None:
                 self._skip(blocks, note)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, FormatError
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.scorers.open import open_model
-from moses_rnn.training.embeddings import begin_as, embedding_lines, read_embeddings
+from moses_rnn.training.embeddings import RowsLeftOut, begin_as, embedding_lines, read_embeddings
 from moses_rnn.training.train import train
 from tests.contract.rows import FIRST
 from tests.contract.training import after, write_material
@@ -21,7 +21,7 @@ ROWS = {b"the": [0.5, -0.001, 2.0], b"cat": [0.25, 1.0, 7.0], b"dog": [0.0, 0.0,
 
 
 def read(text, width=3, wanted=(b"the", b"cat", b"dog", b"cow")):
-    return dict(read_embeddings(text.splitlines(keepends=True), "w.vec", width, set(wanted)))
+    return dict(read_embeddings(text.splitlines(keepends=True), "w.vec", width, set(wanted), RowsLeftOut()))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_again_to_the_bit():
     rows = [[x if math.isfinite(x) else 1.5 for x in numbers[i : i + 4]] for i in range(0, 12, 4)]
     lines = list(embedding_lines([b"a", b"b", b"7"], rows, 4))
     assert lines[0] == b"3 4\n"
-    again = dict(read_embeddings(lines, "w.vec", 4, {b"a", b"b", b"7"}))
+    again = dict(read_embeddings(lines, "w.vec", 4, {b"a", b"b", b"7"}, RowsLeftOut()))
     assert [struct.pack("4f", *row) for row in again.values()] == [struct.pack("4f", *row) for row in rows]
     assert list(again) == [b"a", b"b", b"7"]
 
@@ -80,6 +80,48 @@ def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vec
     (changed,) = [key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])]
     kept = [i for i in range(len(embedding)) if i not in (3, 4)]
     assert torch.equal(embedding[kept], before[changed][kept])
+
+
+PUBLISHED = b"""6 3
+ 0.1 0.2 0.3
+c 0.5 -1 1
+to name@example.org 9 9 9
+\xef\xbb\xbf. . 7 7 7
+b 2 3 4
+c 5 5 5
+"""
+
+
+def test_rows_that_no_word_has_and_repeated_rows_are_left_out(tmp_path):
+    """As in the largest file of GloVe, and in fastText's and word2vec's."""
+    path = tmp_path / "words.vec"
+    path.write_bytes(PUBLISHED)
+    model = WITH_EMBEDDINGS[0].make(torch.float32)
+    line = begin_as(str(path), model, "source", WORDS)
+    assert line == (
+        f"source embeddings: 2 of 3 words from {path}; 1 random; left out: 3 rows of words with blanks, 1 row of words "
+        "that have a row before"
+    )
+    assert model.embeddings["source"][[3, 4]].tolist() == [[2.0, 3.0, 4.0], [0.5, -1.0, 1.0]]
+
+
+DAMAGED = {
+    b"a 1 2 3\nb 1 2\n": "w.vec:2: expected a word and 3 numbers, the network's embedding size, found 2 after 'b'",
+    b"a 1 2 3\nb 1 2 3 4\n": "w.vec:2: expected a word and 3 numbers, the network's embedding size, found 4 after 'b'",
+    b"a 1 2 3\n 1 2\n": "w.vec:2: expected a word and 3 numbers, the network's embedding size, found 1 after '1'",
+    b". . 1 nan 3\n": "w.vec:1: expected finite numbers in the range of float32, found 'nan' for '. .'",
+    b". . 1 x 3\n": "w.vec:1: expected finite numbers in the range of float32, found 'x' for '. .'",
+    b" 1 1e99 3\n": "w.vec:1: expected finite numbers in the range of float32, found '1e99' for ''",
+    b"2 3\na 1 2 3\n": "w.vec: expected 2 rows, as its first line says, found 1",
+    b"2 3\na 1 2 3\n. . 1 2 3\na 1 2 3\n": "w.vec: expected 2 rows, as its first line says, found 3",
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_damaged_rows_are_refused(text):
+    with pytest.raises(FormatError) as error:
+        read(text)
+    assert str(error.value).startswith(DAMAGED[text])
 
 
 # --- in a training ------------------------------------------------------------------------------------------------------
