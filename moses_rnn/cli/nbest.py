@@ -182,7 +182,7 @@ def tune(
     check_inputs(nbest, *references, weights)
     from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import bleu_of, read_tunable
-    from moses_rnn.tuning.tune import choose_start, largest_residual
+    from moses_rnn.tuning.tune import check_list, choose_start, largest_residual
     from moses_rnn.tuning.tune import tune as tune_weights
     from moses_rnn.tuning.weights import check_labels, format_ini, read_weights, unused_weights
 
@@ -200,9 +200,12 @@ def tune(
         if start_weights:
             _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
         start = choose_start(points, start_weights)
+        hidden = check_list(points, name, start, start_weights)
         if not start_weights and (difference := largest_residual(points, start)) > ROUNDING:
-            found = f"the totals of {name} contain scores that it does not show (up to {difference:.3g})"
-            warn(f"{found}, so the weights that made it are unknown; give them with --weights")
+            then = "so the weights that made it are unknown; give them with --weights"
+            _warn_of_hidden(difference, name, then)
+        elif hidden:
+            _warn_of_hidden(hidden, name, "which tuning ignores")
         moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():
@@ -218,6 +221,10 @@ def tune(
 def _warn_of_unused(labels: list[str], weights: str | None, name: str) -> None:
     if labels:
         warn(f"{weights}: has weights of {', '.join(labels)}, which {name} lacks")
+
+
+def _warn_of_hidden(score: float, name: str, then: str) -> None:
+    warn(f"the totals of {name} contain scores that it does not show (up to {score:.3g}), {then}")
 
 
 RERANK_EPILOG = """\b
@@ -270,9 +277,15 @@ def rerank(
     with output_to(output, force, (name, *(chosen_by.files if chosen_by else ()), *inputs_of(*references))) as file:
         kept = list(lines) if references else lines
         unused: list[str] = []
-        scored = score_by_weights(kept, chosen_by, name, unused) if chosen_by else score_evenly(kept, str(even), name)
+        hidden: list[float] = []
+        if chosen_by:
+            scored = score_by_weights(kept, chosen_by, name, unused, hidden)
+        else:
+            scored = score_evenly(kept, str(even), name)
         best = choose_hypotheses(scored, name)
         _warn_of_unused(unused, weights, name)
+        if any(hidden):
+            _warn_of_hidden(hidden[0], name, "which the weights ignore")
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else count_sentences(best, name)
         if texts:

@@ -10,8 +10,9 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import NBestLine, segmentation_of
 from moses_rnn.table.phrases import words
-from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
+from moses_rnn.tuning.bleu import Floats, Integers, References, corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.lists import Features, TunableList, read_tunable, statistics_of
+from moses_rnn.tuning.totals import check_totals
 from moses_rnn.tuning.weights import Weights, select_weights, unused_weights
 
 Scored = Iterator[tuple[float, NBestLine]]
@@ -30,18 +31,29 @@ def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
     return {sentence: line for sentence, (_, line) in best.items()}
 
 
-def score_by_weights(lines: Iterable[NBestLine], weights: Weights, name: str, unused: list[str]) -> Scored:
+def score_by_weights(
+    lines: Iterable[NBestLine], weights: Weights, name: str, unused: list[str], hidden: list[float] | None = None
+) -> Scored:
     """Score lines by Σ weight · feature; raise an error if weights or lines lack a feature.
 
-    With the first line, `unused` gets the features that have a weight but are not in the list.
+    With the first line, `unused` gets the features that have a weight but are not in the list. After the last line,
+    the totals are checked as by `check_totals`, and `hidden` gets its result.
     """
     features: Features | None = None
+    rows: list[tuple[int, Floats, float]] = []
     for line in lines:
         if features is None:
             features = Features(line, name, weights.sparse)
             unused += unused_weights(features.names, weights)
             chosen = select_weights(features.names, weights).tolist()
-        yield sum(weight * value for weight, value in zip(chosen, features.values(line), strict=True)), line
+        values = features.values(line)
+        rows.append((line.sentence, np.array(values), float(line.total)))
+        yield sum(weight * value for weight, value in zip(chosen, values, strict=True)), line
+    if features is not None:
+        penalty = weights.hidden_penalty(features.names)
+        found = check_totals(name, *zip(*rows, strict=True), weights=np.array(chosen), penalty=penalty)
+        if hidden is not None:
+            hidden.append(found)
 
 
 def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:

@@ -22,6 +22,7 @@ from moses_rnn.moses.ini import weight_of
 from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
 from moses_rnn.tuning.lists import TunableList
 from moses_rnn.tuning.mert import RESTARTS, search_weights
+from moses_rnn.tuning.totals import check_totals
 from moses_rnn.tuning.weights import Weights, count_values, select_weights
 
 FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
@@ -75,6 +76,14 @@ def largest_residual(points: TunableList, weights: Floats) -> float:
     """Return the largest error of totals predicted by weights, relative to each sentence's first hypothesis."""
     features, differences = _from_first(points)
     return float(np.abs(features @ weights - differences).max(initial=0.0))
+
+
+def check_list(points: TunableList, name: str, start: Floats, weights: Weights | None) -> float:
+    """Check the totals of a list as `check_totals` does; `start` has the given weights or, without any, the list's."""
+    sentences = np.nonzero(points.present)[0]
+    penalty = (weights or Weights([])).hidden_penalty(points.names)
+    rows = sentences, points.features[points.present], points.totals[points.present]
+    return check_totals(name, *rows, weights=start if weights else None, penalty=penalty)
 
 
 def _from_first(points: TunableList) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ from moses_rnn.files.streams import reading
 from moses_rnn.moses.ini import MosesIni, weight_of
 from moses_rnn.tuning.bleu import Floats
 from moses_rnn.tuning.lists import SPARSE
+from moses_rnn.tuning.totals import PENALTY, UNKNOWN_WORDS
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,16 @@ class Weights:
     dense: Mapping[str, Sequence[float]] = field(default_factory=dict)
     tuneable: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of features with tuneable-components
     sparse: Mapping[str, float] = field(default_factory=dict)
-    unlisted: Collection[str] = ()  # dense features that Moses never lists
+    unlisted: Collection[str] = (UNKNOWN_WORDS,)  # penalties of unknown words, which Moses lists only where told to
     hidden: Collection[str] = ()  # features with sparse weights that lists lack: they are not tuneable
     declared: Collection[str] = ()  # features of the ini, with or without weights
+
+    def hidden_penalty(self, names: Sequence[str]) -> float:
+        """Return the penalty of an unknown word in totals of a list with these features; 0 if they show it."""
+        if count_values(names).keys() & self.unlisted:
+            return 0.0
+        given = [values[0] for label, values in self.dense.items() if label in self.unlisted and values]
+        return PENALTY * abs(given[0] if given and math.isfinite(given[0]) else 1.0)  # 1 as in Moses
 
     def of(self, label: str, count: int) -> list[float]:
         """Return the weights of a dense feature's values; raise an error unless they are `count` finite numbers."""
@@ -64,7 +72,7 @@ def read_weights(path: str) -> Weights:
         files.append(sparse_file)
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}
-    unlisted = [feature.name for feature in ini.features if feature.type == "UnknownWordPenalty"]
+    unlisted = {UNKNOWN_WORDS, *(feature.name for feature in ini.features if feature.type == "UnknownWordPenalty")}
     prefixes = tuple(f"{name}_" for name in ini.untuneable())
     shown = {label: weight for label, weight in sparse.items() if not label.startswith(prefixes)}
     hidden = {label.partition("_")[0] for label in sparse.keys() - shown.keys() if sparse[label]}
@@ -100,12 +108,12 @@ def select_weights(names: Sequence[str], weights: Weights) -> Floats:
 
 
 def unused_weights(names: Sequence[str], weights: Weights) -> list[str]:
-    """Return the dense features that have a weight but no value in a list, except those that Moses never lists.
+    """Return the dense features that have a weight but no value in a list, except the penalty of unknown words.
 
     Of features with tuneable-components, a list may lack single values.
     """
     counts = count_values(names)
-    there = {*counts, "UnknownWordPenalty0", *weights.unlisted}
+    there = {*counts, *weights.unlisted}
     whole = [label for label, values in weights.dense.items() if any(values) and label not in there]
     single = [
         f"{label} (value {number})"

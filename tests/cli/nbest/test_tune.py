@@ -49,6 +49,39 @@ def test_weights_that_a_list_does_not_show_are_named(nbest, here):
     assert nbest("rerank", "m", "i", "--reference", "ref").stderr.startswith(warning)
 
 
+COPIED = [  # of a sentence: LM0, WP0, total; the last hypothesis costs 100 more
+    b"0 ||| %b ||| LM0= %g WP0= %g ||| %g\n" % row
+    for row in [(b"t2 t3 t4 t5", -3, 0, -3), (b"t2", -4, -1, -4.5), (b"t3", -6, -1, -6.5), (b"s2", -1, 0, -101)]
+]
+
+
+def test_a_hidden_penalty_is_refused(nbest, here):
+    (here / "m").write_bytes(b"".join(COPIED))
+    (here / "i").write_text("[feature]\nUnknownWordPenalty\n[weight]\nUnknownWordPenalty0= 1\nLM0= 1\nWP0= 0.5\n")
+    said = "m: expected totals that the features explain, found -6.5 and -101 in sentence 0, "
+    for words in (
+        ("tune", "m", "--reference", "ref"),
+        ("tune", "m", "--reference", "ref", "--weights", "i"),
+        ("rerank", "m", "i"),
+        ("rerank", "m", "w.ini", "--reference", "ref"),
+    ):
+        done = nbest(*words, "-o", "out", code=3)
+        assert said in done.stderr
+        assert "UnknownWordPenalty tuneable=true" in done.stderr
+        assert not (here / "out").exists()
+    assert nbest("rerank", "m", "--even", "LM0").stdout == b"t2 t3 t4 t5\n"  # the total has the penalty
+
+
+def test_another_hidden_score_is_said(nbest, here):
+    (here / "m").write_bytes(b"".join(COPIED).replace(b"-101", b"-60"))
+    warning = "warning: the totals of m contain scores that it does not show (up to "
+    for words in (("tune", "--reference", "ref"), ("tune", "--reference", "ref", "--weights", "w.ini")):
+        assert warning in nbest(words[0], "m", *words[1:]).stderr
+    done = nbest("rerank", "m", "w.ini")
+    assert done.stderr.startswith(warning)
+    assert done.stdout == b"s2\n"
+
+
 def test_the_name_of_the_sum_of_sparse_features_is_taken(nbest, here):
     (here / "m").write_bytes(b"0 ||| t2 ||| Sparse= -1 LM0_a= 2 ||| 0\n")
     (here / "s.ini").write_text("[weight]\nSparse= 1\nLM0_a= 0.5\n")
