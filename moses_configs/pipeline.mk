@@ -235,10 +235,30 @@ ON_ANY :=
 ROWS := $(shell awk -v OFS=: 'NF && !/^\043/ { print $$1, $$2, $$3, $$4, $$5 }' $(PIPELINE)/systems)
 $(foreach row,$(ROWS),$(eval $(call read_row,$(subst :, ,$(row)))))
 
-of_kind = $(foreach system,$(ALL_SYSTEMS),$(if $(filter $(1),$(KIND_$(system))),$(system)))
+KINDS := table list extended self
+$(foreach system,$(ALL_SYSTEMS),$(if $(filter 1,$(words $(filter $(KINDS),$(KIND_$(system))))),,\
+	$(error $(PIPELINE)/systems: expected $(system) of a kind among $(KINDS), found $(or $(KIND_$(system)),none))))
+of_kind = $(strip $(foreach system,$(ALL_SYSTEMS),$(if $(filter $(1),$(KIND_$(system))),$(system))))
 ifneq ($(words $(LIST_BASE))$(filter $(LIST_BASE),$(filter-out $(ON_ANY),$(call of_kind,table list))),1$(LIST_BASE))
 $(error LIST_BASE=$(LIST_BASE): expected one of $(filter-out $(ON_ANY),$(call of_kind,table list)))
 endif
+# the systems on which one of a kind may build; a system that adds nothing needs none
+BASES_table := $(call of_kind,table)
+BASES_list := $(call of_kind,table list)
+BASES_extended := $(BASES_table)
+BASES_self :=
+bases = $(BASES_$(KIND_$(1)))
+has_sound_base = $(filter $(if $(and $(bases),$(ADDED_$(1))),,0) $(addprefix 1,$(bases)),$(words $(BASE_$(1)))$(BASE_$(1)))
+$(foreach system,$(ALL_SYSTEMS),$(if $(call has_sound_base,$(system)),,\
+	$(error BASE_$(system)=$(BASE_$(system)): expected $(if $(call bases,$(system)),one of $(call bases,$(system)),no base), \
+		found $(or $(BASE_$(system)),none))))
+UNKNOWN_BASES := $(filter-out $(ALL_SYSTEMS:%=BASE_%),$(filter BASE_%,$(call given,$(.VARIABLES),command)))
+$(if $(UNKNOWN_BASES),$(error $(UNKNOWN_BASES): expected BASE_ and one of $(ALL_SYSTEMS)))
+# a system, its base and so on, up to the first that comes twice; nothing if none does: $(call circle,SYSTEM)
+circle = $(if $(filter $(1),$(2)),$(2) $(1),$(if $(BASE_$(1)),$(call circle,$(BASE_$(1)),$(2) $(1))))
+$(foreach system,$(ALL_SYSTEMS),$(if $(call circle,$(system)),\
+	$(error BASE_$(system)=$(BASE_$(system)): expected bases that lead to a system without one, found a circle:$(call \
+		circle,$(system)))))
 # the stamps of what a system adds: $(call trained,SYSTEM,SEED OF A NETWORK)
 trained = $(sort $(foreach added,$(ADDED_$(1)),$(call TRAINED_$(added),$(2))))
 # what a system adds, what its base adds, and so on

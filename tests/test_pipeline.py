@@ -265,6 +265,31 @@ MISSING = {
         f"lists of {base}": ([f"LIST_BASE={base}"], f"LIST_BASE={base}: expected one ")
         for base in ("magic", "nbest-search", "rnnsearch", "rnn baseline", "")
     },
+    "a system that builds on itself": (
+        ["BASE_rnn2=rnn2"],
+        "BASE_rnn2=rnn2: expected bases that lead to a system without",
+    ),
+    "systems that build on each other": (
+        ["BASE_nbest-lstm=nbest-rnnlm", "BASE_nbest-rnnlm=nbest-lstm"],
+        "found a circle: nbest-lstm nbest-rnnlm nbest-lstm",
+    ),
+    "a circle that is not asked for": (
+        ["SYSTEMS=baseline", "BASE_rnn=rnn2", "BASE_rnn2=rnn-wp", "BASE_rnn-wp=rnn"],
+        "found a circle: rnn rnn2 rnn-wp rnn",
+    ),
+    "a circle of a base of lists": (
+        ["BASE_cslm=nbest-search", "LIST_BASE=cslm"],
+        "found a circle: cslm nbest-search cslm",
+    ),
+    "a base that is none": (
+        ["BASE_rnn=magic"],
+        "BASE_rnn=magic: expected one of baseline rnn rnn-wp rnn2, found magic",
+    ),
+    "a base without a table": (["BASE_extended=cslm"], "BASE_extended=cslm: expected one of baseline rnn rnn-wp rnn2"),
+    "two bases": (["BASE_rnn2=rnn rnn-wp"], "BASE_rnn2=rnn rnn-wp: expected one of baseline rnn rnn-wp rnn2"),
+    "no base": (["BASE_rnn="], "BASE_rnn=: expected one of baseline rnn rnn-wp rnn2, found none"),
+    "the base of a network alone": (["BASE_seq2seq=rnn"], "BASE_seq2seq=rnn: expected no base, found rnn"),
+    "the base of no system": (["BASE_magic=rnn"], "BASE_magic: expected BASE_ and one of baseline rnn "),
 }
 
 
@@ -399,6 +424,15 @@ ROWS = """
 more  list  cslm-rnn-wp  lm+length  -  +MORE  -
 nmt   self  -            net        -  NMT    -
 """
+
+
+def test_a_row_of_no_known_kind_is_refused(tmp_path):
+    configs = shutil.copytree(CONFIGS, tmp_path / "configs")
+    with (configs / "systems").open("a") as rows:
+        rows.write("more  lists  rnn  wp  -  +MORE\n")
+    done = make("pipeline-help", makefile=configs / "pipeline.mk", check=False)
+    assert done.returncode == 2
+    assert "systems: expected more of a kind among table list extended self, found lists" in done.stderr
 
 
 def test_a_system_is_a_row(tmp_path, small_corpus):
