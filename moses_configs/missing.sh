@@ -77,7 +77,7 @@ esac
 [ -n "$PHRASE_TABLE" ] && [ -z "$WITH_NETWORKS" ] || corpora TRAIN "$TRAIN"
 corpora DEV "$DEV"
 corpora TEST "$TEST"
-[ -z "$(printf '%s\n' $SETS train all clean domain corpus align lm phrase-table baseline dictionary | sort | uniq -d)" ] ||
+[ -z "$(printf '%s\n' $SETS train all clean domain corpus align lm phrase-table baseline dictionary results | sort | uniq -d)" ] ||
 	missing 'TEST sets whose names differ, none of them the name of a step or another text'
 for set in $SETS; do
 	case $set in

@@ -4,8 +4,8 @@
 # The systems are rows of the file `systems` beside this one.
 #
 # Every finished step leaves a stamp in $(WORK)/done, so a stopped run continues where it was. Steps whose files have
-# changed run again, and so do those that depend on them. Changed variables are not noticed: use another WORK.
-# Logs are in $(WORK)/log.
+# changed run again, and so do those that depend on them. SYSTEMS, SEEDS and what they choose may change; other changed
+# variables are not noticed: use another WORK. Logs are in $(WORK)/log.
 
 ifeq ($(origin INSTALLED),environment)  # only the Makefile of a clone sets it
 override INSTALLED :=
@@ -285,6 +285,17 @@ lister = $(if $(filter $(1),$(ON_LISTS)),$(call lister,$(BASE_$(1))),$(1))
 runs = $(foreach system,$(1),$(foreach seed,$(SEEDS),$(system).$(seed)))
 system_of = $(basename $(1))
 seed_of = $(patsubst .%,%,$(suffix $(1)))
+
+# The stamp of a step names what SYSTEMS and SEEDS chose for it. It is out of date once they choose otherwise.
+# $(call changed,STAMP,CHOICE): a prerequisite that is never done, if the stamp does not name the choice
+.PHONY: changed
+changed = $(if $(filter $(call one_word,$(2)),$(shell cat $(DONE)/$(1) 2> /dev/null)),,changed)
+one_word = $(subst $(SPACE),+,of $(strip $(1)))
+# a rule without its recipe, which writes $(CHOICE) to the stamp: $(call choose,STAMP,PREREQUISITES)
+define choose
+$(DONE)/$(1): $(2) $(call changed,$(1),$(2))
+$(DONE)/$(1): private CHOICE := $(call one_word,$(2))
+endef
 
 # --- help and checks --------------------------------------------------------------------------------------------------
 
@@ -590,14 +601,15 @@ $(LISTED:%=$(DONE)/lists-%): $(DONE)/lists-%: $(DONE)/tune-% $(DONE_TESTS)
 # The base's lists, or what the base has made of other lists, with more features
 RESCORED := $(call runs,$(ON_LISTS))
 base_lists = $(DONE)/$(if $(filter $(BASE_$(call system_of,$(1))),$(ON_LISTS)),features,lists)-$(call base_run,$(1))
-$(foreach run,$(RESCORED),$(eval $(DONE)/features-$(run): $(call base_lists,$(run)) \
-	$(call trained,$(call system_of,$(run)),$(NETWORK_SEED))))
+$(foreach run,$(RESCORED),$(eval $(call choose,features-$(run),$(call base_lists,$(run)) \
+	$(call trained,$(call system_of,$(run)),$(NETWORK_SEED)))))
 $(RESCORED:%=$(DONE)/features-%): $(DONE)/features-%:
+	rm -f $@
 	for set in $(SETS); do \
 		$(BIN)/moses-rnn nbest $(W)/nbest/$(call base_run,$*).$$set.gz --source $(W)/corpus/$$set.$(SRC) \
 			$(foreach added,$(ADDED_$(call system_of,$*)),$(LIST_OPTIONS_$(added))) \
 			$(NBEST_FLAGS) -o $(W)/nbest/$*.$$set.gz --force || exit 1; done
-	touch $@
+	echo '$(CHOICE)' > $@
 
 $(RESCORED:%=$(DONE)/tune-%): $(DONE)/tune-%: $(DONE)/features-% $(DONE)/dev
 	mkdir -p $(W)/tune/$*
@@ -628,19 +640,21 @@ TRANSLATED := $(filter-out $(SAME),$(call runs,$(SELF_SYSTEMS)))
 first_of = $(call system_of,$(1)).$(firstword $(SEEDS))
 $(foreach run,$(SAME),$(eval $(DONE)/decode-$(run): $(DONE)/decode-$(call first_of,$(run))))
 $(SAME:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-%
+	rm -f $@
 	for set in $(SETS); do \
 		cp $(W)/decode/$(call first_of,$*).$$set.$(TRG) $(W)/decode/$*.$$set.$(TRG) || exit 1; done
-	touch $@
+	echo '$(CHOICE)' > $@
 
-$(foreach run,$(TRANSLATED),$(eval $(DONE)/decode-$(run): \
-	$(call trained,$(call system_of,$(run)),$(call seed_of,$(run)))))
+$(foreach run,$(TRANSLATED) $(SAME),$(eval $(call choose,decode-$(run),\
+	$(call trained,$(call system_of,$(run)),$(call seed_of,$(run))))))
 
 $(TRANSLATED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE)/dev $(DONE_TESTS)
+	rm -f $@
 	mkdir -p $(W)/decode
 	export SEED=$(call seed_of,$*); for set in $(SETS); do \
 		$(TRANSLATE_$(call system_of,$*)) < $(W)/corpus/$$set.$(SRC) \
 			> $(W)/decode/$*.$$set.$(TRG) || exit 1; done
-	touch $@
+	echo '$(CHOICE)' > $@
 
 # --- results ----------------------------------------------------------------------------------------------------------
 
@@ -655,15 +669,18 @@ bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
 		printf '%s\t' "$* seed $$seed, $$set"; \
 		$(call bleu,$$set,$(W)/decode/$*.$$seed.$$set.$(TRG)) || exit 1; done; done
 
-$(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run))
+COMPARED := $(TRG) $(SETS) $(call runs,$(SYSTEMS))
+$(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run)) $(call changed,results,$(COMPARED))
+	rm -f $(DONE)/results
 	$(BIN)/moses-rnn analyse results $(W) --target $(TRG) $(SYSTEMS:%=--system %) $(TEST_NAMES:%=--test %) \
 		$(SEEDS:%=--seed %) -o $@ --force
+	echo '$(call one_word,$(COMPARED))' > $(DONE)/results
 
 # BLEU by length for the first seed's translations, with No UNK by the first network's words; a picture if matplotlib
 # is installed
 FIRST_SEED := $(firstword $(SEEDS))
 LENGTHS_MODEL = $(firstword $(foreach system,$(ALONE),$(call MODEL_$(firstword $(ADDED_$(system))),$(FIRST_SEED))))
-$(LENGTHS): $(W)/lengths.%.md: $(SYSTEMS:%=$(DONE)/decode-%.$(FIRST_SEED)) | $(W)/results.json
+$(LENGTHS): $(W)/lengths.%.md: $(SYSTEMS:%=$(DONE)/decode-%.$(FIRST_SEED)) $(W)/results.json
 	picture=; ! $(BIN_PYTHON) -c 'import matplotlib' 2> /dev/null || picture='-o $(W)/lengths.$*.svg --force'; \
 	$(BIN)/moses-rnn analyse lengths $(W)/corpus/$*.$(SRC) $(W)/corpus/$*.$(TRG) \
 		$(SYSTEMS:%=$(W)/decode/%.$(FIRST_SEED).$*.$(TRG)) \

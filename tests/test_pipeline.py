@@ -209,6 +209,69 @@ def test_a_network_that_translates_by_itself_ends_in_results(small_corpus, tmp_p
     assert "moses-rnn" not in make("results", *given).stdout  # what is done stays done
 
 
+def test_results_are_of_the_seeds_and_systems_that_are_asked_for(small_corpus, tmp_path):
+    """In one folder, with translations that are all there from before."""
+    work = tmp_path / "work"
+    for name in ("done", "log"):
+        (work / name).mkdir(parents=True)
+    commands = ["TRANSLATE_rnnenc=cat", """TRANSLATE_seq2seq=sed "s/ /$$SEED/" """]
+    untrained = [f"{what}_{name}=" for what in ("TRAINED", "MODEL") for name in ("rnnenc", "seq2seq")]
+    given = [f"WORK={work}", *small_corpus[1], "TOKENISED=yes", *commands, *untrained, "-o", "pipeline-tools"]
+
+    def compare(systems, seeds):
+        done = make("results", *given, f"SYSTEMS={systems}", f"SEEDS={seeds}")
+        found = json.loads((work / "results.json").read_text())
+        assert (" ".join(found["systems"]), " ".join(found["seeds"])) == (systems, seeds)
+        assert f"| {systems.split()[-1]}.{seeds[0]}.test.fr |" in (work / "lengths.test.md").read_text()
+        return done.stdout
+
+    assert "Mean ± standard deviation of 2 tunings" in compare("rnnenc seq2seq", "4 5")
+    choices = ("rnnenc seq2seq", "5"), ("rnnenc seq2seq", "4 5"), ("seq2seq", "5 4"), ("rnnenc seq2seq", "5 4")
+    for systems, seeds in choices:
+        printed = compare(systems, seeds)
+        assert "| seq2seq |" in printed
+        assert "sed" not in printed  # no text is translated again
+    assert "moses-rnn" not in compare("rnnenc seq2seq", "5 4")  # what is done stays done
+    failed = make(f"{work}/results.json", *given, "SYSTEMS=rnnenc", "SEEDS=4", "BIN=/nowhere", check=False)
+    assert failed.returncode == 2
+    assert "| seq2seq |" in compare("rnnenc seq2seq", "5 4")
+
+
+def test_steps_run_again_if_seeds_or_systems_choose_other_networks_or_lists(tmp_path):
+    commands, work = tmp_path / "commands", tmp_path / "work"
+    program = tmp_path / "bin" / "moses-rnn"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {commands}\n')
+    program.chmod(0o755)
+    for name in ("done", "corpus", "decode"):
+        (work / name).mkdir(parents=True)
+    for language in ("en", "fr"):
+        (work / "corpus" / f"dev.{language}").touch()
+        (work / "corpus" / f"test.{language}").touch()
+    stamps = [f"train-rnnsearch.{seed}" for seed in "1234"]
+    stamps += ["dev", "test", "lists-baseline.2", "lists-rnn.2", "tune-rnnsearch-x4.2"]
+    there = [word for stamp in stamps for word in ("-o", f"{work}/done/{stamp}")]
+
+    def run_again(step, *variables):
+        commands.write_text("")
+        make(f"{work}/done/{step}", f"WORK={work}", f"BIN={program.parent}", *variables, *there)
+        return commands.read_text()
+
+    def features(seeds, systems):
+        return run_again("features-nbest-search.2", f"SEEDS={seeds}", f"SYSTEMS={systems}")
+
+    assert f"--add {work}/nmt/rnnsearch.1 " in features("1 2", "baseline nbest-search")
+    assert features("1 2", "baseline nbest-search") == ""
+    assert f"--add {work}/nmt/rnnsearch.2 " in features("2 1", "baseline nbest-search")
+    assert f"--add {work}/nmt/rnnsearch.1 " in features("1 2", "baseline nbest-search")
+    assert f"nbest {work}/nbest/rnn.2.dev.gz " in features("1 2", "baseline rnn nbest-search")
+    assert f"nbest {work}/nbest/baseline.2.dev.gz " in features("1 2", "baseline nbest-search")
+    for ensemble in ("1 2", "3 4", "1 2"):
+        again = run_again("decode-rnnsearch-x4.2", "SEEDS=2", f"ENSEMBLE_SEEDS={ensemble}")
+        assert re.findall(r"rnnsearch\.(\d)", again) == ensemble.split() * 2  # dev and test
+        assert run_again("decode-rnnsearch-x4.2", "SEEDS=2", f"ENSEMBLE_SEEDS={ensemble}") == ""
+
+
 @pytest.mark.release
 def test_a_step_of_experiment_perl(tmp_path):
     """The script is called with the stems of two tables."""
