@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shlex
@@ -39,11 +40,18 @@ from threading import Event
 from typing import Any, NoReturn
 
 KEYS = {"commands": list, "read": dict, "trial": dict, "seeds": list, "before": list, "settings": str, "every": dict}
+ITEMS = {  # what some of these contain
+    "commands": (str, "texts"),
+    "before": (str, "texts"),
+    "seeds": (int, "whole numbers"),
+    "trial": (dict, "tables"),
+}
 NEEDED = ("commands", "read", "trial")
+OWN = {"seed", "trial", "run", "folder"}  # names whose values no plan gives
 STOPPED = 75  # resumable
 INTERRUPTED = (STOPPED, 128 + SIGINT, -SIGINT)  # what commands end with upon Ctrl-C
 stopping = Event()  # once set, no further command starts
-PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+PATH = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
 
 
 def refuse(message: str) -> NoReturn:
@@ -61,6 +69,7 @@ def read_plan(path: Path) -> Mapping[str, Any]:
     for key, value in plan.items():
         if key not in KEYS or not isinstance(value, KEYS[key]):
             refuse(f"{path}: expected tables and lists named {', '.join(KEYS)}, found {key} = {value!r}")
+    check_items(path, plan)
     if missing := [key for key in NEEDED if not plan.get(key)]:
         refuse(f"{path}: expected {missing[0]}, found none")
     for name, pattern in plan["read"].items():
@@ -69,6 +78,22 @@ def read_plan(path: Path) -> Mapping[str, Any]:
                 continue
         refuse(f"{path}: expected a pattern with one group for {name}, found {pattern}")
     return plan
+
+
+def check_items(path: Path, plan: Mapping[str, Any]) -> None:
+    """Check what the lists and tables of a plan contain."""
+    for key, (kind, name) in ITEMS.items():
+        items = plan.get(key, [])
+        if wrong := [item for item in (items.values() if isinstance(items, dict) else items) if type(item) is not kind]:
+            refuse(f"{path}: expected {name} as {key}, found {wrong[0]!r}")
+
+
+def is_command(text: str) -> bool:
+    """Whether a text has the words of a command."""
+    try:
+        return bool(shlex.split(text)) and "\0" not in text
+    except ValueError:
+        return False
 
 
 @dataclass
@@ -84,20 +109,37 @@ class Run:
     @classmethod
     def restored(cls, name: str, texts: Sequence[str], values: Mapping[str, object], own: Mapping[str, object]) -> Run:
         """Fill in settings and commands; read from the record in the folder what is done."""
+        if reserved := OWN.intersection(own):
+            refuse(f"{name}: expected no value for {', '.join(sorted(reserved))}, which trials sets")
         try:
             values = {**values, **{key: str(value).format_map({**values, **own}) for key, value in own.items()}}
             settings, *commands = [text.format_map(values) for text in texts]
         except KeyError as error:
             refuse(f"{name}: expected a value for {{{error.args[0]}}}, found none")
-        except (ValueError, IndexError) as error:
+        except (ValueError, LookupError, AttributeError, TypeError) as error:
             refuse(f"{name}: expected names in braces, and {{{{ for a brace, found: {error}")
+        if wrong := [command for command in commands if not is_command(command)]:
+            refuse(f"{name}: expected words whose quotes are closed, found {wrong[0]!r}")
         run = cls(name, Path(str(values["run"])), commands, settings)
-        if run.record.exists():
-            record = json.loads(run.record.read_text(encoding="utf-8"))
-            if (record["commands"], record["settings"]) != (commands, settings):
-                refuse(f"{run.record}: expected what the plan says, found others; take another folder")
-            run.printed = record["printed"]
+        run._restore()
         return run
+
+    def _restore(self) -> None:
+        """Read from the record what is done."""
+        try:
+            record = json.loads(self.record.read_text(encoding="utf-8"))
+            said, printed = (record["commands"], record["settings"]), [str(text) for text in record["printed"]]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            refuse(f"{self.record}: expected a place for a record, found: {error.strerror}")
+        except (ValueError, LookupError, TypeError) as error:
+            refuse(f"{self.record}: expected a record of a run, found: {error!r}; remove it to run again")
+        if said != (self.commands, self.settings):
+            refuse(f"{self.record}: expected what the plan says, found others; take another folder")
+        if len(printed) > len(self.commands):
+            refuse(f"{self.record}: expected outputs of {len(self.commands)} commands, found {len(printed)}")
+        self.printed = printed
 
     @property
     def record(self) -> Path:
@@ -111,6 +153,12 @@ class Run:
 
     def finish(self) -> str:
         """Run what is not done; return why it failed, or an empty string."""
+        try:
+            return self._run_commands()
+        except OSError as error:
+            return f"{self.name}: {error.filename or self.folder}: expected to write it, found: {error.strerror}"
+
+    def _run_commands(self) -> str:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "settings.toml").write_text(self.settings, encoding="utf-8")
         self._save()
@@ -123,7 +171,7 @@ class Run:
                     done = subprocess.run(  # noqa: S603, the plan's
                         shlex.split(command), stdout=out, stderr=out, env={**os.environ, "PATH": PATH}, check=False
                     )
-            except (OSError, ValueError) as error:  # no such program, or no command
+            except OSError as error:  # no such program
                 return f"{self.name}: {error}: {command}"
             if done.returncode in INTERRUPTED:
                 stopping.set()
@@ -143,6 +191,8 @@ class Run:
 def runs_of(plan: Mapping[str, Any], folder: Path, given: Mapping[str, str]) -> tuple[Run, dict[str, list[Run]]]:
     """Return the run before all trials, and each trial's runs, one per seed."""
     defaults = {key: str(value).replace("{folder}", str(folder)) for key, value in plan.get("every", {}).items()}
+    if reserved := OWN.intersection({**defaults, **given}):
+        refuse(f"expected no value for {', '.join(sorted(reserved))}, which trials sets")
     every = {**defaults, **given, "folder": folder}
     words = given["seeds"].split() if "seeds" in given else plan.get("seeds", [1])
     try:
@@ -187,7 +237,10 @@ def figures(runs: Sequence[Run], pattern: str) -> list[float]:
     missing = [run.name for run, found in matches if not found]
     if 0 < len(missing) < len(matches):  # else the trial has no such figure
         sys.exit(f"trials: {missing[0]}: expected a figure like {pattern}, as for other seeds, found none")
-    return [float(found[-1]) for _, found in matches if found]
+    try:
+        return [float(found[-1]) for _, found in matches if found]
+    except ValueError as error:
+        sys.exit(f"trials: expected a number from {pattern}, found: {error}")
 
 
 def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Iterator[str]:
@@ -200,7 +253,7 @@ def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Itera
         cells = [name, str(sum(run.is_done for run in runs))]
         for pattern in read.values():
             found, of_first = figures(runs, pattern), figures(first, pattern)
-            spread = f" ± {stdev(found):.3g}" if len(found) > 1 else ""
+            spread = f" ± {stdev(found):.3g}" if len(found) > 1 and all(map(math.isfinite, found)) else ""
             cells.append(f"{mean(found):.5g}{spread}" if found else "–")
             cells.append(f"{mean(found) - mean(of_first):+.3g}" if found and of_first and runs is not first else "")
         yield f"| {' | '.join(cells)} |"

@@ -104,6 +104,67 @@ def test_trials_with_missing_figures_or_in_one_folder_are_refused(tmp_path):
     )
 
 
+BAD_PLANS = {  # what takes the place of what in the plan, and the message
+    "no TOML": ("seeds = [1, 2]", "seeds = [1,", "plan.toml: expected a plan in TOML, found: "),
+    "an unknown key": ("before =", "befor =", "expected tables and lists named commands, "),
+    "a command that is a number": ('["tee {folder}/log"]', "[3]", "plan.toml: expected texts as before, found 3"),
+    "no command": ('"tee {folder}/log"', '" "', "before: expected words whose quotes are closed, found ' '"),
+    "an open quote": ("tee {folder}", "tee '{folder}", "before: expected words whose quotes are closed, found \"tee '"),
+    "seeds that are lists": ("[1, 2]", "[[1], [2]]", "plan.toml: expected whole numbers as seeds, found [1]"),
+    "seeds that are no numbers": ("[1, 2]", "[true]", "plan.toml: expected whole numbers as seeds, found True"),
+    "a trial that is no table": ("[trial.small]", "[trial]", "plan.toml: expected tables as trial, found 1.0"),
+    "a seed of a trial": ("cost = 1.0", "seed = 4", "small, seed 1: expected no value for seed, which trials sets"),
+    "a run for all": ('word = "one"', 'word = "one", run = "r"', "expected no value for run, which trials sets"),
+    "a part of a name": ("{word}", "{word.x}", "small, seed 1: expected names in braces, and {{ for a brace, found: "),
+    "an unknown name": ("{word}", "{world}", "small, seed 1: expected a value for {world}, found none"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PLANS.values(), ids=BAD_PLANS)
+def test_a_bad_plan_is_refused_before_anything_runs(tmp_path, case):
+    old, new, message = case
+    done = trials(tmp_path, plan=PLAN.replace(old, new), code=3)
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_plan_that_is_missing_is_refused(tmp_path):
+    assert "/plan.toml: expected a plan in TOML" in bench("trials", tmp_path / "plan.toml", tmp_path, code=3).stderr
+
+
+def test_folders_and_records_that_cannot_be_used_are_refused(tmp_path):
+    (tmp_path / "runs").touch()
+    assert trials(tmp_path, code=3).stderr == (
+        f"trials: {tmp_path}/runs/before/run.json: expected a place for a record, found: Not a directory\n"
+    )
+    (tmp_path / "runs").unlink()
+    (tmp_path / "runs").symlink_to("/proc")  # where even root makes no folders
+    assert "before: /proc/before: expected to write it, found: " in trials(tmp_path, code=1).stderr.replace(
+        f"{tmp_path}/runs", "/proc"
+    )
+    (tmp_path / "runs").unlink()
+    trials(tmp_path)
+    record = tmp_path / "runs" / "small.2" / "run.json"
+    good = json.loads(record.read_text())
+    for damaged in ("", "[]", "{}", json.dumps({**good, "printed": 3})):
+        record.write_text(damaged)
+        assert f"trials: {record}: expected a record of a run, found: " in trials(tmp_path, code=3).stderr
+    record.write_text(json.dumps({**good, "printed": ["a", "b", "c"]}))
+    assert f"{record}: expected outputs of 2 commands, found 3" in trials(tmp_path, code=3).stderr
+
+
+def test_figures_that_are_no_numbers(tmp_path):
+    words = trials(tmp_path, plan=PLAN.replace("cost = 3.0", "cost = 'three'"), code=1)
+    assert "trials: expected a number from cost (.*), found: " in words.stderr
+    assert "Traceback" not in words.stderr
+    shutil.rmtree(tmp_path / "runs")
+    diverged = trials(
+        tmp_path, "seeds=1 2", plan=PLAN.replace('"cost {cost}{seed}"', '"cost {cost}"').replace("3.0", "inf")
+    )
+    assert "| large one | 2 | inf |" in diverged.stdout
+
+
 def test_a_program_that_is_missing_stops_no_other_trial(tmp_path):
     plan = PLAN.replace("commands = [", "commands = ['{program}', ").replace(
         'word = "one"', 'word = "one", program = "true"'
