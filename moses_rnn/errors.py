@@ -39,7 +39,7 @@ class MosesRnnError(Exception):
 
 
 class InputError(MosesRnnError):
-    """An input file, a model or a combination of them was rejected."""
+    """An input file, a model, a combination of them or a variable of the environment was rejected."""
 
     exit_code = 3
 

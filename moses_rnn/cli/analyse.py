@@ -29,7 +29,7 @@ from moses_rnn.cli.analyse_options import (
 )
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out, warn
 from moses_rnn.cli.options import choose_model, parallel_texts, sound_signature, text_of
-from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, number_of, shown_value
+from moses_rnn.errors import CheckpointError, InputError, number_of, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
@@ -449,12 +449,18 @@ def report(
 def _made() -> str:
     given = click.get_current_context().obj
     try:
-        when = datetime.fromtimestamp(float(given or time.time()), UTC)
+        when = datetime.fromtimestamp(time.time() if given is None else _seconds(given), UTC)
     except (ValueError, OverflowError, OSError) as error:
-        expected = "expected seconds since 1970, up to the year 9999"
-        raise MosesRnnError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
+        expected = "expected a whole number of seconds since 1970, up to the year 9999"
+        raise InputError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
     command = shlex.join(["moses-rnn", *sys.argv[1:]])
     return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
+
+
+def _seconds(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
 
 
 EPILOG = """\b

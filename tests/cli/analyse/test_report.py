@@ -39,11 +39,14 @@ def scored(tmp_path_factory, table, model):
     return path
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99"])
+@pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-5", "1_000", "2.5", "", "9" * 30])
 def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
-    done = invoke(scored, "--model", model, "-o", tmp_path / "report.html", code=1)
-    assert f"SOURCE_DATE_EPOCH: expected seconds since 1970, up to the year 9999, found '{moment}'" in done.stderr
+    done = invoke(scored, "--model", model, "-o", tmp_path / "report.html", code=3)
+    assert (
+        f"SOURCE_DATE_EPOCH: expected a whole number of seconds since 1970, up to the year 9999, found '{moment}'"
+        in done.stderr
+    )
     assert not list(tmp_path.iterdir())
 
 
