@@ -7,7 +7,7 @@ import functools
 import os
 from pathlib import Path
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import InputError, shown_value
 
 LIBRARY = Path(__file__).parent / "_native.so"
 INTERFACE = 2  # version of the library's functions, which must match
@@ -41,7 +41,7 @@ def native_core() -> NativeCore | None:
     """Return the library, if it was built and is not switched off (see SWITCH)."""
     wanted = os.environ.get(SWITCH, INSTRUCTION_SETS[-1])
     if wanted not in ("0", *INSTRUCTION_SETS):
-        raise MosesRnnError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {wanted!r}")
+        raise InputError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {shown_value(wanted)}")
     functions = None if wanted == "0" else _load()
     if functions is None:
         return None

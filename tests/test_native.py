@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import InputError
 from moses_rnn.native import INSTRUCTION_SETS, LIBRARY, SWITCH, NativeCore, native_core
 from tests.commands import ROOT
 
@@ -13,9 +13,10 @@ needs_native = pytest.mark.skipif(native_core() is None, reason="the native core
 def test_it_can_be_switched_off_but_not_invented(monkeypatch):
     monkeypatch.setenv(SWITCH, "0")
     assert native_core() is None
-    monkeypatch.setenv(SWITCH, "sse9")
-    with pytest.raises(MosesRnnError, match=r"MOSES_RNN_NATIVE: expected 0 or one of portable, .*, found 'sse9'"):
-        native_core()
+    for name in ("sse9", ""):
+        monkeypatch.setenv(SWITCH, name)
+        with pytest.raises(InputError, match=rf"MOSES_RNN_NATIVE: expected 0 or one of portable, .*, found '{name}'"):
+            native_core()
 
 
 @needs_native

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -23,12 +24,14 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from moses_rnn.errors import MosesRnnError, Stopped
+from moses_rnn.errors import InputError, MosesRnnError, Stopped, shown_value
+from moses_rnn.options import MOST_WHOLE
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 PATIENCE = timedelta(minutes=30)  # timeout of an exchange: a rank may be compiling or saving
 SECONDS_BETWEEN_LOOKS = 0.1
+LAST_PORT = 2**16 - 1
 FAILURE, IDENTITY = "failure", "identity"  # names in the store
 
 
@@ -169,9 +172,14 @@ def join() -> Ranks:
     environment = os.environ
     if "RANK" not in environment or environment.get("WORLD_SIZE", "1") == "1":
         return ALONE
+    size = _whole_variable("WORLD_SIZE", "1", least=1)
+    rank = _whole_variable("RANK", "0", most=size - 1)
+    own_device = _whole_variable("LOCAL_RANK", str(rank))
+    _whole_variable("MASTER_PORT", "0", most=LAST_PORT)
+    start = f"moses-rnn/{restarts()}"
     try:
         met, rank, size = next(iter(rendezvous("env://", timeout=PATIENCE)))
-        group, spoken = (dist.PrefixStore(f"moses-rnn/{restarts()}/{name}", met) for name in ("group", "words"))  # type: ignore[attr-defined]
+        group, spoken = (dist.PrefixStore(f"{start}/{name}", met) for name in ("group", "words"))  # type: ignore[attr-defined]
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, store=group, rank=rank, world_size=size, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
@@ -180,12 +188,24 @@ def join() -> Ranks:
             f"{environment.get('MASTER_ADDR')}:{environment.get('MASTER_PORT')}: {_reason(error)}",
             advice="RANK and WORLD_SIZE are set, as torchrun does; unset them to train in one process.",
         ) from error
-    return Ranks(spoken, rank, size, int(environment.get("LOCAL_RANK", rank)))
+    return Ranks(spoken, rank, size, own_device)
 
 
 def restarts() -> int:
     """Return how often torchrun has restarted this training after a process died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    return _whole_variable("TORCHELASTIC_RESTART_COUNT", "0")
+
+
+def _whole_variable(name: str, default: str, least: int = 0, most: int = MOST_WHOLE) -> int:
+    """Return a whole number from the environment."""
+    text = os.environ.get(name, default)
+    number = int(text) if re.fullmatch("[0-9]{1,18}", text) else -1
+    if not least <= number <= most:
+        raise InputError(
+            f"{name}: expected a whole number from {least} to {most}, found {shown_value(text)}",
+            advice="torchrun sets RANK, WORLD_SIZE and the like; unset them to train in one process.",
+        )
+    return number
 
 
 def _reason(error: BaseException) -> str:

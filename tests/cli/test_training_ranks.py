@@ -57,6 +57,29 @@ def run_ranks(command, *arguments, check=True, **options):
     return process.returncode, messages
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "limits"),
+    [
+        ("RANK", "first", "0 to 1"),
+        ("RANK", "2", "0 to 1"),
+        ("RANK", "", "0 to 1"),
+        ("WORLD_SIZE", "two", "1 to 2147483647"),
+        ("WORLD_SIZE", "0", "1 to 2147483647"),
+        ("WORLD_SIZE", "", "1 to 2147483647"),
+        ("LOCAL_RANK", "-1", "0 to 2147483647"),
+        ("MASTER_PORT", "65536", "0 to 65535"),
+        ("TORCHELASTIC_RESTART_COUNT", "once", "0 to 2147483647"),
+    ],
+)
+def test_variables_that_are_no_numbers_are_refused(tmp_path, table, name, value, limits):
+    of_torchrun = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    environment = {**os.environ, **of_torchrun, name: value}
+    done = run("train", table, "--model", tmp_path / "model", "--restart", env=environment, check=False)
+    assert done.returncode == 3
+    assert f"{name}: expected a whole number from {limits}, found '{value}'\n" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def kill_rank(rank, folder):
     """As the system does when memory runs out."""
     os.kill(int((folder / f"pid.{rank}").read_text()), signal.SIGKILL)
