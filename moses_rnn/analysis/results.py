@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from moses_rnn.errors import InputError, number_of
+from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.files.shipped import shipped_file
 from moses_rnn.files.streams import BYTE_ORDER_MARK
 from moses_rnn.moses.ini import MosesIni
@@ -24,6 +24,7 @@ TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
 UNTUNED_RUN = "no round of tuning beat the starting weights on dev, so they were kept: try another tuner"
 DEV = "dev"
+COLUMNS = 6  # of a row of moses_configs/systems
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
 FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
 ON_LISTS = (
@@ -49,9 +50,16 @@ class System(NamedTuple):
 
 def read_systems() -> dict[str, System]:
     """Read the systems that the pipeline builds, by name, in the order of the file."""
-    lines = shipped_file("systems").read_text(encoding="utf-8").splitlines()
-    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-    return {name: System(kind, title) for name, kind, _base, _added, _decoder, title in rows}
+    path = shipped_file("systems")
+    systems = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        columns = line.split()
+        if not columns or line.startswith("#"):
+            continue
+        if len(columns) != COLUMNS:
+            raise FormatError(str(path), number, f"{COLUMNS} columns", str(len(columns)))
+        systems[columns[0]] = System(columns[1], columns[-1])
+    return systems
 
 
 class Run(NamedTuple):
@@ -125,6 +133,9 @@ def compare_systems(
         if len({*values}) < len(values):
             raise InputError(f"expected each {what} once, found {' '.join(map(str, values))}")
     references = {name: _lines(folder / "corpus" / f"{name}.{target}") for name in (DEV, *tests)}
+    for name, lines in references.items():
+        if lines == [""]:
+            raise InputError(f"{folder}/corpus/{name}.{target}: expected sentences, found none")
     sizes = {name: len(lines) for name, lines in references.items()}
     runs = [[_read_run(folder, target, sizes, system, seed) for seed in seeds] for system in systems]
     scored = [_compare_runs(list(of_seed), references, tests, samples) for of_seed in zip(*runs, strict=True)]

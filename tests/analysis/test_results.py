@@ -111,6 +111,20 @@ def test_missing_and_short_files_are_named(work):
         compare(work, ["rnn"], "3")
 
 
+def test_an_empty_reference_is_refused(work):
+    for path in (work / "corpus" / "test.fr", *(work / "decode").glob("*.test.*")):
+        path.write_text("")
+    with pytest.raises(InputError, match=r"corpus/test.fr: expected sentences, found none$"):
+        compare(work)
+
+
+def test_a_row_of_other_columns_is_refused(monkeypatch, tmp_path):
+    (tmp_path / "systems").write_text("# rows\nbaseline  table  -  -  -\n")
+    monkeypatch.setattr(results, "shipped_file", tmp_path.joinpath)
+    with pytest.raises(InputError, match=r"systems:2: expected 6 columns, found 5$"):
+        results.read_systems()
+
+
 @pytest.mark.parametrize(
     ("weights", "warnings"),
     [
