@@ -49,4 +49,9 @@ def main(source_path: str, target_path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} SOURCE_TEXT TARGET_TEXT")
+    try:
+        main(*sys.argv[1:])
+    except OSError as error:
+        sys.exit(f"{error.filename or 'standard output'}: {error.strerror}")

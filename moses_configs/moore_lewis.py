@@ -72,6 +72,8 @@ def main() -> None:
     given = parser.parse_args()
     if not 0 < given.share <= 1:
         parser.error(f"expected a share above 0 and at most 1, found {given.share}")
+    if len({len(given.domain), len(given.corpus), len(given.output)}) > 1:
+        parser.error("expected as many files after --domain, --corpus and --output")
     of_each = [differences(given.lmplz, *paths) for paths in zip(given.domain, given.corpus, strict=True)]
     worse = sum(of_each[1:], start=of_each[0])
     keep = np.zeros(len(worse), dtype=bool)
@@ -83,4 +85,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}")

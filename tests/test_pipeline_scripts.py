@@ -3,6 +3,7 @@
 import gzip
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -122,6 +123,32 @@ def test_a_feature_and_its_weight_are_put_into_an_ini(tmp_path):
         assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == (
             f"# an ini\n{feature}\nNeuralLM name=CSLM0\nA\n\n{weight}\nCSLM0= 0.5\nA0= 0.3\n[weight]\n"
         )
+    (tmp_path / "none").touch()
+    nothing = [*command[:3], tmp_path / "none", tmp_path / "ini"]
+    done = subprocess.run(nothing, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/none: expected lines below headings, found none\n")
     (tmp_path / "ini").write_text("[feature]\n")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"{tmp_path}/ini: expected a section [weight], found none\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("align.py", "usage: {script} SOURCE_TEXT TARGET_TEXT\n"),
+        ("align.py no.en no.fr", "no.en: No such file or directory\n"),
+        ("moore_lewis.py 0.5 --lmplz x --domain no --corpus no --output o", "no: No such file or directory\n"),
+        (
+            "moore_lewis.py 1 --lmplz x --domain a b --corpus a --output a",
+            "expected as many files after --domain, --cor",
+        ),
+    ],
+)
+def test_what_a_script_cannot_read_is_named(tmp_path, words, message):
+    pytest.importorskip("thot" if words.startswith("align") else "kenlm")
+    script, *given = words.split()
+    command = [sys.executable, CONFIGS / script, *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert message.format(script=CONFIGS / script) in done.stderr
+    assert "Traceback" not in done.stderr
