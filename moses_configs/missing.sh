@@ -33,6 +33,28 @@ corpus() { # NAME PREFIX
 	done
 }
 
+is_share() { # VALUE
+	awk -v share="$1" 'BEGIN { exit !(share ~ /^[0-9]*\.?[0-9]+$/ && share > 0 && share <= 1) }'
+}
+
+lines() { # FILE, which may have the suffix .gz
+	file=$1
+	[ -f "$file" ] || file=$1.gz
+	gzip -cdf "$file" 2> /dev/null | sed '$a\' | wc -l
+}
+
+# Sentences for tuning and tests, which are needed hours after the training text
+parallel() { # NAME PREFIXES
+	for prefix in $2; do
+		for language in $SRC $TRG; do
+			[ -f "$prefix.$language" ] || [ -f "$prefix.$language.gz" ] || continue 2
+		done
+		source=$(lines "$prefix.$SRC") target=$(lines "$prefix.$TRG")
+		[ "$source" -gt 0 ] && [ "$source" -eq "$target" ] ||
+			missing "$prefix with as many lines in both languages ($1=), found $source $SRC and $target $TRG"
+	done
+}
+
 corpora() { # NAME PREFIXES
 	[ -n "$2" ] || missing "$1, the prefix of a corpus: $1=data/x for data/x.$SRC and data/x.$TRG, plain or .gz"
 	for prefix in $2; do
@@ -77,6 +99,13 @@ esac
 [ -n "$PHRASE_TABLE" ] && [ -z "$WITH_NETWORKS" ] || corpora TRAIN "$TRAIN"
 corpora DEV "$DEV"
 corpora TEST "$TEST"
+case $SRC:$TRG in
+"$SRC:$SRC" | :* | *: | */*) missing "two languages SRC and TRG, the suffixes of texts, found $SRC and $TRG" ;;
+*)
+	parallel DEV "$DEV"
+	parallel TEST "$TEST"
+	;;
+esac
 [ -z "$(printf '%s\n' $SETS train all clean domain corpus align lm phrase-table baseline dictionary results | sort | uniq -d)" ] ||
 	missing 'TEST sets whose names differ, none of them the name of a step or another text'
 for set in $SETS; do
@@ -88,8 +117,7 @@ for set in $SETS; do
 done
 if [ -n "$SELECT" ]; then
 	corpora IN_DOMAIN "$IN_DOMAIN"
-	awk -v share="$SELECT" 'BEGIN { exit !(share ~ /^[0-9]*\.?[0-9]+$/ && share > 0 && share <= 1) }' ||
-		missing "SELECT above 0 and at most 1, found $SELECT"
+	is_share "$SELECT" || missing "SELECT above 0 and at most 1, found $SELECT"
 	"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("kenlm"))' ||
 		missing "kenlm, for SELECT: pip install 'moses-rnn[lm]'"
 fi
@@ -134,12 +162,23 @@ for name in SYSTEMS SEEDS ENSEMBLE_SEEDS; do
 	eval "values=\$$name"
 	[ -z "$(printf '%s\n' $values | sort | uniq -d)" ] || missing "$name that differ, found $values"
 done
+for share in $PRUNE_KEEP; do
+	is_share "$share" || missing "PRUNE_KEEP above 0 and at most 1, found $share"
+done
 one_of 'a TUNER' "$TUNER" mert mira
+for name in $INTEGERS SEEDS ENSEMBLE_SEEDS SYSTEMS; do
+	eval "values=\$$name"
+	[ -n "$values" ] || missing "$name, found an empty value"
+done
 for name in $INTEGERS SEEDS ENSEMBLE_SEEDS; do
 	eval "values=\$$name"
 	for value in $values; do
-		case $value in
-		*[!0-9]*) missing "$name of integers, found $value" ;;
+		case $name:$value in
+		*:*[!0-9]*) missing "$name of integers, found $value" ;;
+		*:0?*) missing "$name without leading zeros, found $value" ;;
+		*:??????????*) missing "$name below 1000000000, found $value" ;;
+		*SEED*:0) ;;
+		*:0) missing "$name above 0, found $value" ;;
 		esac
 	done
 done

@@ -123,6 +123,8 @@ $(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, colons, equ
 	which neither make nor an ini of Moses can have)
 endif
 DONE := $(W)/done
+# mert-moses.pl changes its folder
+override MOSES_ROOT := $(abspath $(MOSES_ROOT))
 LOG := $(W)/log
 MOSES_BIN = $(MOSES_ROOT)/bin
 MOSES_SCRIPTS = $(MOSES_ROOT)/scripts
@@ -320,7 +322,7 @@ UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
 CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS SELECT IN_DOMAIN TOKENISED LOWERCASE MGIZA_BIN TUNER \
 	PHRASE_TABLE BASELINE_INI MODEL INVERSE_MODEL LM_TEXT CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
-	UNTRANSLATED_SYSTEMS SYSTEMS SEEDS ENSEMBLE_SEEDS INTEGERS $(INTEGERS)
+	UNTRANSLATED_SYSTEMS SYSTEMS SEEDS ENSEMBLE_SEEDS PRUNE_KEEP INTEGERS $(INTEGERS)
 
 # Names what is missing before anything runs
 .PHONY: pipeline-tools
@@ -670,7 +672,8 @@ bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
 		$(call bleu,$$set,$(W)/decode/$*.$$seed.$$set.$(TRG)) || exit 1; done; done
 
 COMPARED := $(TRG) $(SETS) $(call runs,$(SYSTEMS))
-$(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run)) $(call changed,results,$(COMPARED))
+$(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run)) \
+		$(call changed,results,$(COMPARED)) | pipeline-tools
 	rm -f $(DONE)/results
 	$(BIN)/moses-rnn analyse results $(W) --target $(TRG) $(SYSTEMS:%=--system %) $(TEST_NAMES:%=--test %) \
 		$(SEEDS:%=--seed %) -o $@ --force

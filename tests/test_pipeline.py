@@ -352,6 +352,18 @@ MISSING = {
     "two bases": (["BASE_rnn2=rnn rnn-wp"], "BASE_rnn2=rnn rnn-wp: expected one of baseline rnn rnn-wp rnn2"),
     "no base": (["BASE_rnn="], "BASE_rnn=: expected one of baseline rnn rnn-wp rnn2, found none"),
     "the base of a network alone": (["BASE_seq2seq=rnn"], "BASE_seq2seq=rnn: expected no base, found rnn"),
+    "no seeds": (["SEEDS="], "missing: SEEDS, found an empty value"),
+    "no systems": (["SYSTEMS="], "missing: SYSTEMS, found an empty value"),
+    "no number": (["LIST_SIZE="], "missing: LIST_SIZE, found an empty value"),
+    "no threads": (["THREADS=0"], "missing: THREADS above 0, found 0"),
+    "one seed in two spellings": (["SEEDS=1 01"], "missing: SEEDS without leading zeros, found 01"),
+    "a seed that programs cannot hold": (["SEEDS=9999999999"], "missing: SEEDS below 1000000000, found 9999999999"),
+    "more than the table": (["PRUNE_KEEP=0.5 2"], "missing: PRUNE_KEEP above 0 and at most 1, found 2"),
+    "one language": (["TRG=en"], "missing: two languages SRC and TRG, the suffixes of texts, found en and en"),
+    "a folder as a language": (
+        ["TRG=x/fr"],
+        "missing: two languages SRC and TRG, the suffixes of texts, found en and x/fr",
+    ),
     "the base of no system": (["BASE_magic=rnn"], "BASE_magic: expected BASE_ and one of baseline rnn "),
 }
 
@@ -363,6 +375,29 @@ def test_what_is_missing_is_named_before_anything_runs(tmp_path, case):
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["DEV", "TEST"])
+def test_texts_that_are_needed_late_are_checked_at_once(tmp_path, name):
+    for text, source, target in (("none", "", ""), ("short", "a\nb\n", "a\n"), ("good", "a\nb", "a\nb\n")):
+        (tmp_path / f"{text}.en").write_text(source)
+        with gzip.open(tmp_path / f"{text}.fr.gz", "wt") as file:
+            file.write(target)
+    for text, found in (("none", "0 en and 0 fr"), ("short", "2 en and 1 fr")):
+        done = make("results", f"WORK={tmp_path}/work", f"{name}={tmp_path}/{text}", check=False)
+        expected = f"missing: {tmp_path}/{text} with as many lines in both languages ({name}=), found {found}\n"
+        assert expected in done.stderr
+    done = make("results", f"WORK={tmp_path}/work", f"{name}={tmp_path}/good", check=False)
+    assert "as many lines" not in done.stderr
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_relative_moses_is_found_from_other_folders(tmp_path):
+    (tuning,) = [
+        line for line in planned("tune-baseline", tmp_path, "SEEDS=1", "MOSES_ROOT=my/moses/") if "mert-moses" in line
+    ]
+    assert f"MOSES_ROOT='{ROOT}/my/moses' " in tuning
+    assert f"--rootdir {ROOT}/my/moses/scripts " in tuning
 
 
 @pytest.mark.parametrize("name", ["a b", "a#b", "a:b", "a=b"])
