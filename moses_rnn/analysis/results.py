@@ -40,6 +40,11 @@ BY_THEMSELVES = (
     "(an ensemble has the same networks for all seeds)."
 )
 
+WHITE_SPACE = (
+    "Some words contain white space other than blanks and tabs, such as U+00A0. As in Moses, words end at blanks and "
+    "tabs only; sacreBLEU ends them there too, so it gives another BLEU for these texts."
+)
+
 
 class System(NamedTuple):
     """A row of moses_configs/systems, which pipeline.mk reads too and which explains the kinds."""
@@ -138,12 +143,14 @@ def compare_systems(
             raise InputError(f"{folder}/corpus/{name}.{target}: expected sentences, found none")
     sizes = {name: len(lines) for name, lines in references.items()}
     runs = [[_read_run(folder, target, sizes, system, seed) for seed in seeds] for system in systems]
-    scored = [_compare_runs(list(of_seed), references, tests, samples) for of_seed in zip(*runs, strict=True)]
+    numbers = WordNumbers()
+    scored = [_compare_runs(list(of_seed), references, tests, samples, numbers) for of_seed in zip(*runs, strict=True)]
     return {
         "sentences": sizes,
         "tests": list(tests),
         "seeds": list(seeds),
         "signatures": scored[0][1],
+        "white_space_in_words": numbers.contain_white_space,
         "bootstrap_samples": samples,
         "systems": {
             system: _summary(runs[i], runs[0], [of_seed[i] for of_seed, _ in scored], tests)
@@ -153,14 +160,18 @@ def compare_systems(
 
 
 def _compare_runs(
-    runs: Sequence[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
+    runs: Sequence[Run],
+    references: Mapping[str, list[str]],
+    tests: Sequence[str],
+    samples: int,
+    numbers: WordNumbers,
 ) -> tuple[list[Json], Json]:
     """Score one run of each system, all of one seed; return scores and the metrics' signatures.
 
     A run's scores are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all runs but the first, the p-values
     ``SET_p`` of each test set and ``p`` of all together.
     """
-    bleu, chrf, numbers = open_bleu(), CHRF(), WordNumbers()
+    bleu, chrf = open_bleu(), CHRF()
     scored: list[Json] = [{"seed": run.seed} for run in runs]
     judged, *numbered = [numbers.of_texts(texts) for texts in (references, *(run.hypotheses for run in runs))]
     for name in references:
@@ -247,6 +258,8 @@ def format_table(results: Json) -> Iterator[str]:
         f"{results['bootstrap_samples']:,} samples against {baseline} with the same seed; "
         f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
     )
+    if results["white_space_in_words"]:
+        yield WHITE_SPACE
     if any(system["on_lists"] for system in systems.values()):
         yield ON_LISTS
     for kind, text in (("extended", EXTENDED), ("self", BY_THEMSELVES)):

@@ -266,10 +266,11 @@ Example: two systems and their curves, also on sentences in which a network know
 On sentences of common and of rare words:
   moses-rnn analyse lengths test.en test.fr search.out moses.out --by-rarity train.en
 
-The texts are tokenised and parallel, line by line. BLEU is sacreBLEU's, without tokenisation. "No UNK" marks the
-sentences whose source and reference have no word that is unknown to the model. The rarity of a sentence is the mean
-rank of its words, where 1 is the commonest word; words that the text lacks come last. Exit codes: 0 done, 1 failure, 2
-wrong command line, 3 texts or model rejected.
+The texts are tokenised and parallel, line by line. BLEU is sacreBLEU's, without tokenisation. As in Moses,
+words end at blanks and tabs only, so sacreBLEU itself gives another number if words contain other white space, such as
+U+00A0. "No UNK" marks the sentences whose source and reference have no word that is unknown to the model. The rarity of
+a sentence is the mean rank of its words, where 1 is the commonest word; words that the text lacks come last. Exit
+codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected.
 """
 
 

@@ -62,6 +62,12 @@ class WordNumbers(dict[bytes, str]):
             line = line.encode("utf-8", "surrogateescape")
         return " ".join([self.setdefault(word, str(len(self))) for word in words(line.rstrip(b"\r\n"))])
 
+    @property
+    def contain_white_space(self) -> bool:
+        """Whether a word contains white space, so that sacreBLEU would divide it."""
+        texts = (word.decode("utf-8", "surrogateescape") for word in self)
+        return any(text.split() != [text] for text in texts)
+
     def of_texts(self, texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Return the numbers of texts, by name."""
         return {name: [self.of(line) for line in lines] for name, lines in texts.items()}

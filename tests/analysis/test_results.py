@@ -65,6 +65,14 @@ def test_words_are_parted_at_blanks_alone(work):
     assert compare(work, seeds="1")["systems"]["rnn"]["test_BLEU"]["mean"] < 99
 
 
+def test_a_signature_that_gives_another_bleu_is_explained(work):
+    explanation = "sacreBLEU ends them there too, so it gives another BLEU"
+    assert explanation not in "\n".join(format_table(compare(work, seeds="1")))
+    path = work / "decode" / "rnn.1.test.fr"
+    path.write_text(path.read_text().replace("old man", "old\u00a0man"))
+    assert explanation in "\n".join(format_table(compare(work, seeds="1")))
+
+
 def test_a_weight_that_is_no_number_is_null(work):
     write(work / "tune" / "rnn.1" / "moses.ini", [INI.format("0.1 nan")])
     comparison = compare(work, seeds="1")
