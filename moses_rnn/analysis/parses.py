@@ -27,7 +27,7 @@ from moses_rnn.analysis.dependencies import (
     run_actions,
 )
 from moses_rnn.analysis.grids import Cell, Grid
-from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, read_trees, rebuild
+from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, count_trees, read_trees, rebuild
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.table.phrases import words
 
@@ -132,9 +132,15 @@ def score_brackets(gold: Sequence[Tree], outputs: Sequence[Rebuilt]) -> list[Cel
     pairs = [(count_spans(tree), count_spans(output.tree)) for tree, output in zip(gold, outputs, strict=True)]
     right = sum((wanted & found).total() for wanted, found in pairs)
     wanted, found = (sum(spans.total() for spans in side) for side in zip(*pairs, strict=True))
-    malformed = _share(sum(output.malformed for output in outputs), len(gold))
+    malformed = _share(sum(map(_is_malformed, gold, outputs)), len(gold))
     whole = _share(sum(wanted == found for wanted, found in pairs), len(gold))
     return [malformed, _share(right, found), _share(right, wanted), _share(2 * right, wanted + found), whole]
+
+
+def _is_malformed(gold: Tree, output: Rebuilt) -> bool:
+    """Treebanks have some sentences of several trees, which are right if the gold tree is such a one."""
+    are_several = count_trees(gold.tokens) > 1 and output.tree.tokens == gold.tokens
+    return output.malformed and not are_several
 
 
 def score_attachments(gold: Sequence[Dependencies], outputs: Sequence[Execution]) -> list[Cell]:

@@ -88,7 +88,7 @@ def _read_dictionary(request: TranslationRequest) -> Lexicon | None:
     name = find_input(request.dictionary)
     lexicon = read_lexicon(read_text(name), name)
     if lexicon.left_out and not request.quiet:
-        print_err(f"{name}: {lexicon.left_out:,} lines left out, with NULL for no word")
+        print_err(f"{name}: {number_of(lexicon.left_out, 'line')} left out, with NULL for no word")
     parted = [word for source in lexicon.entries if SEPARATOR in (word := lexicon.best(source) or b"")]
     if request.n_best and parted:
         raise InputError(f"{name}: expected words without ||| for an n-best list, found {shown(parted[0])}")

@@ -85,6 +85,20 @@ def test_trees_without_words_and_without_brackets_have_no_figures():
     assert grid.rows[0] == ["it", 0.00, None, None, None, 100.00]
 
 
+def test_several_trees_in_place_of_one_are_malformed_unless_gold():
+    several = b"(S XX )S (X XX )X"
+    gold = trees("( (S (N a)) (X (N b)))", "(S (N a) (N b))")
+    assert compare_brackets(gold, {"it": [several, b"(S XX XX )S"]}).rows[0] == [
+        "it",
+        0.00,
+        100.00,
+        100.00,
+        100.00,
+        100.00,
+    ]
+    assert compare_brackets(gold, {"it": [several, several]}).rows[0][1] == 50.00
+
+
 SENTENCE = Dependencies((b"a", b"dog", b"sleeps", b"."), (2, 3, 0, 3), (b"det", b"nsubj", b"root", b"punct"))
 ATTACHMENTS_BY_HAND = {  # actions, malformed, skipped, left over, heads, labelled
     "right": ("SH SH LA:det SH LA:nsubj SH RA:punct RA:root", 0, 0, 0, 4, 4),
