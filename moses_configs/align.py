@@ -18,7 +18,7 @@ Sentence = list[str]
 
 def sentences(path: str) -> list[Sentence]:
     """The words of all lines; lines end at line feeds and words at blanks only, as they do for Moses."""
-    with Path(path).open(encoding="utf-8", errors="backslashreplace", newline="\n") as text:
+    with Path(path).open(encoding="utf-8-sig", errors="backslashreplace", newline="\n") as text:
         return [[word for word in line.rstrip("\n").split(" ") if word] for line in text]
 
 

@@ -402,7 +402,8 @@ $(DONE)/lm: $(DONE)/corpus $(LM_TEXT)
 	mkdir -p $(W)/lm
 	gzip -cdf $(W)/corpus/train.$(TRG) > $(W)/lm/text
 	$(if $(LM_TEXT),for text in $(LM_TEXT); do \
-		gzip -cdf $$text > $(W)/lm/one && sed '$$a\' $(W)/lm/one || exit 1; done > $(W)/lm/more.$(TRG); rm $(W)/lm/one)
+		gzip -cdf $$text > $(W)/lm/one && LC_ALL=C sed -e '1s/^\xEF\xBB\xBF//' -e '$$a\' $(W)/lm/one || exit 1; \
+		done > $(W)/lm/more.$(TRG); rm $(W)/lm/one)
 	$(if $(LM_TEXT),$(if $(SELECT),$(call logged,select-lm.log,$(call select,$(TRG),$(W)/lm/more,$(W)/lm/selected))))
 	$(if $(LM_TEXT),cat $(W)/lm/$(if $(SELECT),selected,more).$(TRG) >> $(W)/lm/text)
 	$(call logged,lm.log,$(MOSES_BIN)/lmplz -o $(ORDER) -S 40% -T $(W)/lm --text $(W)/lm/text \

@@ -483,6 +483,8 @@ def main(context: click.Context) -> None:
 RESULTS_EPILOG = """\b
 Example, as the pipeline calls it:
   moses-rnn analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
+
+In BLEU, words end at blanks and tabs only, as in Moses.
 """
 
 

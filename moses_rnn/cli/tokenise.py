@@ -9,7 +9,7 @@ from typing import Annotated
 
 from moses_rnn.cli.command import command, print_err, warn
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.files.streams import without_mark
+from moses_rnn.files.streams import as_text
 from moses_rnn.options import Option
 
 EPILOG = """\b
@@ -48,7 +48,7 @@ def main(
 
 
 def _decode(lines: Iterable[bytes]) -> Iterator[str]:
-    for number, line in enumerate(without_mark(lines), 1):
+    for number, line in enumerate(as_text(lines, "standard input"), 1):
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError:

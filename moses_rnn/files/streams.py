@@ -47,7 +47,8 @@ MADE_BY = (
     "Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles are never read."
 )
 FEW_LINE_ENDS = "Does the file lack line ends?"  # advice for a line that is too long
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8
+UTF_16 = b"\xff\xfe", b"\xfe\xff"  # its byte order marks
 GZIP = b"\x1f\x8b"  # magic bytes
 OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # magic bytes and their readers
 HEAD_BYTES = 6
@@ -243,16 +244,20 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
 
 
 def read_text(path: str, *, meter: Meter | None = None) -> Generator[bytes]:
-    """Yield the same of a text that is read for its words: without a byte order mark."""
-    for block in without_mark(read_blocks(path, meter=meter)):
+    """Yield the same of a text that is read for its words; see `as_text`."""
+    for block in as_text(read_blocks(path, meter=meter), path):
         yield from io.BytesIO(block)
 
 
-def without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Leave out the byte order mark at the beginning of a text, which would be part of its first word."""
-    left = iter(blocks)
-    first = next(left, b"").removeprefix(BYTE_ORDER_MARK)
-    return itertools.chain([first] if first else [], left)
+def as_text(parts: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Leave out the byte order mark of a text in lines or blocks: it would be part of the first word; refuse UTF-16."""
+    rest = iter(parts)
+    first = next(rest, b"")
+    if first.startswith(UTF_16):
+        advice = f"Convert it: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > FILE"
+        raise FormatError(name, 1, "UTF-8", "UTF-16", advice)
+    first = first.removeprefix(BYTE_ORDER_MARK)
+    return itertools.chain([first] if first else [], rest)
 
 
 def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:

@@ -15,11 +15,11 @@ from moses_rnn.files.shards import count_lines
 from moses_rnn.files.streams import (
     STANDARD_STREAM,
     Meter,
+    as_text,
     find_input,
     read_blocks,
     read_text,
     regular_file,
-    without_mark,
 )
 from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
@@ -151,7 +151,7 @@ def read_watched(paths: Sequence[str], watch: Watch, *, texts: bool = False) -> 
     meter = Meter()
     for path in paths:
         blocks = read_blocks(path, meter=meter)
-        for block in without_mark(blocks) if texts else blocks:
+        for block in as_text(blocks, path) if texts else blocks:
             yield block
             watch.look(meter, path)
 

@@ -83,6 +83,15 @@ def test_a_compressed_text_may_have_a_mark(folders):
     assert first.stdout == second.stdout
 
 
+def test_a_text_in_utf_16_is_refused(folders):
+    plain, _ = folders
+    for encoding in ("utf-16-le", "utf-16-be"):
+        (plain / "wide").write_bytes(("\ufeff" + SOURCE.decode()).encode(encoding))
+        done = zygote("nmt translate", "wide", "--model", "m/search", cwd=plain)
+        assert (done.returncode, done.stdout) == (3, b"")
+        assert "wide:1: expected UTF-8, found UTF-16\n  Convert it: iconv -f UTF-16 -t UTF-8 wide > FILE" in done.stderr
+
+
 def test_a_mark_alone_is_no_text(folders):
     plain, _ = folders
     (plain / "mark").write_bytes(BYTE_ORDER_MARK)
