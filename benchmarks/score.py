@@ -34,14 +34,14 @@ from stages import (
 
 from moses_rnn.files.outputs import pack
 from moses_rnn.files.streams import read_lines
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import open_model
+from moses_rnn.models.phrases import PAIRS
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import EncDecConfig, EncDecStepper, NativeEncDec
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import Trie, build_trie, score_trie
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import open_model
-from moses_rnn.scorers.phrases import PAIRS
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds
 from moses_rnn.training.networks import PHRASES

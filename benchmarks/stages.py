@@ -20,11 +20,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks
+from moses_rnn.models.base import Tally, Values
+from moses_rnn.models.model import Model
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
-from moses_rnn.scorers.base import Tally, Values
-from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.table_blocks import CHUNK_LINES, Pairs, chunks_between_sources, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Phrases, build_corpus

@@ -16,12 +16,12 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import save_model
 
 PARTS = {"enc": "encoder", "dec": "decoder"}
 SEARCH_PARTS = {"enc": "encoder.forward", "back_enc": "encoder.backward", "dec": "decoder"}

@@ -15,7 +15,7 @@ PACKAGES = [
     "table",
     "moses",
     "networks",
-    "scorers",
+    "models",
     "score",
     "training",
     "translation",

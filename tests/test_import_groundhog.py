@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli import score
-from moses_rnn.scorers.open import open_model
+from moses_rnn.models.open import open_model
 from tests.conftest import EXAMPLES
 from tests.networks.reference_groundhog import SOURCE_LINES, TARGET_LINES, K, S, log_prob, weights
 

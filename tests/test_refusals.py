@@ -16,21 +16,21 @@ from typing import NamedTuple
 
 import pytest
 
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.cstm import CSTM
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import save_model
 from tests.analysis.attentive import lstm, save
 from tests.cli.analyse.tables import TABLE, with_another_score
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
 from tests.cli.scored import INI
 from tests.commands import ROOT, run, spoken, zygote
+from tests.models.pairs import SOURCE as SOURCE_WORDS
+from tests.models.pairs import TARGET as TARGET_WORDS
+from tests.models.rare import save_rare_model
 from tests.networks.networks import PAPERS, cell_network, cstm_network
 from tests.score.saved_models import save_models
 from tests.score.tables import LINES
-from tests.scorers.pairs import SOURCE as SOURCE_WORDS
-from tests.scorers.pairs import TARGET as TARGET_WORDS
-from tests.scorers.rare import save_rare_model
 
 FILES = {
     "table": b"".join(LINES),

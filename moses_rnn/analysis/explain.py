@@ -18,11 +18,11 @@ from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
 from moses_rnn.analysis.scored_table import NO_LOGARITHMS, TABLE_COLUMNS, Floats
 from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
+from moses_rnn.models.base import Scorer
+from moses_rnn.models.model import Model
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
-from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.signatures import own_columns, recorded_names, signature_of, without_number

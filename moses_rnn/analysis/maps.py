@@ -18,10 +18,10 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import Grid, readable
 from moses_rnn.analysis.scored_table import SEED, Floats, Ints
 from moses_rnn.errors import CheckpointError, MosesRnnError, number_of
+from moses_rnn.models.annotated import source_reader
+from moses_rnn.models.model import Model
 from moses_rnn.networks.inspection import finite_array
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.annotated import source_reader
-from moses_rnn.scorers.model import Model
 from moses_rnn.table.phrases import words
 
 PERPLEXITY = 30.0  # of t-SNE, lowered where there are fewer than three times as many points

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError, ScoreError, placing
+from moses_rnn.models.language_models import LanguageModel, Marks
 from moses_rnn.networks.batches import Values
-from moses_rnn.scorers.language_models import LanguageModel, Marks
 
 SENTENCES = 2000  # scored together
 SUFFICIENT = 1e-6  # nats of a whole text: how near its likelihood is to the highest

@@ -8,7 +8,7 @@ from pathlib import Path
 from moses_rnn.analysis.scored_table import sample_key
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, Meter, find_input, read_blocks, show_nothing
-from moses_rnn.scorers.model import Model
+from moses_rnn.models.model import Model
 from moses_rnn.table.phrase_table import read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import TableLines, parse_blocks

@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from moses_rnn.api.pairs import BytesPair
+from moses_rnn.models.base import Scorer, score_named
 from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.workers import Threads, map_in_order
-from moses_rnn.scorers.base import Scorer, score_named
 from moses_rnn.table.table_blocks import Floats, Pairs
 
 CHUNK = 4096  # pairs: enough to share prefixes, few enough for several threads

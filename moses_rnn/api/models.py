@@ -34,17 +34,17 @@ from moses_rnn.api.pairs import (
 )
 from moses_rnn.errors import ArgumentError, CheckpointError, InputError, number_of, shown_value
 from moses_rnn.files.streams import checked_path
+from moses_rnn.models.annotated import source_reader
+from moses_rnn.models.base import Scorer
+from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, open_writer
+from moses_rnn.models.language_models import NetworkLanguageModel
+from moses_rnn.models.model import Model as Opened
+from moses_rnn.models.open import open_language_model
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.checks import unit_warnings
-from moses_rnn.scorers.annotated import source_reader
-from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.ensembles import COMBINATIONS, GEOMETRIC, open_writer
-from moses_rnn.scorers.language_models import NetworkLanguageModel
-from moses_rnn.scorers.model import Model as Opened
-from moses_rnn.scorers.open import open_language_model
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats
 from moses_rnn.translation.options import BEAM, COPY, NEVER, NO, WORDS_PER_SOURCE_WORD

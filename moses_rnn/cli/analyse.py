@@ -300,7 +300,7 @@ def lengths(  # noqa: PLR0913, one for each option
     with optional_output(output, source, reference, *outputs, by_rarity or "", force=force) as file:
         texts, known = {name: text_of(path) for name, path in named_files(outputs).items()}, None
         if model:  # whose words are by the language of the texts, not by what it reads and writes
-            from moses_rnn.scorers.open import open_model
+            from moses_rnn.models.open import open_model
 
             network = open_model(model)
             sides = network.source_vocabulary, network.target_vocabulary
@@ -418,8 +418,8 @@ def report(
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import find_input, show_nothing
+    from moses_rnn.models.open import open_model
     from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.open import open_model
 
     path, made = find_input(phrase_table), _made()
     with OutputFile(output, force=force, inputs=inputs_of(path, source_text, results, folder)) as file:

@@ -23,7 +23,7 @@ from moses_rnn.options import Force, Option
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
 
 MAX_POINTS, MAX_SENTENCES = 2000, 1000  # the most frequent words, a sample of phrases; the first sentences
 # the options of each kind of map
@@ -184,7 +184,7 @@ def _draw_points(request: MapRequest) -> None:
 def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
     """Return the name, labels and vectors of the points."""
     from moses_rnn.analysis.maps import phrase_points, word_points
-    from moses_rnn.scorers.open import open_model
+    from moses_rnn.models.open import open_model
 
     if request.what == "words":
         model, side = _model_and_side(request)
@@ -208,7 +208,7 @@ def _points(request: MapRequest) -> tuple[str, list[str], Floats]:
 
 def _model_and_side(request: MapRequest) -> tuple[Model, str]:
     """Of the words: of a language model, those that it predicts."""
-    from moses_rnn.scorers.open import open_model
+    from moses_rnn.models.open import open_model
 
     model = open_model(request.folder, of_pairs=False)
     return model, request.side or model.architecture.sides[0]
@@ -238,7 +238,7 @@ def _draw_alignments(request: MapRequest) -> None:
     names = _alignment_files(request)
     from moses_rnn.analysis.alignment_maps import as_text, map_alignments
     from moses_rnn.files.streams import find_input
-    from moses_rnn.scorers.open import open_model
+    from moses_rnn.models.open import open_model
     from moses_rnn.translation.translate import format_alignment
 
     otherwise = "a .json, and text without --output, do not need it"

@@ -17,7 +17,7 @@ from moses_rnn.options import Option
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import Advanced
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
 
 Column = Annotated[
     int | None,
@@ -72,9 +72,9 @@ def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
 
 def open_phrase_network(folder: Path, *, of_any_cell: bool = False) -> Model:
     """Open a model whose gates and summaries, or gradients, are known; reject others."""
+    from moses_rnn.models.open import open_model
     from moses_rnn.networks.cells import CellEncDec
     from moses_rnn.networks.encdec import EncDec
-    from moses_rnn.scorers.open import open_model
 
     model = open_model(folder)
     if not isinstance(model.network, EncDec) or (isinstance(model.network, CellEncDec) and not of_any_cell):

@@ -376,7 +376,7 @@ def inputs_of(*paths: str | Path | None) -> tuple[str, ...]:
 
     files = [find_input(path) for path in paths if isinstance(path, str)]
     if folders := [path for path in paths if isinstance(path, Path)]:
-        from moses_rnn.scorers.open import model_files
+        from moses_rnn.models.open import model_files
 
         files += [file for folder in folders for file in model_files(folder)]
     return tuple(files)

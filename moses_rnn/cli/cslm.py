@@ -29,10 +29,10 @@ from moses_rnn.training.options import Learning, RunOptions, TextOptions
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
-    from moses_rnn.scorers.kenlm import KenlmScorer
-    from moses_rnn.scorers.language_models import LanguageModel, Shares
-    from moses_rnn.scorers.model import Model
-    from moses_rnn.scorers.shares import ClosedVocabulary
+    from moses_rnn.models.kenlm import KenlmScorer
+    from moses_rnn.models.language_models import LanguageModel, Shares
+    from moses_rnn.models.model import Model
+    from moses_rnn.models.shares import ClosedVocabulary
 
 EPILOG = """\b
 Example: train on the corpus's target side, compare with the system's n-gram model, and export for the decoder:
@@ -130,8 +130,8 @@ def perplexity(given: Judging) -> None:
     from moses_rnn.analysis.perplexity import score_text, sentences_of
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import find_input, read_text
-    from moses_rnn.scorers.open import open_language_model
-    from moses_rnn.scorers.shares import ClosedVocabulary, count_outside
+    from moses_rnn.models.open import open_language_model
+    from moses_rnn.models.shares import ClosedVocabulary, count_outside
 
     given = replace(given, device=choose_device(given.device, given.threads))
     models = [open_language_model(folder) for folder in given.models]
@@ -182,7 +182,7 @@ def _check_judging(given: Judging) -> None:
 
 def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
-    from moses_rnn.scorers.shares import Backoff
+    from moses_rnn.models.shares import Backoff
 
     weight = best_weights(scored[0])[0] if backoff else None
     print_out("\n".join(as_cslm_table(scored, weight)))
@@ -214,8 +214,8 @@ def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, s
 def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
     """Open the n-gram models; all must know the words of the first."""
     from moses_rnn.files.streams import regular_file
+    from moses_rnn.models.kenlm import KenlmScorer
     from moses_rnn.moses.arpa import check_same_words, words_of_arpa
-    from moses_rnn.scorers.kenlm import KenlmScorer
 
     paths = list(map(regular_file, files))
     models = [KenlmScorer(path) for path in paths]
@@ -227,8 +227,8 @@ def _n_gram_models(files: Sequence[str]) -> list[KenlmScorer]:
 def _words_sharing(models: Sequence[Model], lines: Sequence[bytes], given: Judging) -> set[bytes]:
     """Return the words among which --rare uniform divides <unk>, with those in all shortlists."""
     from moses_rnn.files.streams import find_input, read_text
+    from moses_rnn.models.shares import types_of
     from moses_rnn.moses.arpa import words_of_arpa
-    from moses_rnn.scorers.shares import types_of
 
     types = {word for model in models for word in model.target_vocabulary.words}
     if given.lm:
@@ -248,7 +248,7 @@ def _shares(
 
     `outside` is the number of tokens that --rare uniform finds in no vocabulary; these share as one word.
     """
-    from moses_rnn.scorers.shares import even_shares, open_backoff
+    from moses_rnn.models.shares import even_shares, open_backoff
 
     vocabularies = [model.target_vocabulary for model in models]
     if given.rare:
@@ -269,8 +269,8 @@ def _contenders(
 ) -> list[Contender]:
     """Return the models to compare, all over one vocabulary."""
     from moses_rnn.analysis.perplexity import Contender
+    from moses_rnn.models.dynamic import RATE, DynamicRnnlm
     from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.dynamic import RATE, DynamicRnnlm
 
     contenders, compute = [], Compute(given.device)
     folders, files = _names(list(map(str, given.models))), _names(given.lm)
@@ -320,9 +320,9 @@ def export_nplm(
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
+    from moses_rnn.models.open import open_language_model
     from moses_rnn.moses.ini import is_readable_path
     from moses_rnn.networks.cslm import CSLM, normalisers, nplm_network
-    from moses_rnn.scorers.open import open_language_model
 
     cslm = open_language_model(model)
     if cslm.architecture is not CSLM:

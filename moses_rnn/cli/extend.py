@@ -25,7 +25,7 @@ from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.options import ExtensionRequest
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
@@ -73,7 +73,7 @@ def _check_options(request: ExtensionRequest) -> None:
 
 
 def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
-    from moses_rnn.scorers.open import check_learned, open_model
+    from moses_rnn.models.open import check_learned, open_model
 
     model = open_model(folder, direction=direction)
     if not request.allow_misfit:

@@ -44,7 +44,7 @@ def translate(request: TranslationRequest) -> None:
     check_inputs(*request.models, request.input, request.dictionary)
     lexicon = _read_dictionary(request)
     from moses_rnn.cli.progress import progress
-    from moses_rnn.scorers.ensembles import open_writer
+    from moses_rnn.models.ensembles import open_writer
     from moses_rnn.translation.run import translate_text
     from moses_rnn.translation.translate import rule_of
 

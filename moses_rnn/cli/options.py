@@ -12,7 +12,7 @@ from moses_rnn.score.options import training_command
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:

@@ -16,7 +16,7 @@ from moses_rnn.errors import CheckpointError, number_of
 from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
     from moses_rnn.translation.proposals import Known, Proposals, Reading
 
 SAMPLES, SEED = 50, 1  # defaults of options that --beam does not use
@@ -68,8 +68,8 @@ def main(given: Sampling) -> None:
     check_inputs(given.model, given.file, given.table)
     from moses_rnn.api.models import DRAWING, make_proposer
     from moses_rnn.cli.progress import progress
+    from moses_rnn.models.open import open_model
     from moses_rnn.networks.hardware import Compute
-    from moses_rnn.scorers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals
     from moses_rnn.translation.search import BeamConfig, SamplingConfig
 

@@ -38,8 +38,8 @@ from moses_rnn.table.tab_separated import TAB, split_pair
 
 if TYPE_CHECKING:
     from moses_rnn.files.streams import Advanced
+    from moses_rnn.models.model import Model
     from moses_rnn.score.score import ScoringResult
-    from moses_rnn.scorers.model import Model
 
 
 ENOUGH_WORDS = 100  # of a side of pairs, to judge whether a model fits
@@ -221,8 +221,8 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.options import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
-    from moses_rnn.scorers.ensembles import MEAN_LOG, open_writer
-    from moses_rnn.scorers.open import check_learned
+    from moses_rnn.models.ensembles import MEAN_LOG, open_writer
+    from moses_rnn.models.open import check_learned
 
     table, device = given.table, choose_device(given.device, given.threads)
     opened = open_writer(given.models, MEAN_LOG)

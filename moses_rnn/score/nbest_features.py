@@ -11,6 +11,14 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input
+from moses_rnn.models.base import Scorer
+from moses_rnn.models.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
+from moses_rnn.models.kenlm import KenlmScorer
+from moses_rnn.models.language_models import LanguageModel, NetworkLanguageModel
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import check_learned, open_model, read_shortlist
+from moses_rnn.models.phrases import WordPenaltyScorer
+from moses_rnn.models.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.arpa import check_same_words, words_of_arpa
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
@@ -18,14 +26,6 @@ from moses_rnn.networks.batches import Values
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_rnn.score.options import ListRequest
-from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
-from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import LanguageModel, NetworkLanguageModel
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import check_learned, open_model, read_shortlist
-from moses_rnn.scorers.phrases import WordPenaltyScorer
-from moses_rnn.scorers.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 

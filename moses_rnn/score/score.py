@@ -14,6 +14,8 @@ from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnn
 from moses_rnn.files.outputs import LEVEL, pack, refuse_equal
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import check_learned, model_files, open_model
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
@@ -22,8 +24,6 @@ from moses_rnn.score.checks import check_complete, check_fit, check_rejected, ch
 from moses_rnn.score.options import ScoringOptions, rejects_of
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import check_learned, model_files, open_model
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.signatures import (
     EARLIER,

@@ -16,14 +16,14 @@ import torch
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, PairError, ScoreError, Stopped, shown
 from moses_rnn.files.outputs import pack
+from moses_rnn.models.base import Scorer, Tally, one_at_fault
+from moses_rnn.models.ensembles import MEAN_LOG, make_ensemble
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import open_model
+from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
-from moses_rnn.scorers.base import Scorer, Tally, one_at_fault
-from moses_rnn.scorers.ensembles import MEAN_LOG, make_ensemble
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import open_model
-from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import Floats, TableLines, append_scores

@@ -21,10 +21,10 @@ from moses_rnn.files.streams import (
     read_text,
     regular_file,
 )
+from moses_rnn.models.rare_words import WINDOW, RareWords, Shortlists, reserved_word
 from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
 from moses_rnn.networks.vocabulary import shortlist
-from moses_rnn.scorers.rare_words import WINDOW, RareWords, Shortlists, reserved_word
 from moses_rnn.table.phrases import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import TableLines, parse_blocks

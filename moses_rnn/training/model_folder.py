@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, OutputError, shown_value
 from moses_rnn.files.outputs import open_locked, replace_file, writing
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import finish_saving, open_model, read_record, save_model
 from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, STATE_FOLDER, Architecture, vocabulary_file
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import finish_saving, open_model, read_record, save_model
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
 RANDOM = "random.torch"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from moses_rnn.errors import ArgumentError, MosesRnnError, shown_value
+from moses_rnn.models.rare_words import COPYABLE, KINDS, NOALIGN
 from moses_rnn.options import (
     FIRST_SECTION,
     Device,
@@ -25,7 +26,6 @@ from moses_rnn.options import (
     Threads,
     expectation,
 )
-from moses_rnn.scorers.rare_words import COPYABLE, KINDS, NOALIGN
 from moses_rnn.table.tab_separated import TableFormat
 from moses_rnn.training.networks import (
     CORRUPT,

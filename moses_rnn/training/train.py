@@ -17,6 +17,7 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import checked_path
+from moses_rnn.models.model import Model
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
@@ -31,7 +32,6 @@ from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
-from moses_rnn.scorers.model import Model
 from moses_rnn.training.descent import rounds
 from moses_rnn.training.embeddings import begin_as, sha256_of
 from moses_rnn.training.materials import (

@@ -29,13 +29,13 @@ from moses_rnn.files.streams import (
     read_text,
     regular_file,
 )
+from moses_rnn.models.base import Scorer
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import model_files
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
-from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import model_files
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine, parse_line, parse_table, read_first_line
 from moses_rnn.table.phrases import words

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from moses_rnn.errors import FormatError, InputError, number_of, placing, shown
+from moses_rnn.models.base import Scorer
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
-from moses_rnn.scorers.base import Scorer
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.phrases import PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 from moses_rnn.translation.search import Writer
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 

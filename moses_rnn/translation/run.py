@@ -25,12 +25,12 @@ from moses_rnn.errors import (
 from moses_rnn.files.outputs import Note, pack
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, read_text
+from moses_rnn.models.ensembles import Ensemble
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import model_files
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.scorers.ensembles import Ensemble
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import model_files
 from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import PROGRAM

@@ -24,14 +24,14 @@ import torch
 
 from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.files.streams import FEW_LINE_ENDS
+from moses_rnn.models.annotated import shortlists_of
+from moses_rnn.models.model import Model
+from moses_rnn.models.rare_words import NOWHERE, UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.inspection import finite
 from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
-from moses_rnn.scorers.annotated import shortlists_of
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.rare_words import NOWHERE, UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources

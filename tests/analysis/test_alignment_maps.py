@@ -10,8 +10,8 @@ from moses_rnn.networks.hardware import HERE
 from moses_rnn.translation.search import Hypothesis
 from moses_rnn.translation.translate import align
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
-from tests.scorers.pairs import SOURCE, TARGET
-from tests.scorers.rare import rare_model
+from tests.models.pairs import SOURCE, TARGET
+from tests.models.rare import rare_model
 
 SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, TRANSLATIONS))
 

@@ -18,9 +18,9 @@ from moses_rnn.analysis.maps import (
 )
 from moses_rnn.errors import CheckpointError
 from tests.analysis.attentive import lstm, search
+from tests.models.bigrams import random_stepper
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, cslm_network
-from tests.scorers.bigrams import random_stepper
 
 
 def clusters(count=4, each=15, dimensions=6, seed=1):

@@ -15,8 +15,8 @@ from moses_rnn.analysis.perplexity import (
     score_text,
 )
 from moses_rnn.errors import InputError, ScoreError
-from moses_rnn.scorers.language_models import LanguageModel
-from tests.scorers.tiny_lm import SENTENCES, checkpoint
+from moses_rnn.models.language_models import LanguageModel
+from tests.models.tiny_lm import SENTENCES, checkpoint
 
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]
 

@@ -3,9 +3,9 @@
 import pytest
 
 import moses_rnn
+from tests.models.rare import save_rare_model
 from tests.networks.saved import saved_search
 from tests.score.saved_models import save_models
-from tests.scorers.rare import save_rare_model
 
 
 @pytest.fixture(scope="session")

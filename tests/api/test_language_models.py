@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import moses_rnn
-from moses_rnn.scorers.open import open_language_model
+from moses_rnn.models.open import open_language_model
 from moses_rnn.table.table_blocks import Pairs
 
 SENTENCES = ["t2 t3", b"t9", "", "t2 t3"]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import moses_rnn
+from moses_rnn.models.open import open_model
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
+from tests.models.pairs import random_pairs
 from tests.networks import reference
 from tests.networks.networks import weights_of
-from tests.scorers.pairs import random_pairs
 
 PAIRS = [(source.decode(), target) for source, target in random_pairs(60)]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import moses_rnn
-from moses_rnn.scorers.open import open_model
+from moses_rnn.models.open import open_model
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training.train import train
 from moses_rnn.training.trainer import Nobody, Observer

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import moses_rnn
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import save_model
+from moses_rnn.models.rare_words import RareWords, Shortlists
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import save_model
-from moses_rnn.scorers.rare_words import RareWords, Shortlists
+from tests.models.rare import READ, WRITTEN, rare_model, rare_vocabularies
 from tests.networks.networks import with_large_weights
-from tests.scorers.rare import READ, WRITTEN, rare_model, rare_vocabularies
 
 
 def test_samples_are_scored_and_counted(encdec):

@@ -11,13 +11,13 @@ import sys
 import pytest
 import torch
 
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.bengio import Bengio, BengioConfig
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.open import save_model
 from tests.commands import zygote
+from tests.models.tiny_lm import CORPUS, SHORTLIST, SMALL, BackoffModel, checkpoint
 from tests.networks.checkpoints import bengio_checkpoint, rnnlm_checkpoint
 from tests.networks.networks import rnnlm_network, with_large_weights
-from tests.scorers.tiny_lm import CORPUS, SHORTLIST, SMALL, BackoffModel, checkpoint
 
 WORDS = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)])
 

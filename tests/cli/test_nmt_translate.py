@@ -7,14 +7,14 @@ import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
+from moses_rnn.models.open import open_model, save_model
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from tests.commands import run
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
-from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.sentences import network, saved_model, sentences, text
 
 LINES = sentences(40)

@@ -8,9 +8,11 @@ import torch
 
 import moses_rnn
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.encdec import SWITCHES
-from moses_rnn.scorers.open import save_model
 from tests.commands import zygote
+from tests.models.pairs import SOURCE, TARGET
+from tests.models.tiny_lm import SMALL, checkpoint
 from tests.networks.checkpoints import (
     cslm_checkpoint,
     encdec_checkpoint,
@@ -24,8 +26,6 @@ from tests.networks.networks import (
     rnnlm_network,
     search_network,
 )
-from tests.scorers.pairs import SOURCE, TARGET
-from tests.scorers.tiny_lm import SMALL, checkpoint
 
 HUGE = 3e38  # finite in float32; products are not
 PAIRS = [("s2 s3", "t4 t5"), ("s2", "t2"), ("s2", "t3"), ("s4", "t3 t2")]

@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from moses_rnn.scorers.open import open_model
+from moses_rnn.models.open import open_model
 from moses_rnn.table.table_blocks import Pairs
 from tests.commands import run
-from tests.scorers.rare import ALIGNED, save_rare_model
+from tests.models.rare import ALIGNED, save_rare_model
 
 PAIRS = [("the small dog", "le petit chien"), ("a house", "une maison"), ("nowhere seen", "jamais vu")]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.scorers import open as door
+from moses_rnn.models import open as door
 from tests.contract.rows import ALL
 
 

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import NETWORKS
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
 from moses_rnn.networks.config import Architecture
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import NETWORKS
+from tests.models import bigrams
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks import (
     reference,
     reference_n_grams,
@@ -28,8 +30,6 @@ from tests.networks import (
     reference_slots,
 )
 from tests.networks.networks import CUSTOM, weights_of
-from tests.scorers import bigrams
-from tests.scorers.pairs import SOURCE, TARGET
 
 WORDS = {"source": SOURCE, "target": TARGET}
 ALL = {f"{row.key} of other cells" if row is ENCDEC_OF_CELLS else row.key: row for row in (*NETWORKS, bigrams.BIGRAMS)}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli import nbest, sample, score
+from moses_rnn.models.open import save_model
 from moses_rnn.native import native_core
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.open import save_model
 from tests.contract.rows import FIRST, SOURCE, TARGET
 from tests.networks.saved import edit_config
 

@@ -12,12 +12,12 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.table.table_blocks import Pairs
 from tests.contract.rows import ALL, CASES, FIRST, ROWS, SOURCE, TARGET, of_translation
-from tests.scorers.pairs import of_pairs, random_pairs
+from tests.models.pairs import of_pairs, random_pairs
 
 PAIRS = [*random_pairs(24), (b"", b""), (b"s2 s9", b"t9 \xff"), (b" s3\t s2 ", b"\tt2  t3"), (b"s2", b"</s> <s> <unk>")]
 IDS = [(SOURCE.ids(source.split()), TARGET.ids(target.split())) for source, target in PAIRS]
 CHUNKS = {  # how much is done at once, on which no score depends
-    "scorers.phrases.PAIRS": 7,
+    "models.phrases.PAIRS": 7,
     "networks.steps.LOGITS_AT_ONCE": 24,
     "networks.tries.TRIE_CELLS": 10,
     "networks.rnnsearch.ENERGIES_AT_ONCE": 100,

@@ -88,7 +88,7 @@ def test_a_summary_is_what_the_decoder_begins_with(case, monkeypatch):
         with pytest.raises(CheckpointError, match="expected a network that represents a sentence as one vector"):
             model.summaries(SOURCES, compute)
         return
-    monkeypatch.setattr("moses_rnn.scorers.model.SUMMARISED", 2)
+    monkeypatch.setattr("moses_rnn.models.model.SUMMARISED", 2)
     weights, config = weights_of(network), vars(network.config)
     expected = [SUMMARIES[case.key](weights, [*source, END_ID], config) for source in SOURCES]
     np.testing.assert_allclose(model.summaries(SOURCES, compute), expected, atol=1e-12)

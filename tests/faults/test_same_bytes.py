@@ -5,8 +5,8 @@ import time
 import pytest
 import torch
 
+from moses_rnn.models.open import open_model, save_model
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
-from moses_rnn.scorers.open import open_model, save_model
 from tests.commands import run, saved_lines, start
 from tests.faults.conftest import FULL
 from tests.networks.checkpoints import encdec_checkpoint

@@ -18,13 +18,13 @@ import numpy as np
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
     from moses_rnn.files.streams import read_lines
+    from moses_rnn.models.open import finish_saving, open_model, save_model
     from moses_rnn.moses.arpa import parse_arpa
     from moses_rnn.moses.ini import MosesIni
     from moses_rnn.moses.ini_editing import IniEdit, extend_ini
     from moses_rnn.moses.nbest import alignment_of, parse_nbest_line
     from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
     from moses_rnn.networks.vocabulary import Vocabulary
-    from moses_rnn.scorers.open import finish_saving, open_model, save_model
     from moses_rnn.table.line_warnings import LineWarnings
     from moses_rnn.table.phrase_table import parse_table
     from moses_rnn.table.phrases import PLAIN, PhraseForm, words

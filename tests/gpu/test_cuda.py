@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.models.open import open_model
 from moses_rnn.networks import steps
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.softmax import WordPartition
 from moses_rnn.networks.tries import build_trie, copy_levels
-from moses_rnn.scorers.open import open_model
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.commands import run, settings
 from tests.conftest import LEARNED, TINY
+from tests.models import pairs as texts
+from tests.models.bigrams import BigramStepper, random_network
 from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.id_pairs import flat, random_pairs, score
 from tests.networks.networks import CUSTOM, encdec_network
-from tests.scorers import pairs as texts
-from tests.scorers.bigrams import BigramStepper, random_network
 
 pytestmark = pytest.mark.gpu
 

@@ -1,12 +1,12 @@
 """Checkpoints of networks that stand in a test, and what scores with them."""
 
+from moses_rnn.models.model import Model
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
-from moses_rnn.scorers.model import Model
 
 
 def encdec_checkpoint(model, source, target, direction="source-to-target", provenance=()):

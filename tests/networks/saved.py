@@ -2,10 +2,10 @@
 
 import json
 
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.open import save_model
 from tests.networks.checkpoints import encdec_checkpoint, search_checkpoint
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import finish_saving, open_model, read_record, save_model
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
 from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import finish_saving, open_model, read_record, save_model
 from tests.networks.saved import SIZES, SOURCE, TARGET, checkpoint, edit_config
 
 

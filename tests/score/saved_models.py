@@ -2,9 +2,10 @@
 
 import torch
 
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.cslm import CslmConfig
 from moses_rnn.networks.encdec import SWITCHES
-from moses_rnn.scorers.open import save_model
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import (
     bengio_checkpoint,
     cslm_checkpoint,
@@ -13,7 +14,6 @@ from tests.networks.checkpoints import (
     search_checkpoint,
 )
 from tests.networks.networks import cslm_network, encdec_network, language_model, rnnlm_network, search_network
-from tests.scorers.pairs import SOURCE, TARGET
 
 ARPA = """\\data\\
 ngram 1=6

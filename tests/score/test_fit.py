@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.errors import MisfitError
+from moses_rnn.models.open import check_learned
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.score.checks import check_fit, fit_warnings, unit_warnings
-from moses_rnn.scorers.open import check_learned
 from moses_rnn.table.signatures import TableCounts
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
-from tests.scorers.pairs import SOURCE, TARGET
 
 
 def report(lines, unknown, floored):

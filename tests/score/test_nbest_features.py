@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError
+from moses_rnn.models.open import open_model
 from moses_rnn.moses.nbest import parse_nbest_line
 from moses_rnn.score.nbest_features import aligned, make_features, phrases, whole
 from moses_rnn.score.options import ListRequest
-from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs
+from tests.models.pairs import of_pairs
+from tests.models.rare import ALIGNED, save_rare_model
+from tests.models.tiny_lm import BackoffModel
 from tests.networks.checkpoints import make_scorer
-from tests.scorers.pairs import of_pairs
-from tests.scorers.rare import ALIGNED, save_rare_model
-from tests.scorers.tiny_lm import BackoffModel
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
 UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from moses_rnn.errors import FormatError, InputError, MisfitError
+from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.networks.cslm import CslmConfig
 from moses_rnn.score import nbest_lists
 from moses_rnn.score.nbest_features import Feature, phrases, whole
 from moses_rnn.score.nbest_lists import ListFeatures, label_features
-from moses_rnn.scorers.phrases import WordPenaltyScorer
+from tests.models.pairs import TARGET, scorer
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import cslm_network
-from tests.scorers.pairs import TARGET, scorer
 
 SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
 ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")

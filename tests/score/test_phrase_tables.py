@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.models.phrases import check_scores
 from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
-from moses_rnn.scorers.phrases import check_scores
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import MOST_WORDS, chunks_between_sources, of_bounded_length, parse_blocks

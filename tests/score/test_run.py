@@ -12,14 +12,14 @@ from moses_rnn.errors import MisfitError, OutputError, Stopped
 from moses_rnn.files import resumable
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import show_nothing
+from moses_rnn.models.open import open_model
 from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
 from moses_rnn.score.score import score
-from moses_rnn.scorers.open import open_model
 from moses_rnn.table.signatures import read_signature, recorded_names
 from moses_rnn.table.table_blocks import Pairs
+from tests.models.rare import ALIGNED, save_rare_model
 from tests.score.tables import LINES, names, never, options_for
-from tests.scorers.rare import ALIGNED, save_rare_model
 
 pytestmark = pytest.mark.usefixtures("in_small_chunks")
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError, FormatError
+from moses_rnn.models.open import open_model
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.open import open_model
 from moses_rnn.training.embeddings import RowsLeftOut, begin_as, embedding_lines, read_embeddings
 from moses_rnn.training.train import train
 from tests.contract.rows import FIRST

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError, InputError, Stopped
-from moses_rnn.scorers.rare_words import KINDS, RareWords
+from moses_rnn.models.rare_words import KINDS, RareWords
 from moses_rnn.training import materials
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import ParallelTexts, SentencePairs, TablePairs, Watch, build_on_first_rank

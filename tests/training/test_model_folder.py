@@ -9,10 +9,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from moses_rnn.errors import CheckpointError, OutputError
+from moses_rnn.models.open import open_model
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.open import open_model
 from moses_rnn.training.model_folder import ModelFolder, Progress, RunState, is_restarting
 from tests.networks.checkpoints import encdec_checkpoint
 

@@ -12,8 +12,8 @@ import torch
 import moses_rnn
 from moses_rnn.cli.analyse_options import open_phrase_network
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, Stopped
-from moses_rnn.scorers.open import open_model
-from moses_rnn.scorers.rare_words import RareWords
+from moses_rnn.models.open import open_model
+from moses_rnn.models.rare_words import RareWords
 from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
 from moses_rnn.training.networks import NETWORKS

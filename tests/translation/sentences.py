@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.scorers.open import save_model
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
-from tests.scorers.pairs import SOURCE, TARGET
 
 
 def network(dtype=torch.float64):

@@ -10,16 +10,16 @@ import torch
 
 from moses_rnn.errors import InputError, MisfitError
 from moses_rnn.files.streams import show_nothing
+from moses_rnn.models.open import open_model, save_model
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
-from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.extend import LOWEST, NETWORK, extend
 from moses_rnn.translation.options import ExtensionRequest
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
-from tests.scorers.pairs import SOURCE, TARGET
 from tests.translation.writers import writer
 
 TABLE = [

@@ -9,18 +9,18 @@ import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, OutputError, Stopped
 from moses_rnn.files.streams import show_nothing
+from moses_rnn.models.ensembles import GEOMETRIC, open_writer
+from moses_rnn.models.open import open_model, save_model
+from moses_rnn.models.rare_words import KINDS
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.scorers.ensembles import GEOMETRIC, open_writer
-from moses_rnn.scorers.open import open_model, save_model
-from moses_rnn.scorers.rare_words import KINDS
 from moses_rnn.translation import translate
 from moses_rnn.translation.options import TranslationRequest
 from moses_rnn.translation.run import translate_text
+from tests.models.pairs import SOURCE, TARGET
+from tests.models.rare import READ, save_rare_model
 from tests.networks.checkpoints import encdec_checkpoint
-from tests.scorers.pairs import SOURCE, TARGET
-from tests.scorers.rare import READ, save_rare_model
 from tests.translation.sentences import network, sentences, text
 from tests.translation.writers import attentive
 

@@ -13,9 +13,9 @@ from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.tries import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
+from tests.models.bigrams import random_stepper
 from tests.networks import id_pairs, reference
 from tests.networks.networks import SIZES, weights_of
-from tests.scorers.bigrams import random_stepper
 from tests.translation.writers import SOURCES, WORDS, every_target, flat, sampler, search, stepper, words_of, writer
 
 MAKERS = {

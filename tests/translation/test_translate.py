@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from moses_rnn.errors import ScoreError
+from moses_rnn.models.open import open_model
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.scorers.open import open_model
 from moses_rnn.translation import search, translate
 from moses_rnn.translation.options import RULES
 from moses_rnn.translation.search import BeamConfig, Hypothesis
@@ -23,9 +23,9 @@ from moses_rnn.translation.translate import (
     rule_of,
     word_for,
 )
+from tests.models.pairs import TARGET
+from tests.models.rare import save_rare_model
 from tests.networks.id_pairs import flat
-from tests.scorers.pairs import TARGET
-from tests.scorers.rare import save_rare_model
 from tests.translation.sentences import network, saved_model, sentences
 from tests.translation.writers import attentive, model_of
 

@@ -8,9 +8,9 @@ import torch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import search_checkpoint
 from tests.networks.networks import SIZES, encdec_network, search_network
-from tests.scorers.pairs import SOURCE, TARGET
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]
 WORDS = [i for i in range(SIZES["target_vocabulary_size"]) if i != END_ID]

@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
+from moses_rnn.models.open import save_model
 from moses_rnn.networks.encdec import SWITCHES
-from moses_rnn.scorers.open import save_model
 from moses_rnn.table.signatures import check_signature, read_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, with_another_score
 from tests.commands import run
+from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
-from tests.scorers.pairs import SOURCE, TARGET
 
 
 def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from tests.cli.nbest.lists import LISTED, SOURCE
+from tests.models.tiny_lm import BackoffModel
 from tests.same_scores import check_same_scores
-from tests.scorers.tiny_lm import BackoffModel
 
 
 def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):

@@ -9,15 +9,15 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
+from moses_rnn.models.base import LARGEST, ROUNDING, Scorer, Tally
 from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.scorers.base import LARGEST, ROUNDING, Scorer, Tally
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
 
 PAIRS = 8192  # scored together
 

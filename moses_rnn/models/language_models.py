@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import ScoreError, shown
+from moses_rnn.models.base import LARGEST, ROUNDING, Tally
 from moses_rnn.networks.batches import Lengths, Values
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.scorers.base import LARGEST, ROUNDING, Tally
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 

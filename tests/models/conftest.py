@@ -2,8 +2,8 @@
 
 import pytest
 
-from moses_rnn.scorers.kenlm import KenlmScorer
-from tests.scorers.tiny_lm import SMALL
+from moses_rnn.models.kenlm import KenlmScorer
+from tests.models.tiny_lm import SMALL
 
 
 @pytest.fixture(scope="module")

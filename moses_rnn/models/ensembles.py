@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.models.base import Scorer, Tally
+from moses_rnn.models.language_models import LanguageModel, sums
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import open_model
 from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
 from moses_rnn.networks.hardware import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.tries import PairNetwork, SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
-from moses_rnn.scorers.base import Scorer, Tally
-from moses_rnn.scorers.language_models import LanguageModel, sums
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import open_model
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.models.dynamic import MODES, DynamicRnnlm
+from moses_rnn.models.shares import EvenShares
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
-from moses_rnn.scorers.dynamic import MODES, DynamicRnnlm
-from moses_rnn.scorers.shares import EvenShares
 from tests.networks import reference_rnnlm
 from tests.networks.checkpoints import rnnlm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, rnnlm_network, some_sentences, weights_of

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
+from moses_rnn.models.ensembles import Mixture, check_mixture
+from moses_rnn.models.language_models import sums
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.ensembles import Mixture, check_mixture
-from moses_rnn.scorers.language_models import sums
 from moses_rnn.table.table_blocks import Pairs
 from tests.networks.checkpoints import bengio_checkpoint, rnnlm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, bengio_network, rnnlm_network

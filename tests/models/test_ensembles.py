@@ -8,23 +8,23 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.models.base import Tally
+from moses_rnn.models.ensembles import COMBINATIONS, EnsembleStepper, open_writer
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import open_model, save_model
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.steps import Candidates
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
-from moses_rnn.scorers.base import Tally
-from moses_rnn.scorers.ensembles import COMBINATIONS, EnsembleStepper, open_writer
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import open_model, save_model
 from moses_rnn.table.table_blocks import Pairs
+from tests.models.pairs import SOURCE, TARGET, of_pairs
+from tests.models.rare import ALIGNED, save_rare_model
 from tests.networks import reference, reference_rnnsearch
 from tests.networks.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.networks.id_pairs import flat, random_pairs, score
 from tests.networks.networks import CUSTOM, encdec_network, ranker_network, search_network, weights_of
 from tests.networks.saved import edit_config
-from tests.scorers.pairs import SOURCE, TARGET, of_pairs
-from tests.scorers.rare import ALIGNED, save_rare_model
 
 PAIRS = [(b"s2 s3 s9", b"t2 t9"), (b"", b"t3"), (b"s4", b"")]
 OTHER_SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(3, 10))])

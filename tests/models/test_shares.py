@@ -4,14 +4,14 @@ import math
 
 import pytest
 
+from moses_rnn.models.kenlm import KenlmScorer
+from moses_rnn.models.shares import Backoff, ClosedVocabulary, EvenShares, even_shares, types_of
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.shares import Backoff, ClosedVocabulary, EvenShares, even_shares, types_of
+from tests.models.tiny_lm import BackoffModel
 from tests.networks.checkpoints import rnnlm_checkpoint
 from tests.networks.networks import CSLM_VOCABULARY, rnnlm_network
-from tests.scorers.tiny_lm import BackoffModel
 
 TEXT = [b"le rare rare\n", b"odd \t</s> <s>\r\n", b"\n", b"le  chat <unk>"]
 

@@ -4,13 +4,15 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.models.model import Model
+from moses_rnn.models.open import open_model, save_model
+from moses_rnn.models.rare_words import RareWords
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.hardware import Compute
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.open import open_model, save_model
-from moses_rnn.scorers.rare_words import RareWords
+from tests.models.pairs import SOURCE, TARGET
+from tests.models.rare import save_rare_model
 from tests.networks.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.networks.networks import (
     CSLM_VOCABULARY,
@@ -20,8 +22,6 @@ from tests.networks.networks import (
     encdec_network,
 )
 from tests.networks.saved import edit_config
-from tests.scorers.pairs import SOURCE, TARGET
-from tests.scorers.rare import save_rare_model
 
 
 @pytest.fixture

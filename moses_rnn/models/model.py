@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.models.annotated import AnnotatedScorer
+from moses_rnn.models.base import Scorer
+from moses_rnn.models.language_models import NetworkLanguageModel, Shares, meaning_of_targets
+from moses_rnn.models.phrases import PhraseScorer
+from moses_rnn.models.rare_words import RareWords
 from moses_rnn.native import native_core
 from moses_rnn.networks.batches import flatten, row_slices
 from moses_rnn.networks.config import PHRASES, SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
@@ -18,11 +23,6 @@ from moses_rnn.networks.inspection import Floats, finite_array
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary
-from moses_rnn.scorers.annotated import AnnotatedScorer
-from moses_rnn.scorers.base import Scorer
-from moses_rnn.scorers.language_models import NetworkLanguageModel, Shares, meaning_of_targets
-from moses_rnn.scorers.phrases import PhraseScorer
-from moses_rnn.scorers.rare_words import RareWords
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.table.phrases import PhraseForm
 

@@ -22,6 +22,8 @@ from torch import Tensor
 from moses_rnn.errors import CheckpointError, InputError, number_of, shown_value
 from moses_rnn.files.outputs import rename_over, replace_file, sync_directory
 from moses_rnn.files.streams import MADE_BY, check_folder, parse_json
+from moses_rnn.models.model import Model
+from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import (
@@ -47,8 +49,6 @@ from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.rare_words import RareWords
 
 NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary

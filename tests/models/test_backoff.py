@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError
+from moses_rnn.models.kenlm import KenlmScorer
+from moses_rnn.models.shares import Backoff
 from moses_rnn.moses.arpa import parse_arpa
-from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.shares import Backoff
 from moses_rnn.table.phrases import words
-from tests.scorers.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
+from tests.models.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
 
 pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
 MODELS = {

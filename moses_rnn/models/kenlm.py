@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.models.base import Tally
+from moses_rnn.models.language_models import LN_10, Marks, check_words, sums, text, words_of
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.vocabulary import END
-from moses_rnn.scorers.base import Tally
-from moses_rnn.scorers.language_models import LN_10, Marks, check_words, sums, text, words_of
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. reason)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from moses_rnn.scorers.rare_words import KINDS, NOWHERE, RESERVED, RareWords, Shortlists, reserved_word
-from tests.scorers.reference_rare_words import annotate, link_of
+from moses_rnn.models.rare_words import KINDS, NOWHERE, RESERVED, RareWords, Shortlists, reserved_word
+from tests.models.reference_rare_words import annotate, link_of
 
 LETTERS = [b"%c" % letter for letter in b"abcdefghijklmnopqrst"]
 SENTENCE = some.lists(some.sampled_from(LETTERS), max_size=16)

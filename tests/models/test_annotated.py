@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError, PairError
+from moses_rnn.models.base import Tally
+from moses_rnn.models.model import Model
+from moses_rnn.models.phrases import PhraseScorer
+from moses_rnn.models.rare_words import KINDS, RareWords
 from moses_rnn.moses.alignments import parse_links, transposed
 from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
-from moses_rnn.scorers.base import Tally
-from moses_rnn.scorers.model import Model
-from moses_rnn.scorers.phrases import PhraseScorer
-from moses_rnn.scorers.rare_words import KINDS, RareWords
 from moses_rnn.table.table_blocks import Pairs
+from tests.models.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies
+from tests.models.reference_rare_words import annotate
 from tests.networks.networks import with_large_weights
-from tests.scorers.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies
-from tests.scorers.reference_rare_words import annotate
 
 SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
 

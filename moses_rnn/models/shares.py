@@ -24,11 +24,11 @@ import numpy as np
 
 from moses_rnn.errors import InputError, shown
 from moses_rnn.files.streams import read_lines, regular_file
+from moses_rnn.models.kenlm import KenlmScorer
+from moses_rnn.models.language_models import BEGIN, LN_10, LanguageModel, Marks, text, words_of
 from moses_rnn.moses.arpa import parse_arpa
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.scorers.kenlm import KenlmScorer
-from moses_rnn.scorers.language_models import BEGIN, LN_10, LanguageModel, Marks, text, words_of
 from moses_rnn.table.table_blocks import Phrases
 
 NOT_SHARING = UNKNOWN, END, BEGIN

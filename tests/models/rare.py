@@ -4,10 +4,10 @@ import dataclasses
 
 import torch
 
+from moses_rnn.models.open import save_model
+from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.scorers.open import save_model
-from moses_rnn.scorers.rare_words import RareWords
 from tests.networks.checkpoints import search_checkpoint
 from tests.networks.networks import with_large_weights
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from moses_rnn.errors import FormatError, InputError, PairError
+from moses_rnn.models.base import Scorer, Tally
+from moses_rnn.models.rare_words import RareWords, Shortlists
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.networks.batches import Values
-from moses_rnn.scorers.base import Scorer, Tally
-from moses_rnn.scorers.rare_words import RareWords, Shortlists
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 if TYPE_CHECKING:
-    from moses_rnn.scorers.model import Model
+    from moses_rnn.models.model import Model
 
 
 def shortlists_of(model: Model, rare: RareWords) -> Shortlists:

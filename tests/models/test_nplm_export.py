@@ -9,7 +9,7 @@ from moses_rnn.moses.nplm import NEVER
 from moses_rnn.networks.cslm import normalisers, nplm_network
 from moses_rnn.networks.n_grams import NGramScores
 from moses_rnn.table.table_blocks import PhraseIds
-from tests.scorers.tiny_lm import SENTENCES, checkpoint
+from tests.models.tiny_lm import SENTENCES, checkpoint
 
 MEAN = 0.75
 CORPUS = [sentence.encode() + b"\n" for sentence in SENTENCES]

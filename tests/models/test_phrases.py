@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.base import Tally
+from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.networks import tries
-from moses_rnn.scorers.base import Tally
-from moses_rnn.scorers.phrases import WordPenaltyScorer
 from moses_rnn.table.table_blocks import Pairs
-from tests.scorers.pairs import SOURCE, TARGET, of_pairs, random_pairs, scorer
+from tests.models.pairs import SOURCE, TARGET, of_pairs, random_pairs, scorer
 
 
 def test_the_word_penalty_counts_unknown_target_words():

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.scorers.kenlm import KenlmScorer
+from moses_rnn.models.kenlm import KenlmScorer
 from moses_rnn.table.table_blocks import Pairs
-from tests.scorers.tiny_lm import CORPUS, SENTENCES, SMALL, checkpoint, random_model
+from tests.models.tiny_lm import CORPUS, SENTENCES, SMALL, checkpoint, random_model
 
 
 @pytest.mark.parametrize("model", [SMALL, *map(random_model, range(3))])
