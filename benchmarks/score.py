@@ -44,7 +44,7 @@ from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import Trie, build_trie, score_trie
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds
-from moses_rnn.training.networks import PHRASES
+from moses_rnn.training.presets import PHRASES
 
 GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product that shows what the machine can do
 

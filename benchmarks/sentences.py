@@ -30,7 +30,7 @@ from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfi
 from moses_rnn.networks.tries import SteppedPairs
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import ParallelTexts, Watch
-from moses_rnn.training.networks import NETWORKS, TrainingConfig
+from moses_rnn.training.presets import NETWORKS, TrainingConfig
 from moses_rnn.training.tasks import PhrasePairs, epoch_batches
 from moses_rnn.training.trainer import Trainer
 from moses_rnn.translation.search import BeamConfig, BeamSearch

@@ -28,7 +28,7 @@ from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.table_blocks import CHUNK_LINES, Pairs, chunks_between_sources, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Phrases, build_corpus
-from moses_rnn.training.networks import PHRASES
+from moses_rnn.training.presets import PHRASES
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
 

@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy, embedding, linear
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.training.corpus import Corpus, Positions
-from moses_rnn.training.networks import PHRASES, TrainingConfig
+from moses_rnn.training.presets import PHRASES, TrainingConfig
 from moses_rnn.training.ranks import Threads
 from moses_rnn.training.tasks import PhrasePairs, by_length, epoch_batches
 from moses_rnn.training.trainer import Trainer

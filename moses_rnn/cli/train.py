@@ -32,8 +32,8 @@ from moses_rnn.cli.training import (
 from moses_rnn.errors import MosesRnnError, number_of
 from moses_rnn.options import FIRST_SECTION, Json, Option, Section
 from moses_rnn.table.tab_separated import LAYOUTS
-from moses_rnn.training.networks import SHARES_OF_UNIGRAMS
 from moses_rnn.training.options import Learning, Options, RunOptions, TableOptions
+from moses_rnn.training.presets import SHARES_OF_UNIGRAMS
 
 if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome

@@ -17,7 +17,7 @@ from torch.optim.adamw import adamw
 from moses_rnn.native import NativeCore
 from moses_rnn.networks.native_learning import address, core_named
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.networks import TrainingConfig
+from moses_rnn.training.presets import TrainingConfig
 from moses_rnn.training.ranks import Ranks, Threads
 from moses_rnn.training.tasks import Task
 

@@ -29,8 +29,8 @@ from moses_rnn.table.phrases import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.networks import Preset
 from moses_rnn.training.options import Options
+from moses_rnn.training.presets import Preset
 from moses_rnn.training.ranks import Ranks
 from moses_rnn.training.text_corpus import TextConfig, TextCorpus, build_text_corpus
 

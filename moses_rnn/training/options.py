@@ -27,7 +27,7 @@ from moses_rnn.options import (
     expectation,
 )
 from moses_rnn.table.tab_separated import TableFormat
-from moses_rnn.training.networks import (
+from moses_rnn.training.presets import (
     CORRUPT,
     NETWORKS,
     OF_RARE_WORDS,

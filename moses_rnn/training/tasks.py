@@ -25,7 +25,7 @@ from moses_rnn.networks.ranker import Ranker, hinge
 from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, mix
-from moses_rnn.training.networks import TrainingConfig
+from moses_rnn.training.presets import TrainingConfig
 from moses_rnn.training.ranks import Threads
 from moses_rnn.training.text_corpus import Text, TextCorpus
 

@@ -45,8 +45,8 @@ from moses_rnn.training.materials import (
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
-from moses_rnn.training.networks import NETWORKS, TrainingConfig
 from moses_rnn.training.options import Options, UnfitOption, choose
+from moses_rnn.training.presets import NETWORKS, TrainingConfig
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer

@@ -6,7 +6,7 @@ import numpy as np
 
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.networks import TrainingConfig
+from moses_rnn.training.presets import TrainingConfig
 from moses_rnn.training.tasks import PhrasePairs
 from moses_rnn.training.trainer import Observer, Trainer
 

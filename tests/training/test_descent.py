@@ -11,7 +11,7 @@ from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.training import descent
 from moses_rnn.training.descent import OPTIMISERS, Gradients, NativeSteps
-from moses_rnn.training.networks import CUSTOMARY_RATES, PHRASES, for_optimiser
+from moses_rnn.training.presets import CUSTOMARY_RATES, PHRASES, for_optimiser
 from moses_rnn.training.ranks import ALONE, Threads
 from moses_rnn.training.tasks import PhrasePairs, epoch_batches, seed_of
 from tests.networks.native_kernels import FLOAT32, kernel_of, needs_native

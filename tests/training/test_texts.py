@@ -11,7 +11,7 @@ from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.networks import TrainingConfig
+from moses_rnn.training.presets import TrainingConfig
 from moses_rnn.training.tasks import NGrams, Sentences
 from moses_rnn.training.text_corpus import TextConfig, TextCorpus, build_text_corpus, build_texts, chosen_lines
 from moses_rnn.training.trainer import NOBODY, Trainer

@@ -16,7 +16,7 @@ from moses_rnn.models.open import open_model
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.training import train as trainings
 from moses_rnn.training.materials import Watch, read_watched
-from moses_rnn.training.networks import NETWORKS
+from moses_rnn.training.presets import NETWORKS
 from moses_rnn.training.tasks import PhrasePairs
 from moses_rnn.training.train import estimate
 from tests.training.small import (
