@@ -39,8 +39,8 @@ from moses_rnn.models.open import open_model
 from moses_rnn.models.phrases import PAIRS
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.encdec import EncDecConfig, EncDecStepper, NativeEncDec
-from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.tries import Trie, build_trie, score_trie
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, PhraseIds

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
 from moses_rnn.networks.batches import flatten
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.rnnsearch import Decoder, Gru, RnnSearch, RnnSearchConfig, RnnSearchStepper
 from moses_rnn.networks.tries import SteppedPairs

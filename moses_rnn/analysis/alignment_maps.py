@@ -12,7 +12,7 @@ from moses_rnn.analysis import grids
 from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.models.annotated import source_reader
 from moses_rnn.models.model import Model
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.options import BEAM, WORDS_PER_SOURCE_WORD

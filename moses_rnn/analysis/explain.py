@@ -20,7 +20,7 @@ from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
 from moses_rnn.models.base import Scorer
 from moses_rnn.models.model import Model
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line

@@ -34,8 +34,8 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input, read_text, show_nothing
 from moses_rnn.models.base import Scorer
 from moses_rnn.models.model import Model
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.networks.hardware import Compute
 from moses_rnn.table.phrases import normalised, words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
 from moses_rnn.translation.options import WORDS_PER_SOURCE_WORD

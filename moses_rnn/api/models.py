@@ -41,8 +41,8 @@ from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model as Opened
 from moses_rnn.models.open import open_language_model
 from moses_rnn.native import MOST_THREADS
+from moses_rnn.networks.compute import PRECISIONS, Compute, choose_device
 from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device
 from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.table.phrases import words

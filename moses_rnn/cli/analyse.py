@@ -419,7 +419,7 @@ def report(
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import find_input, show_nothing
     from moses_rnn.models.open import open_model
-    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.networks.compute import Compute
 
     path, made = find_input(phrase_table), _made()
     with OutputFile(output, force=force, inputs=inputs_of(path, source_text, results, folder)) as file:

@@ -441,8 +441,8 @@ def choose_device(wanted: str, threads: int | None = None) -> str:
     """Return the torch device of --device, and set torch's CPU threads to --threads."""
     import torch
 
-    from moses_rnn.networks import hardware
+    from moses_rnn.networks import compute
 
     if threads:
         torch.set_num_threads(threads)
-    return hardware.choose_device(wanted, "--device")
+    return compute.choose_device(wanted, "--device")

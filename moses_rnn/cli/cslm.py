@@ -270,7 +270,7 @@ def _contenders(
     """Return the models to compare, all over one vocabulary."""
     from moses_rnn.analysis.perplexity import Contender
     from moses_rnn.models.dynamic import RATE, DynamicRnnlm
-    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.networks.compute import Compute
 
     contenders, compute = [], Compute(given.device)
     folders, files = _names(list(map(str, given.models))), _names(given.lm)

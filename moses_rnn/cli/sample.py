@@ -69,7 +69,7 @@ def main(given: Sampling) -> None:
     from moses_rnn.api.models import DRAWING, make_proposer
     from moses_rnn.cli.progress import progress
     from moses_rnn.models.open import open_model
-    from moses_rnn.networks.hardware import Compute
+    from moses_rnn.networks.compute import Compute
     from moses_rnn.translation.proposals import Reading, Totals
     from moses_rnn.translation.search import BeamConfig, SamplingConfig
 

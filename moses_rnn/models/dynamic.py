@@ -17,7 +17,7 @@ from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.models.language_models import NetworkLanguageModel, Shares
 from moses_rnn.models.model import Model
 from moses_rnn.networks.batches import Batch, Lengths, Values
-from moses_rnn.networks.hardware import HERE, Compute
+from moses_rnn.networks.compute import HERE, Compute
 from moses_rnn.networks.rnnlm import SentenceScores, grad_sums
 from moses_rnn.networks.vocabulary import END_ID, Ids
 from moses_rnn.table.table_blocks import Phrases

@@ -25,7 +25,7 @@ from moses_rnn.models.language_models import LanguageModel, sums
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
-from moses_rnn.networks.hardware import HERE, Compute, choose_precision
+from moses_rnn.networks.compute import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.tries import PairNetwork, SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary

@@ -11,7 +11,7 @@ from torch import OutOfMemoryError
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.models.base import LARGEST, ROUNDING, Scorer, Tally
 from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases

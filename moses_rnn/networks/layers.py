@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import join_rows, take_rows
-from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.network import Drop, keep, unset
 
 State = tuple[Tensor, ...]  # carried from step to step: h_t, and the memory m_t of an LSTM; rows × H each

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.native import INSTRUCTION_SETS, PRECISIONS, NativeCore, native_core
-from moses_rnn.networks.hardware import Kernel
+from moses_rnn.networks.compute import Kernel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Batch, Ints, Lengths
-from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import Candidates, NodeBlock, Prefixes, Stepper, Terms

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel, States
 
 

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear, pad
 
 from moses_rnn.networks.batches import Batch, Ints, Lengths, Values, row_slices
+from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.config import Architecture, Config, Size, Unit
-from moses_rnn.networks.hardware import EAGER, Kernel
 from moses_rnn.networks.network import (
     Drop,
     LanguageNetwork,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.networks.hardware import Kernel
+from moses_rnn.networks.compute import Kernel
 from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
 from moses_rnn.networks.steps import Candidates, NodeBlock
 

@@ -23,7 +23,7 @@ from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.arpa import check_same_words, words_of_arpa
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.networks.batches import Values
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_rnn.score.options import ListRequest
 from moses_rnn.table.phrases import words

@@ -18,8 +18,8 @@ from moses_rnn.models.model import Model
 from moses_rnn.models.open import check_learned, model_files, open_model
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
-from moses_rnn.networks.hardware import Compute
 from moses_rnn.score.checks import check_complete, check_fit, check_rejected, check_table, fit_warnings, unit_warnings
 from moses_rnn.score.options import ScoringOptions, rejects_of
 from moses_rnn.score.reading import InputTable

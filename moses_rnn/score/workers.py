@@ -21,7 +21,7 @@ from moses_rnn.models.ensembles import MEAN_LOG, make_ensemble
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.models.phrases import WordPenaltyScorer
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR

@@ -20,11 +20,11 @@ from moses_rnn.files.streams import checked_path
 from moses_rnn.models.model import Model
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.compute import choose_device, choose_precision
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC, SWITCHES, variant_of
-from moses_rnn.networks.hardware import choose_device, choose_precision
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.own_settings import training_settings

@@ -34,7 +34,7 @@ from moses_rnn.models.model import Model
 from moses_rnn.models.open import model_files
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.ini_editing import NewIni, ini_of
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine, parse_line, parse_table, read_first_line

@@ -30,7 +30,7 @@ from moses_rnn.models.model import Model
 from moses_rnn.models.open import model_files
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import PROGRAM

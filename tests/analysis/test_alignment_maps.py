@@ -6,7 +6,7 @@ import pytest
 from moses_rnn.analysis.alignment_maps import map_alignments
 from moses_rnn.analysis.maps import phrase_points
 from moses_rnn.errors import InputError
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.compute import HERE
 from moses_rnn.translation.search import Hypothesis
 from moses_rnn.translation.translate import align
 from tests.analysis.attentive import LINES, TRANSLATIONS, search

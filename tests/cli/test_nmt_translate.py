@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.models.open import open_model, save_model
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator

@@ -10,7 +10,7 @@ from safetensors.torch import load, save_file
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.models.open import open_language_model, open_model, save_model
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from tests.contract.rows import CASES, FIRST
 from tests.models.pairs import of_pairs, random_pairs
 from tests.networks.saved import edit_config

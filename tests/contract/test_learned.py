@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.native import native_core
-from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel
 from moses_rnn.networks.network import drop_units
 from moses_rnn.networks.softmax import WordPartition, WordSample

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from moses_rnn.native import native_core
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.table.table_blocks import Pairs
 from tests.contract.rows import ALL, CASES, FIRST, ROWS, SOURCE, TARGET, of_translation

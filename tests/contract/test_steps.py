@@ -6,7 +6,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.batches import take_rows
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID

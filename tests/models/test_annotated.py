@@ -11,7 +11,7 @@ from moses_rnn.models.model import Model
 from moses_rnn.models.phrases import PhraseScorer
 from moses_rnn.models.rare_words import KINDS, RareWords
 from moses_rnn.moses.alignments import parse_links, transposed
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.table.table_blocks import Pairs
 from tests.models.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies

@@ -6,7 +6,7 @@ import torch
 
 from moses_rnn.models.dynamic import MODES, DynamicRnnlm
 from moses_rnn.models.shares import EvenShares
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from tests.networks import reference_rnnlm
 from tests.networks.checkpoints import rnnlm_checkpoint

@@ -9,8 +9,8 @@ from moses_rnn.models.open import open_model, save_model
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.encdec import SWITCHES
-from moses_rnn.networks.hardware import Compute
 from tests.models.pairs import SOURCE, TARGET
 from tests.models.rare import save_rare_model
 from tests.networks.checkpoints import cslm_checkpoint, encdec_checkpoint

@@ -7,7 +7,7 @@ import pytest
 from moses_rnn.models.kenlm import KenlmScorer
 from moses_rnn.models.shares import Backoff, ClosedVocabulary, EvenShares, even_shares, types_of
 from moses_rnn.moses.arpa import parse_arpa
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import Vocabulary
 from tests.models.tiny_lm import BackoffModel
 from tests.networks.checkpoints import rnnlm_checkpoint

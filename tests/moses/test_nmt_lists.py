@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.moses.nbest import format_nbest_line, parse_nbest
-from moses_rnn.networks.hardware import HERE
+from moses_rnn.networks.compute import HERE
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from moses_rnn.tuning.lists import read_tunable

@@ -2,9 +2,9 @@
 
 from moses_rnn.models.model import Model
 from moses_rnn.networks.bengio import BENGIO
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.cslm import CSLM
 from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.rnnsearch import RNNSEARCH
 

@@ -5,7 +5,7 @@ import torch
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH
-from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.compute import EAGER
 from moses_rnn.networks.native_learning import NativeKernel, core_named, instructions_to_learn
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import chosen_log_probs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.compute import EAGER
 from moses_rnn.networks.softmax import (
     OutputLayer,
     WordPartition,

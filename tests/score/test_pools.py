@@ -10,7 +10,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import show_nothing
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.score.score import score
 from moses_rnn.score.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, Threads, share_threads
 from tests.score.tables import names, never, options_for

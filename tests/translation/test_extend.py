@@ -11,7 +11,7 @@ import torch
 from moses_rnn.errors import InputError, MisfitError
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.models.open import open_model, save_model
-from moses_rnn.networks.hardware import Compute
+from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.phrases import words

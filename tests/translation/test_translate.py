@@ -9,8 +9,8 @@ import torch
 from moses_rnn.errors import ScoreError
 from moses_rnn.models.open import open_model
 from moses_rnn.moses.lexicon import Lexicon
+from moses_rnn.networks.compute import HERE, Compute
 from moses_rnn.networks.encdec import EncDecStepper
-from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation import search, translate
 from moses_rnn.translation.options import RULES

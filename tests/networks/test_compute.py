@@ -2,8 +2,8 @@
 
 import pytest
 
-from moses_rnn.networks import hardware
-from moses_rnn.networks.hardware import LARGE, choose_precision
+from moses_rnn.networks import compute
+from moses_rnn.networks.compute import LARGE, choose_precision
 
 
 @pytest.mark.parametrize(
@@ -11,10 +11,10 @@ from moses_rnn.networks.hardware import LARGE, choose_precision
 )
 def test_bf16_is_chosen_where_the_processor_has_it_and_the_network_is_large(monkeypatch, tmp_path, flags, large):
     (tmp_path / "cpuinfo").write_text(f"flags\t: {flags}\n")
-    monkeypatch.setattr(hardware, "CPU_FLAGS", tmp_path / "cpuinfo")
+    monkeypatch.setattr(compute, "CPU_FLAGS", tmp_path / "cpuinfo")
     assert choose_precision("auto", "cpu", LARGE) == large
     assert choose_precision("auto", "cpu", LARGE - 1) == "fp32"
     for wanted in ("fp32", "bf16"):
         assert choose_precision(wanted, "cpu", LARGE) == wanted
-    monkeypatch.setattr(hardware, "CPU_FLAGS", tmp_path / "nowhere")
+    monkeypatch.setattr(compute, "CPU_FLAGS", tmp_path / "nowhere")
     assert choose_precision("auto", "cpu", LARGE) == "fp32"
