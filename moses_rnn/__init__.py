@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 
+from moses_rnn.version import __version__
+
 TYPE_CHECKING = False  # the commands heed Ctrl-C once this module is imported, and typing takes most of that
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from moses_rnn.api.tables import Table, read_table
     from moses_rnn.errors import ArgumentError, CheckpointError, InputError, MosesRnnError
     from moses_rnn.training.train import train
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",

@@ -21,7 +21,6 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from moses_rnn import __version__
 from moses_rnn.analysis import alignment_maps, gates, maps, verdicts
 from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_target
@@ -41,6 +40,7 @@ from moses_rnn.table.signatures import recorded_floor, recorded_names, records_o
 from moses_rnn.translation.options import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.search import Sampler, SamplingConfig
+from moses_rnn.version import __version__
 
 SOURCES, SAMPLES = 3, 50  # of each kind in Table 2, of each of them in Table 3
 PHRASES, POINTS = 2000, 500  # to draw for the gates, for either map

@@ -21,10 +21,10 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
 from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, Setting, noted
+from moses_rnn.version import __version__
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code

@@ -15,10 +15,10 @@ from operator import add
 from pathlib import Path
 from typing import Any, Self
 
-from moses_rnn import __version__
 from moses_rnn.errors import InputError, printable
 from moses_rnn.files.streams import parse_json
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.version import __version__
 
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from moses_rnn import __version__
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import checked_path
 from moses_rnn.models.model import Model
@@ -50,6 +49,7 @@ from moses_rnn.training.presets import NETWORKS, TrainingConfig
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
+from moses_rnn.version import __version__
 
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
