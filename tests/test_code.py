@@ -19,12 +19,12 @@ PACKAGES = [
     "score",
     "training",
     "translation",
-    "tuning",
+    "nbest",
     "analysis",
     "api",
     "cli",
 ]
-TEXT_ALONE = {"files", "table", "moses", "tuning"}
+TEXT_ALONE = {"files", "table", "moses", "nbest"}
 RUNS_CODE = {"pickle", "marshal", "shelve", "dill", "joblib"}
 NETWORK = {"socket", "ssl", "http", "urllib", "requests", "ftplib", "smtplib", "asyncio", "xmlrpc"}
 CALLS = {"eval", "exec", "compile", "torch.load", "numpy.load", "np.load", "__import__"}

@@ -15,7 +15,7 @@ from moses_rnn.models.model import Model
 from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.table.phrases import words
-from moses_rnn.translation.options import BEAM, WORDS_PER_SOURCE_WORD
+from moses_rnn.translation.requests import BEAM, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
 from moses_rnn.translation.translate import (
     MOST_WORDS,

@@ -16,9 +16,9 @@ import numpy as np
 from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.results import open_bleu
 from moses_rnn.errors import InputError, number_of
+from moses_rnn.nbest.bleu import WordNumbers
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.table.phrases import words
-from moses_rnn.tuning.bleu import WordNumbers
 
 Lines = Sequence[bytes]
 

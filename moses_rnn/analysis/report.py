@@ -37,8 +37,8 @@ from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.table.phrases import normalised, words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
-from moses_rnn.translation.options import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
+from moses_rnn.translation.requests import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import Sampler, SamplingConfig
 from moses_rnn.version import __version__
 

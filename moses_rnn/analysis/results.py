@@ -17,7 +17,7 @@ from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.files.shipped import shipped_file
 from moses_rnn.files.streams import BYTE_ORDER_MARK
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.tuning.bleu import WordNumbers
+from moses_rnn.nbest.bleu import WordNumbers
 
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no use for

@@ -47,8 +47,8 @@ from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats
-from moses_rnn.translation.options import BEAM, COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
+from moses_rnn.translation.requests import BEAM, COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, Translator
 

@@ -28,7 +28,7 @@ from moses_rnn.cli.analyse_options import (
     progress,
 )
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out, warn
-from moses_rnn.cli.options import choose_model, parallel_texts, sound_signature, text_of
+from moses_rnn.cli.inputs import choose_model, parallel_texts, sound_signature, text_of
 from moses_rnn.errors import CheckpointError, InputError, number_of, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
 

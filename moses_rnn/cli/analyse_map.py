@@ -15,7 +15,7 @@ from moses_rnn.analysis.extras import check_library
 from moses_rnn.analysis.grids import PICTURES, as_csv
 from moses_rnn.cli.analyse_options import kind_of, open_phrase_network, progress, suffix_of
 from moses_rnn.cli.command import check_inputs, command, given_options, inputs_of, print_out
-from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of, warn_of_unit
+from moses_rnn.cli.inputs import choose_model, output_to, parallel_texts, text_of, warn_of_unit
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.outputs import writing
 from moses_rnn.options import Force, Option

@@ -24,8 +24,8 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
 from moses_rnn.errors import InputError, OutputError, number_of
 from moses_rnn.options import Device, Force, ModelFolder, ModelFolders, Option, Threads
-from moses_rnn.training.options import Learning, RunOptions, TextOptions
 from moses_rnn.training.presets import networks_of
+from moses_rnn.training.training_options import Learning, RunOptions, TextOptions
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored

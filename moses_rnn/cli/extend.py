@@ -19,10 +19,10 @@ from moses_rnn.cli.command import (
     print_out,
     warn,
 )
-from moses_rnn.cli.options import choose_model, sound_signature
+from moses_rnn.cli.inputs import choose_model, sound_signature
 from moses_rnn.errors import number_of
 from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.translation.options import ExtensionRequest
+from moses_rnn.translation.requests import ExtensionRequest
 
 if TYPE_CHECKING:
     from moses_rnn.models.model import Model

@@ -22,10 +22,10 @@ from moses_rnn.cli.command import (
     print_err,
     warn,
 )
-from moses_rnn.cli.options import output_to, text_of
+from moses_rnn.cli.inputs import output_to, text_of
 from moses_rnn.errors import MosesRnnError, number_of
+from moses_rnn.nbest.request import ListRequest
 from moses_rnn.options import Force, Option
-from moses_rnn.score.options import ListRequest
 
 if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard
@@ -79,8 +79,8 @@ def add(given: ListRequest) -> None:
     models = [str(path) if _is_file(path) else path for path in _paths(given)]
     check_inputs(given.nbest, given.source, given.backoff, *models)
     from moses_rnn.cli.progress import progress
-    from moses_rnn.score.nbest_features import make_features
-    from moses_rnn.score.nbest_lists import ListFeatures, label_features
+    from moses_rnn.nbest.adding import ListFeatures, label_features
+    from moses_rnn.nbest.features import make_features
 
     given = replace(given, device=choose_device(given.device, given.threads))
     name, lines = _read_list(given.nbest, given.shard)
@@ -181,10 +181,10 @@ def tune(
     """Tune feature weights on an n-best list for high BLEU."""
     check_inputs(nbest, *references, weights)
     from moses_rnn.moses.decoder import Moses
-    from moses_rnn.tuning.lists import bleu_of, read_tunable
-    from moses_rnn.tuning.tune import check_list, choose_start, largest_residual
-    from moses_rnn.tuning.tune import tune as tune_weights
-    from moses_rnn.tuning.weights import check_labels, format_ini, read_weights, unused_weights
+    from moses_rnn.nbest.lists import bleu_of, read_tunable
+    from moses_rnn.nbest.tune import check_list, choose_start, largest_residual
+    from moses_rnn.nbest.tune import tune as tune_weights
+    from moses_rnn.nbest.weights import check_labels, format_ini, read_weights, unused_weights
 
     name, lines = _read_list(nbest)
     start_weights = read_weights(weights) if weights else None
@@ -261,7 +261,7 @@ def rerank(
     if (weights is None) == (even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
     check_inputs(nbest, weights, *references)
-    from moses_rnn.tuning.reranking import (
+    from moses_rnn.nbest.rerank import (
         choose_hypotheses,
         compare_bleu,
         count_sentences,
@@ -270,7 +270,7 @@ def rerank(
         score_by_weights,
         score_evenly,
     )
-    from moses_rnn.tuning.weights import read_weights
+    from moses_rnn.nbest.weights import read_weights
 
     name, lines = _read_list(nbest)
     chosen_by = read_weights(weights) if weights else None

@@ -18,13 +18,13 @@ from moses_rnn.cli.command import (
     inputs_of,
     print_err,
 )
+from moses_rnn.cli.inputs import output_to, parallel_texts
 from moses_rnn.cli.nmt_translate import translate
-from moses_rnn.cli.options import output_to, parallel_texts
 from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
 from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.options import Argument, Force, Option, Output
-from moses_rnn.training.options import Learning, RunOptions, SentenceOptions
 from moses_rnn.training.presets import networks_of
+from moses_rnn.training.training_options import Learning, RunOptions, SentenceOptions
 
 if TYPE_CHECKING:
     from moses_rnn.moses.lexicon import LinkCounts

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import STOPPED, StopRequest, check_inputs, choose_device, command, print_err, warn
-from moses_rnn.cli.options import warn_of_unit
+from moses_rnn.cli.inputs import warn_of_unit
 from moses_rnn.errors import InputError, number_of, shown
-from moses_rnn.translation.options import WITH_LEXICON, TranslationRequest
+from moses_rnn.translation.requests import WITH_LEXICON, TranslationRequest
 
 if TYPE_CHECKING:
     from moses_rnn.moses.lexicon import Lexicon

@@ -27,11 +27,11 @@ from moses_rnn.cli.command import (
     shows_version,
     warn,
 )
-from moses_rnn.cli.options import model_beside
+from moses_rnn.cli.inputs import model_beside
 from moses_rnn.errors import AlreadyComplete, number_of
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, Quiet, Section
-from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.scoring_options import ScoringOptions
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.phrases import words
 from moses_rnn.table.tab_separated import TAB, split_pair
@@ -218,7 +218,7 @@ def _refuse_options_of_tables() -> None:
 def _score_pairs(given: Scoring) -> None:
     """Write every line of a table of pairs with the natural log p of its target as a further column."""
     from moses_rnn.api import models as api
-    from moses_rnn.cli.options import output_to
+    from moses_rnn.cli.inputs import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
     from moses_rnn.models.ensembles import MEAN_LOG, open_writer
@@ -269,7 +269,7 @@ class _PairWords:
 
     def check(self) -> None:
         """Raise MisfitError if a model does not know most words of a side."""
-        from moses_rnn.score.nbest_lists import check_known
+        from moses_rnn.nbest.adding import check_known
 
         for model in self._models:
             sides = model.source_vocabulary.id_of, model.target_vocabulary.id_of

@@ -17,7 +17,7 @@ from moses_rnn.cli.command import (
     print_out,
     shows_version,
 )
-from moses_rnn.cli.options import default_model
+from moses_rnn.cli.inputs import default_model
 from moses_rnn.cli.progress import duration
 from moses_rnn.cli.training import (
     TrainingDisplay,
@@ -32,8 +32,8 @@ from moses_rnn.cli.training import (
 from moses_rnn.errors import MosesRnnError, number_of
 from moses_rnn.options import FIRST_SECTION, Json, Option, Section
 from moses_rnn.table.tab_separated import LAYOUTS
-from moses_rnn.training.options import Learning, Options, RunOptions, TableOptions
 from moses_rnn.training.presets import SHARES_OF_UNIGRAMS
+from moses_rnn.training.training_options import Learning, Options, RunOptions, TableOptions
 
 if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome

@@ -30,8 +30,8 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, number_of, shown_value
 from moses_rnn.options import expectation
-from moses_rnn.training.options import Options, RunOptions, UnfitOption, choose
 from moses_rnn.training.presets import NETWORKS
+from moses_rnn.training.training_options import Options, RunOptions, UnfitOption, choose
 
 if TYPE_CHECKING:
     from moses_rnn.training.ranks import Ranks

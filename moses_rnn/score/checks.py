@@ -9,8 +9,8 @@ from typing import Any
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError, number_of
 from moses_rnn.models.model import Model
 from moses_rnn.models.phrases import WordPenaltyScorer
-from moses_rnn.score.options import ScoringOptions, training_command
 from moses_rnn.score.reading import InputTable
+from moses_rnn.score.scoring_options import ScoringOptions, training_command
 from moses_rnn.table.signatures import (
     FLOORED_REFUSAL,
     UNKNOWN_REFUSAL,

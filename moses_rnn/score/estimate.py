@@ -7,9 +7,9 @@ import time
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import regular_file
 from moses_rnn.score.checks import check_table
-from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.reading import InputTable
 from moses_rnn.score.score import computed_by, open_models
+from moses_rnn.score.scoring_options import ScoringOptions
 from moses_rnn.score.workers import map_in_order, open_workers
 
 SECONDS = 1.0  # minimum scoring time to measure, after the workers' first chunk

@@ -13,8 +13,8 @@ from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
 from moses_rnn.moses.ini_editing import NewIni, lines_of
 from moses_rnn.score.checks import check_fit, check_rejected, fit_warnings
-from moses_rnn.score.options import rejects_of
 from moses_rnn.score.score import ScoringResult
+from moses_rnn.score.scoring_options import rejects_of
 from moses_rnn.table.signatures import TableCounts, as_file, logarithm_columns, read_signature, without_counts
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time

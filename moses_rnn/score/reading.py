@@ -10,7 +10,7 @@ from functools import partial
 from moses_rnn.errors import FormatError, number_of
 from moses_rnn.files.shards import digest_lines, read_part
 from moses_rnn.files.streams import Meter, fingerprint, read_blocks, read_lines
-from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.scoring_options import ScoringOptions
 from moses_rnn.table.phrase_table import LineParser, Shape, parse_table
 from moses_rnn.table.phrases import PhraseForm
 from moses_rnn.table.signatures import signature_of

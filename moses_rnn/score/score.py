@@ -21,8 +21,8 @@ from moses_rnn.native import native_core
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.score.checks import check_complete, check_fit, check_rejected, check_table, fit_warnings, unit_warnings
-from moses_rnn.score.options import ScoringOptions, rejects_of
 from moses_rnn.score.reading import InputTable
+from moses_rnn.score.scoring_options import ScoringOptions, rejects_of
 from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.signatures import (

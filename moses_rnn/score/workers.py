@@ -22,8 +22,8 @@ from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.networks.compute import Compute
-from moses_rnn.score.options import ScoringOptions
 from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
+from moses_rnn.score.scoring_options import ScoringOptions
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import Floats, TableLines, append_scores

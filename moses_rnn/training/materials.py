@@ -29,10 +29,10 @@ from moses_rnn.table.phrases import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.options import Options
 from moses_rnn.training.presets import Preset
 from moses_rnn.training.ranks import Ranks
 from moses_rnn.training.text_corpus import TextConfig, TextCorpus, build_text_corpus
+from moses_rnn.training.training_options import Options
 
 ANNOUNCEMENT = "corpus"  # made by the first of several processes
 WITHOUT_ORDER = 2  # one <s> before each sentence

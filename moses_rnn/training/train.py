@@ -44,11 +44,11 @@ from moses_rnn.training.materials import (
     rare_words_of,
 )
 from moses_rnn.training.model_folder import ModelFolder, Progress
-from moses_rnn.training.options import Options, UnfitOption, choose
 from moses_rnn.training.presets import NETWORKS, TrainingConfig
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
+from moses_rnn.training.training_options import Options, UnfitOption, choose
 from moses_rnn.version import __version__
 
 STEPS = 3  # of an estimate, after a first one that warms up

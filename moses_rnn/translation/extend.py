@@ -52,8 +52,8 @@ from moses_rnn.table.signatures import (
 )
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
-from moses_rnn.translation.options import BEAM, ExtensionRequest
 from moses_rnn.translation.proposals import Proposal, Proposer, Reading
+from moses_rnn.translation.requests import BEAM, ExtensionRequest
 from moses_rnn.translation.search import BeamConfig, BeamSearch
 from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_phrases, key_of
 

@@ -35,7 +35,7 @@ from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import PROGRAM
 from moses_rnn.translation import translate
-from moses_rnn.translation.options import TranslationRequest
+from moses_rnn.translation.requests import TranslationRequest
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import (
     Counts,

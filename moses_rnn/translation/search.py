@@ -24,7 +24,7 @@ from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import flatten, take_rows
 from moses_rnn.networks.steps import Candidates, Prefixes, Stepper, Terms, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
-from moses_rnn.translation.options import LengthScore
+from moses_rnn.translation.requests import LengthScore
 
 MAX_WORDS = 50  # a table's phrases have up to seven; endless output is no phrase
 PREFIXES_AT_ONCE = 8192  # with states in memory

@@ -33,7 +33,7 @@ from moses_rnn.networks.inspection import finite
 from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.table.phrases import words
-from moses_rnn.translation.options import COPY, DICTIONARY, NEVER, NO
+from moses_rnn.translation.requests import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
 
 LINES = 512  # per block; a block is sorted by length, and equal lines are searched once

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.lengths import compare_lengths
+from moses_rnn.nbest.bleu import References, corpus_bleu
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.tuning.bleu import References, corpus_bleu
 from tests.analysis.texts import sentence
 
 LENGTHS = [0, 8, 9, 10, 11, 12, 13, 15, 16, 20, 21, 40]

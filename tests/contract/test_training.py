@@ -19,9 +19,9 @@ from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training import tasks
 from moses_rnn.training.model_folder import RANDOM
-from moses_rnn.training.options import choose
 from moses_rnn.training.presets import NETWORKS
 from moses_rnn.training.ranks import Threads
+from moses_rnn.training.training_options import choose
 from tests.contract.rows import ALL, ROWS
 from tests.contract.training import TRAININGS, after, lines_of, options_of, train, train_until_killed, write_material
 from tests.networks.networks import weights_of

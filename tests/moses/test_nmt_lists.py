@@ -3,11 +3,11 @@
 import pytest
 
 from moses_rnn.moses.nbest import format_nbest_line, parse_nbest
+from moses_rnn.nbest.lists import read_tunable
+from moses_rnn.nbest.tune import format_features, format_scores
 from moses_rnn.networks.compute import HERE
 from moses_rnn.translation.search import BeamConfig
 from moses_rnn.translation.translate import Translator
-from moses_rnn.tuning.lists import read_tunable
-from moses_rnn.tuning.tune import format_features, format_scores
 from tests.moses.decoding import ran
 from tests.translation.sentences import sentences, text
 from tests.translation.writers import attentive

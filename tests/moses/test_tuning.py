@@ -9,10 +9,10 @@ import pytest
 
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.tuning.lists import bleu_of, read_tunable
-from moses_rnn.tuning.mert import RESTARTS
-from moses_rnn.tuning.tune import format_features, format_scores, recover_weights, tune
-from moses_rnn.tuning.weights import read_weights, select_weights
+from moses_rnn.nbest.lists import bleu_of, read_tunable
+from moses_rnn.nbest.mert import RESTARTS
+from moses_rnn.nbest.tune import format_features, format_scores, recover_weights, tune
+from moses_rnn.nbest.weights import read_weights, select_weights
 from tests.moses.decoding import ran
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]

@@ -1,6 +1,6 @@
 """A table of words that the models of `saved_models` know, and options to score it."""
 
-from moses_rnn.score.options import ScoringOptions
+from moses_rnn.score.scoring_options import ScoringOptions
 
 LINES = [b"s%d s%d ||| t%d ||| 0.5 0.25 ||| 0-0\n" % (2 + i // 6, 2 + i % 6, 2 + i % 5) for i in range(30)]
 

@@ -12,8 +12,8 @@ from moses_rnn.models.rare_words import KINDS, RareWords
 from moses_rnn.training import materials
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.materials import ParallelTexts, SentencePairs, TablePairs, Watch, build_on_first_rank
-from moses_rnn.training.options import choose
 from moses_rnn.training.text_corpus import TextConfig, TextCorpus, build_text_corpus
+from moses_rnn.training.training_options import choose
 from tests.training.pretended_ranks import in_ranks
 from tests.training.small import never, phrase_options, sentence_options
 

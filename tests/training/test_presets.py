@@ -12,9 +12,9 @@ from moses_rnn.networks.cstm import CSTM
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.training.materials import Watch
-from moses_rnn.training.options import CELLS, choose
 from moses_rnn.training.presets import ALL, NETWORKS, TrainingConfig, for_optimiser
 from moses_rnn.training.train import LEARNERS, plan_of
+from moses_rnn.training.training_options import CELLS, choose
 from tests.training.small import never, phrase_options, sentence_options, text_options
 
 PRESETS = NETWORKS["encdec"].presets

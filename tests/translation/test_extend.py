@@ -17,7 +17,7 @@ from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.extend import LOWEST, NETWORK, extend
-from moses_rnn.translation.options import ExtensionRequest
+from moses_rnn.translation.requests import ExtensionRequest
 from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.translation.writers import writer

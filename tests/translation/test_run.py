@@ -16,7 +16,7 @@ from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation import translate
-from moses_rnn.translation.options import TranslationRequest
+from moses_rnn.translation.requests import TranslationRequest
 from moses_rnn.translation.run import translate_text
 from tests.models.pairs import SOURCE, TARGET
 from tests.models.rare import READ, save_rare_model

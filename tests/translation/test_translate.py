@@ -13,7 +13,7 @@ from moses_rnn.networks.compute import HERE, Compute
 from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation import search, translate
-from moses_rnn.translation.options import RULES
+from moses_rnn.translation.requests import RULES
 from moses_rnn.translation.search import BeamConfig, Hypothesis
 from moses_rnn.translation.translate import (
     CandidateLists,

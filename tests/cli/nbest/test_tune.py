@@ -120,7 +120,7 @@ def test_a_part_of_a_list_may_begin_late(nbest, here):
 
 STOPPED_WITHIN = """
 import os, signal
-from moses_rnn.tuning import tune as tuning
+from moses_rnn.nbest import tune as tuning
 search = tuning.tune
 def interrupted(*arguments, **options):
     os.kill(os.getpid(), signal.SIGTERM)

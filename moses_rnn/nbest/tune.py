@@ -19,11 +19,11 @@ import numpy.typing as npt
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import weight_of
-from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
-from moses_rnn.tuning.lists import TunableList
-from moses_rnn.tuning.mert import RESTARTS, search_weights
-from moses_rnn.tuning.totals import check_totals
-from moses_rnn.tuning.weights import Weights, count_values, select_weights
+from moses_rnn.nbest.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
+from moses_rnn.nbest.lists import TunableList
+from moses_rnn.nbest.mert import RESTARTS, search_weights
+from moses_rnn.nbest.totals import check_totals
+from moses_rnn.nbest.weights import Weights, count_values, select_weights
 
 FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
 ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of several decoder runs

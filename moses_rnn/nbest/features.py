@@ -22,10 +22,10 @@ from moses_rnn.models.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.arpa import check_same_words, words_of_arpa
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
+from moses_rnn.nbest.request import ListRequest
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN, Vocabulary
-from moses_rnn.score.options import ListRequest
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 

@@ -9,10 +9,10 @@ import pytest
 from moses_rnn.errors import FormatError, InputError, MosesRnnError
 from moses_rnn.moses.decoder import Moses
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.tuning.tune import choose_start, format_features, format_scores, largest_residual, recover_weights, tune
-from moses_rnn.tuning.weights import format_ini, select_weights
+from moses_rnn.nbest.tune import choose_start, format_features, format_scores, largest_residual, recover_weights, tune
+from moses_rnn.nbest.weights import format_ini, select_weights
 from tests.moses.decoding import false_moses
-from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
+from tests.nbest.lists import LINES, NAMES, nbest, read, two_features, weights_of
 
 
 def made_with(weights, unknown_words=0.0, digits=9):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.models.base import score_named
 from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
-from moses_rnn.score.nbest_features import Feature, Knows
+from moses_rnn.nbest.features import Feature, Knows
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import free_name
 from moses_rnn.table.table_blocks import Phrases

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from moses_rnn.cli.command import warn
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, without_compression_suffix
-from moses_rnn.score.options import training_command
+from moses_rnn.score.scoring_options import training_command
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput

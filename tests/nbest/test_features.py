@@ -6,8 +6,8 @@ import pytest
 from moses_rnn.errors import InputError
 from moses_rnn.models.open import open_model
 from moses_rnn.moses.nbest import parse_nbest_line
-from moses_rnn.score.nbest_features import aligned, make_features, phrases, whole
-from moses_rnn.score.options import ListRequest
+from moses_rnn.nbest.features import aligned, make_features, phrases, whole
+from moses_rnn.nbest.request import ListRequest
 from moses_rnn.table.table_blocks import Pairs
 from tests.models.pairs import of_pairs
 from tests.models.rare import ALIGNED, save_rare_model

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.tuning.bleu import Floats, Integers, corpus_bleu
-from moses_rnn.tuning.lists import TunableList, bleu_of, model_scores, statistics_of
+from moses_rnn.nbest.bleu import Floats, Integers, corpus_bleu
+from moses_rnn.nbest.lists import TunableList, bleu_of, model_scores, statistics_of
 
 RESTARTS = 20  # as in mert-moses.pl
 DIRECTIONS = 10  # random directions per round, besides the axes

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_rnn.tuning.bleu import References, corpus_bleu, smoothed_bleu
-from tests.tuning.lists import BAD, FAIR, GOOD, OF_FAIR
+from moses_rnn.nbest.bleu import References, corpus_bleu, smoothed_bleu
+from tests.nbest.lists import BAD, FAIR, GOOD, OF_FAIR
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.tuning.reranking import choose_hypotheses, score_by_weights
-from moses_rnn.tuning.tune import check_list, choose_start
-from tests.tuning.lists import nbest, read, weights_of
+from moses_rnn.nbest.rerank import choose_hypotheses, score_by_weights
+from moses_rnn.nbest.tune import check_list, choose_start
+from tests.nbest.lists import nbest, read, weights_of
 
 MADE_WITH = [0.5, -0.25, 0.125, 0.25]  # A0, and A1 with three values
 SENTENCES, HYPOTHESES = 12, 20

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.tuning.bleu import smoothed_bleu
-from moses_rnn.tuning.lists import TunableList, read_tunable
-from moses_rnn.tuning.weights import Weights
+from moses_rnn.nbest.bleu import smoothed_bleu
+from moses_rnn.nbest.lists import TunableList, read_tunable
+from moses_rnn.nbest.weights import Weights
 
 # lengths of hypothesis and reference; matches; n-grams that there are
 GOOD = [4, 4, 4, 3, 2, 1, 4, 3, 2, 1]

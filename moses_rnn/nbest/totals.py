@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError
+from moses_rnn.nbest.bleu import Floats
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT
-from moses_rnn.tuning.bleu import Floats
 
 PENALTY = 100.0  # Moses's LOWEST_SCORE
 UNKNOWN_WORDS = "UnknownWordPenalty0"

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.moses.nbest import NBestLine, check_plain
+from moses_rnn.nbest.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT
-from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
 
 SPARSE = "Sparse"  # the one feature that stands for all sparse ones, each times its given weight
 

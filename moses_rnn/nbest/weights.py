@@ -13,9 +13,9 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError, number_of, printable, shown
 from moses_rnn.files.streams import reading
 from moses_rnn.moses.ini import MosesIni, weight_of
-from moses_rnn.tuning.bleu import Floats
-from moses_rnn.tuning.lists import SPARSE
-from moses_rnn.tuning.totals import PENALTY, UNKNOWN_WORDS
+from moses_rnn.nbest.bleu import Floats
+from moses_rnn.nbest.lists import SPARSE
+from moses_rnn.nbest.totals import PENALTY, UNKNOWN_WORDS
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.lists import bleu_of, choose, model_scores, statistics_of
-from moses_rnn.tuning.mert import search_line
-from moses_rnn.tuning.reranking import (
+from moses_rnn.nbest.bleu import corpus_bleu, smoothed_bleu
+from moses_rnn.nbest.lists import bleu_of, choose, model_scores, statistics_of
+from moses_rnn.nbest.mert import search_line
+from moses_rnn.nbest.rerank import (
     choose_hypotheses,
     compare_bleu,
     find_oracle,
@@ -21,9 +21,9 @@ from moses_rnn.tuning.reranking import (
     score_by_weights,
     score_evenly,
 )
-from moses_rnn.tuning.tune import tune
-from moses_rnn.tuning.weights import format_ini, read_weights, unused_weights
-from tests.tuning.lists import BAD, GOOD, LINES, NAMES, SPARSE, listed, nbest, plain_bleu, random_list, read, weights_of
+from moses_rnn.nbest.tune import tune
+from moses_rnn.nbest.weights import format_ini, read_weights, unused_weights
+from tests.nbest.lists import BAD, GOOD, LINES, NAMES, SPARSE, listed, nbest, plain_bleu, random_list, read, weights_of
 
 
 def test_lists_become_numbers():

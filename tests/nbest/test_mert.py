@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from moses_rnn.tuning.lists import bleu_of
-from moses_rnn.tuning.mert import search_line, trace_envelopes
-from moses_rnn.tuning.tune import tune
-from tests.tuning.lists import BAD, FAIR, GOOD, OF_FAIR, listed, plain_bleu, random_list, telling_list
+from moses_rnn.nbest.lists import bleu_of
+from moses_rnn.nbest.mert import search_line, trace_envelopes
+from moses_rnn.nbest.tune import tune
+from tests.nbest.lists import BAD, FAIR, GOOD, OF_FAIR, listed, plain_bleu, random_list, telling_list
 
 
 @pytest.mark.parametrize("seed", range(3))

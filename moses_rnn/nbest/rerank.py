@@ -9,11 +9,11 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import NBestLine, segmentation_of
+from moses_rnn.nbest.bleu import Floats, Integers, References, corpus_bleu, smoothed_bleu
+from moses_rnn.nbest.lists import Features, TunableList, read_tunable, statistics_of
+from moses_rnn.nbest.totals import check_totals
+from moses_rnn.nbest.weights import Weights, select_weights, unused_weights
 from moses_rnn.table.phrases import words
-from moses_rnn.tuning.bleu import Floats, Integers, References, corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.lists import Features, TunableList, read_tunable, statistics_of
-from moses_rnn.tuning.totals import check_totals
-from moses_rnn.tuning.weights import Weights, select_weights, unused_weights
 
 Scored = Iterator[tuple[float, NBestLine]]
 

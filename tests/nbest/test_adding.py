@@ -10,10 +10,10 @@ import torch
 from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.moses.nbest import parse_nbest
+from moses_rnn.nbest import adding as adding_module
+from moses_rnn.nbest.adding import ListFeatures, label_features
+from moses_rnn.nbest.features import Feature, phrases, whole
 from moses_rnn.networks.cslm import CslmConfig
-from moses_rnn.score import nbest_lists
-from moses_rnn.score.nbest_features import Feature, phrases, whole
-from moses_rnn.score.nbest_lists import ListFeatures, label_features
 from tests.models.pairs import TARGET, scorer
 from tests.networks.checkpoints import cslm_checkpoint
 from tests.networks.networks import cslm_network
@@ -137,7 +137,7 @@ def test_values_have_the_precision_that_moses_prints():
 )
 @pytest.mark.parametrize("together", [1, 20_000])
 def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, constant, together):
-    monkeypatch.setattr(nbest_lists, "LINES", together)
+    monkeypatch.setattr(adding_module, "LINES", together)
     report, _ = adding([nbest(text, sentence=sentence) for sentence, text in hypotheses], whole_sentences())
     assert report.constant == constant
     assert (report.lines, report.sentences) == (len(hypotheses), len({sentence for sentence, _ in hypotheses}))
@@ -242,7 +242,7 @@ def test_lines_in_another_order_are_the_same_lines(order):
 
 
 def test_a_sentence_is_never_parted(monkeypatch):
-    monkeypatch.setattr(nbest_lists, "LINES", 13)
+    monkeypatch.setattr(adding_module, "LINES", 13)
     features = label_features(None, whole_sentences())
     blocks = list(ListFeatures("n", OF_LINES, features).add(parsed(LINES)))
     assert [block.count(b"\n") for block in blocks] == [24, 24, 24]

@@ -1,1 +1,0 @@
-"""Tune the weights of n-best lists, and choose the best hypotheses."""
