@@ -22,7 +22,7 @@ from moses_rnn.networks.rnnlm import SentenceScores, grad_sums
 from moses_rnn.networks.vocabulary import END_ID, Ids
 from moses_rnn.table.table_blocks import Phrases
 
-RATE = 0.003  # the paper's 0.1 is harmful: docs/results.md
+RATE = 0.003  # the paper's 0.1 is harmful: docs/all-results.md
 LOWEST = -1000.0  # log p of a word; below it, the network has diverged
 WORD, SENTENCE = MODES = "word", "sentence"  # unit after which the model learns
 
