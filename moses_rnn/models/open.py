@@ -129,14 +129,20 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
             problems.append(error)
     else:
         raise problems[0]
-    if of_pairs and not model.architecture.reads_sources:
-        raise _unfit(model, "a network of sources and targets")
+    if of_pairs:
+        check_reads_sources(model)
     if direction not in (None, model.direction):
         raise CheckpointError(
             f"{folder}: expected a model of direction {direction}, found {model.direction}",
             advice="--model takes models from moses-rnn-train, --inverse-model those from moses-rnn-train --inverse.",
         )
     return model
+
+
+def check_reads_sources(model: Model) -> None:
+    """Raise CheckpointError for a language model."""
+    if not model.architecture.reads_sources:
+        raise _unfit(model, "a network of sources and targets")
 
 
 def check_learned(model: Model) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, ScoreError
-from moses_rnn.files.streams import find_input
+from moses_rnn.files.streams import find_input, regular_file
 from moses_rnn.models.base import Scorer
 from moses_rnn.models.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
 from moses_rnn.models.kenlm import KenlmScorer
 from moses_rnn.models.language_models import LanguageModel, NetworkLanguageModel
 from moses_rnn.models.model import Model
-from moses_rnn.models.open import check_learned, open_model, read_shortlist
+from moses_rnn.models.open import check_learned, check_reads_sources, open_model, read_shortlist
 from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.models.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.moses.alignments import check_links, format_links
@@ -30,25 +31,17 @@ from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 Knows = Callable[[bytes], bool]  # whether a model knows a word
-
-
 Part = tuple[bytes, bytes, bytes]  # a unit of scoring: source, target, and their links if a model needs them
-Parts = Callable[[NBestLine, bytes, str], list[Part]]  # splits a line, given its source and the list's name
 
 
-def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
-    """Return the hypothesis as one part: for language models, word penalties and networks trained on sentences."""
-    return [(source, line.hypothesis, b"")]
-
-
-def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
-    """Return the hypothesis with its alignment, for annotating rare words; raise FormatError if it has none."""
+def _links_of(line: NBestLine, source: bytes, name: str) -> bytes:
+    """Return the hypothesis's alignment, for annotating rare words; raise FormatError if it has none."""
     links = alignment_of(line, name)
     check_links(links, len(words(source)), len(words(line.hypothesis)), name, line.number)
-    return [(source, line.hypothesis, format_links(links))]
+    return format_links(links)
 
 
-def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
+def _phrases_of(line: NBestLine, source: bytes, name: str) -> list[Part]:
     """Return the phrase pairs of the hypothesis; raise FormatError without a fitting segmentation.
 
     Words that the decoder copied are pairs too. Moses usually copies the same words in all hypotheses of a sentence.
@@ -67,14 +60,16 @@ def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of hypotheses: the sum of a scorer's scores of their `parts`, as the decoder adds up phrases.
+    """A feature of hypotheses: a scorer's scores of whole hypotheses, with alignments if they are `aligned`.
 
+    If `summed`, they are instead the sums of its scores of each hypothesis's phrases, as the decoder adds up phrases.
     If `of_sources`, the score depends on the source sentences, which must all match the list's. `knows_source` and
     `knows_target` tell whether the model knows a word; None: not checked.
     """
 
     scorer: Scorer
-    parts: Parts = whole
+    aligned: bool = False
+    summed: bool = False
     of_sources: bool = True
     knows_source: Knows | None = None
     knows_target: Knows | None = None
@@ -84,7 +79,7 @@ class Feature:
 
         Equal parts are scored once, in an order independent of the list's. A ScoreError names its line's row.
         """
-        of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
+        of_lines = [self._parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
         rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])
         parts = [part for of_line in of_lines for part in of_line]
         totals = np.zeros(len(lines))
@@ -93,53 +88,136 @@ class Feature:
             place = {part: i for i, part in enumerate(distinct)}
             read, written, links = map(list, zip(*distinct, strict=True))
             try:
-                values = self.scorer.log_probs(Pairs(read, written, links if self.parts is aligned else None))
+                values = self.scorer.log_probs(Pairs(read, written, links if self.aligned else None))
             except ScoreError as error:
                 error.row = int(rows[parts.index(distinct[error.row])])
                 raise
-            of_parts = values[[place[part] for part in parts]]
-            if self.parts is not phrases:
-                return of_parts
             # Not differences of running sums: their rounding would depend on earlier lines.
-            np.add.at(totals, rows, of_parts)
+            np.add.at(totals, rows, values[[place[part] for part in parts]])
         return totals
+
+    def _parts(self, line: NBestLine, source: bytes, name: str) -> list[Part]:
+        """Split a line, given its source and the list's name."""
+        if self.summed:
+            return _phrases_of(line, source, name)
+        return [(source, line.hypothesis, _links_of(line, source, name) if self.aligned else b"")]
 
 
 def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
     """Yield the features of the list `name`, each with its name; `first` is its first line, if there is one."""
-    networks = (open_model(path, of_pairs=False) for path in request.models if path.is_dir())
+    maker = _FeatureMaker(first, name, request)
+    networks = (maker.open_network(path) for path in request.models if path.is_dir())
     if request.backoff and all(model.architecture.reads_sources for model in networks):
         raise InputError("--backoff: expected a language model whose <unk> it can share, found none")
-    for path in request.add:
-        yield _make_feature(path, first, name, request)
-    for folders in request.ensembles:
-        yield _make_ensemble_feature(folders, first, name, request)
+    yield from map(maker.of_model, request.add)
+    yield from map(maker.of_ensemble, request.ensembles)
     if request.word_penalty:
         yield "WP", Feature(WordPenaltyScorer(read_shortlist(request.word_penalty)), of_sources=False)
 
 
-def _make_feature(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
-    if not path.is_dir():
-        n_grams = KenlmScorer(find_input(str(path)))
-        return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
-    model = open_model(path, of_pairs=False)
-    if model.architecture.reads_sources:
-        return model.name, _make_pair_feature(model, first, name, request)
-    return model.name, Feature(_language_model(model, request), of_sources=False, knows_target=_knows(model))
+class _FeatureMaker:
+    """Makes features of the list `name`, whose first line is `first`, from models that it opens once."""
 
+    def __init__(self, first: NBestLine | None, name: str, request: ListRequest) -> None:
+        self._first, self._name, self._request = first, name, request
+        self.open_network = cache(partial(open_model, of_pairs=False))
+        self._open_n_grams = cache(KenlmScorer)
 
-def _make_ensemble_feature(
-    paths: tuple[Path, ...], first: NBestLine | None, name: str, request: ListRequest
-) -> tuple[str, Feature]:
-    """Make the feature of an ensemble; the first model tells whether they are language models."""
-    if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).architecture.reads_sources:
-        return Mixture.name, _make_mixture_feature(paths, request)
-    if request.shares:
-        raise InputError(
-            "--shares: expected an ensemble of language models, found one of networks that read the source"
-        )
-    ensemble = make_ensemble([open_model(path) for path in paths], request.combine or GEOMETRIC)
-    return ensemble.name, _make_pair_feature(ensemble, first, name, request)
+    def of_model(self, path: Path) -> tuple[str, Feature]:
+        """Return the name of a model's score, and the feature."""
+        if not path.is_dir():
+            n_grams = self._open_n_grams(find_input(str(path)))
+            return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
+        model = self.open_network(path)
+        if model.architecture.reads_sources:
+            return model.name, self._of_pairs(model)
+        scorer = self._language_model(model)
+        return model.name, Feature(scorer, of_sources=False, knows_target=_knows(model))
+
+    def of_ensemble(self, paths: tuple[Path, ...]) -> tuple[str, Feature]:
+        """Return the name of an ensemble's score, and the feature; the first model tells if it has language models."""
+        if not paths[0].is_dir() or not self.open_network(paths[0]).architecture.reads_sources:
+            return Mixture.name, self._of_mixture(paths)
+        if self._request.shares:
+            raise InputError(
+                "--shares: expected an ensemble of language models, found one of networks that read the source"
+            )
+        models = [self.open_network(path) for path in paths]
+        for model in models:
+            check_reads_sources(model)
+        ensemble = make_ensemble(models, self._request.combine or GEOMETRIC)
+        return ensemble.name, self._of_pairs(ensemble)
+
+    def _of_pairs(self, model: Model) -> Feature:
+        """Make a feature of phrases if the networks learned from phrases and no whole sentences are asked for."""
+        for member in model.models:
+            if not self._request.allow_misfit:
+                check_learned(member)
+            if member.form.hierarchical:
+                found = "found one of rules, which hypotheses do not show"
+                raise InputError(f"{member.folder}: expected a model of phrases, {found}")
+            if member.form.is_factored:
+                raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
+        scorer = model.make_scorer(self._compute(model))
+        aligned = model.rare is not None and model.rare.needs_links
+        summed = not aligned and self._takes_phrases(model)
+        read, written = _in_shortlist(model.source_vocabulary), _knows(model)
+        sides = (written, read) if model.inverse else (read, written)
+        return Feature(scorer, aligned, summed, True, *sides)
+
+    def _takes_phrases(self, model: Model) -> bool:
+        """Whether the model scores phrases; raise FormatError if the list does not show them."""
+        first, name = self._first, self._name
+        if self._request.whole or model.learned_sentences or first is None:
+            return False
+        if first.hypothesis and segmentation_of(first, name) is None:
+            advice = (
+                "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which\n"
+                "  does not suit a network that learned phrases."
+            )
+            raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
+        return True
+
+    def _of_mixture(self, paths: tuple[Path, ...]) -> Feature:
+        """Make a mixture of networks (folders) and n-gram models (files)."""
+        request = self._request
+        models = {path: self.open_network(path) for path in paths if path.is_dir()}
+        if models and not models.keys() >= {*paths} and not request.backoff:
+            raise InputError(
+                "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
+                "  Without it, every word outside the shortlist would get the whole probability of <unk>."
+            )
+        combination = request.combine or ARITHMETIC
+        check_mixture(list(models.values()), combination)
+        files = {path: find_input(str(path)) for path in paths if path not in models}
+        backoff = find_input(request.backoff) if models and request.backoff else None
+        opened = {file: self._open_n_grams(file) for file in dict.fromkeys([*filter(None, [backoff]), *files.values()])}
+        _check_words(opened)
+        n_grams = {path: opened[file] for path, file in files.items()}
+        members: list[LanguageModel] = [
+            self._language_model(models[path]) if path in models else n_grams[path] for path in paths
+        ]
+        if backoff:
+            closed = ClosedVocabulary([model.target_vocabulary for model in models.values()], opened[backoff])
+            vocabularies = [models[path].target_vocabulary if path in models else None for path in paths]
+            members = list(map(closed.compare, members, vocabularies))
+        try:
+            mixture = Mixture(members, combination, request.shares or None)
+        except ValueError as error:
+            raise InputError(f"--shares: {error}") from error
+        knows = [*map(_knows, models.values())] or [*map(_knows, n_grams.values())]
+        return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
+
+    def _language_model(self, model: Model) -> NetworkLanguageModel:
+        backoff = None
+        if self._request.backoff:
+            path = regular_file(self._request.backoff)
+            backoff = open_backoff(path, model.target_vocabulary, self._open_n_grams(path))
+        return model.make_language_model(self._compute(model), backoff)
+
+    def _compute(self, model: Model) -> Compute:
+        floors_long = self._request.long_phrases == "floor"
+        return model.choose_compute(self._request.device, "fp32", floors_long=floors_long)
 
 
 def _knows(model: Model | KenlmScorer) -> Knows:
@@ -154,66 +232,6 @@ def _in_shortlist(vocabulary: Vocabulary) -> Knows:
     return lambda word: word != UNKNOWN and word in ids
 
 
-def _make_pair_feature(model: Model, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
-    """Make a feature of phrases if the networks learned from phrases and no whole sentences are asked for."""
-    for member in model.models:
-        if not request.allow_misfit:
-            check_learned(member)
-        if member.form.hierarchical:
-            found = "found one of rules, which hypotheses do not show"
-            raise InputError(f"{member.folder}: expected a model of phrases, {found}")
-        if member.form.is_factored:
-            raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
-    compute = _compute(model, request)
-    read, written = _in_shortlist(model.source_vocabulary), _knows(model)
-    sides = (written, read) if model.inverse else (read, written)
-    return Feature(model.make_scorer(compute), _choose_parts(model, first, name, request), True, *sides)
-
-
-def _choose_parts(model: Model, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
-    if model.rare is not None and model.rare.needs_links:
-        return aligned
-    if request.whole or model.learned_sentences or first is None:
-        return whole
-    if first.hypothesis and segmentation_of(first, name) is None:
-        advice = (
-            "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which\n"
-            "  does not suit a network that learned phrases."
-        )
-        raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
-    return phrases
-
-
-def _make_mixture_feature(paths: tuple[Path, ...], request: ListRequest) -> Feature:
-    """Make a mixture of networks (folders) and n-gram models (files)."""
-    models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
-    if models and not models.keys() >= {*paths} and not request.backoff:
-        raise InputError(
-            "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
-            "  Without it, every word outside the shortlist would get the whole probability of <unk>."
-        )
-    combination = request.combine or ARITHMETIC
-    check_mixture(list(models.values()), combination)
-    files = {path: find_input(str(path)) for path in paths if path not in models}
-    backoff = find_input(request.backoff) if models and request.backoff else None
-    opened = {file: KenlmScorer(file) for file in dict.fromkeys([*filter(None, [backoff]), *files.values()])}
-    _check_words(opened)
-    n_grams = {path: opened[file] for path, file in files.items()}
-    members: list[LanguageModel] = [
-        _language_model(models[path], request) if path in models else n_grams[path] for path in paths
-    ]
-    if backoff:
-        closed = ClosedVocabulary([model.target_vocabulary for model in models.values()], opened[backoff])
-        vocabularies = [models[path].target_vocabulary if path in models else None for path in paths]
-        members = list(map(closed.compare, members, vocabularies))
-    try:
-        mixture = Mixture(members, combination, request.shares or None)
-    except ValueError as error:
-        raise InputError(f"--shares: {error}") from error
-    knows = [*map(_knows, models.values())] or [*map(_knows, n_grams.values())]
-    return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
-
-
 def _check_words(opened: Mapping[str, KenlmScorer]) -> None:
     """Raise InputError if n-gram models know different words. Of a binary model, extra words go unnoticed."""
     known: dict[str, set[bytes]] = {}
@@ -226,13 +244,3 @@ def _check_words(opened: Mapping[str, KenlmScorer]) -> None:
     for file in opened.keys() - known.keys():
         if missing := sum(not opened[file].knows(word) for word in words_of_first - {UNKNOWN}):
             raise InputError(f"{file}: expected the words of {first}, found {missing:,} missing")
-
-
-def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:
-    backoff = open_backoff(request.backoff, model.target_vocabulary) if request.backoff else None
-    return model.make_language_model(_compute(model, request), backoff)
-
-
-def _compute(model: Model, request: ListRequest) -> Compute:
-    floors_long = request.long_phrases == "floor"
-    return model.choose_compute(request.device, "fp32", floors_long=floors_long)

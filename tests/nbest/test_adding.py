@@ -12,7 +12,7 @@ from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.nbest import adding as adding_module
 from moses_rnn.nbest.adding import ListFeatures, label_features
-from moses_rnn.nbest.features import Feature, phrases, whole
+from moses_rnn.nbest.features import Feature
 from moses_rnn.networks.cslm import CslmConfig
 from tests.models.pairs import TARGET, scorer
 from tests.networks.checkpoints import cslm_checkpoint
@@ -146,7 +146,7 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
 # What is refused
 
 
-@pytest.mark.parametrize("feature", [Feature(scorer()[0], phrases), Feature(scorer()[0])])
+@pytest.mark.parametrize("feature", [Feature(scorer()[0], summed=True), Feature(scorer()[0])])
 def test_a_source_that_the_segmentation_does_not_cover_is_refused_by_all_that_read_it(feature):
     lines = [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-3=0", sentence=1)]
     with pytest.raises(FormatError, match=r"^n:2: expected 4 source words of sentence 1, .*, found 3: 's3 s4 s5'"):
@@ -169,7 +169,7 @@ def test_a_model_that_knows_less_than_half_of_the_words_is_refused_unless_it_is_
     source, hypothesis, side, share
 ):
     knows = [frozenset(known).__contains__ for known in ([b"s2", b"s3"], [b"t2"])]
-    feature = Feature(scorer()[0], whole, True, *knows)
+    feature = Feature(scorer()[0], False, False, True, *knows)
     allowed, _ = adding([nbest(hypothesis)], [("RNN", feature)], [source], allow_misfit=True)
     assert allowed.unknown == {"RNN0": pytest.approx(share)}
     if side is None:
@@ -215,7 +215,7 @@ ORDERS = {
 SCORERS = {
     "CSLM": lambda: of_targets(cslm()),
     "WP": lambda: of_targets(WordPenaltyScorer(TARGET)),
-    "RNN": lambda: Feature(scorer()[0], phrases),
+    "RNN": lambda: Feature(scorer()[0], summed=True),
 }
 
 
@@ -229,7 +229,7 @@ class Lengths:
 def test_a_sum_does_not_depend_on_the_lines_before():
     lines = parsed(LINES)
     sources = [OF_LINES[line.sentence] for line in lines]
-    scorer = Feature(Lengths(), phrases)
+    scorer = Feature(Lengths(), summed=True)
     alone = [scorer.scores([line], [source], "n") for line, source in zip(lines, sources, strict=True)]
     assert scorer.scores(lines, sources, "n").tobytes() == np.concatenate(alone).tobytes()
 

@@ -6,7 +6,7 @@ import pytest
 from moses_rnn.errors import InputError
 from moses_rnn.models.open import open_model
 from moses_rnn.moses.nbest import parse_nbest_line
-from moses_rnn.nbest.features import aligned, make_features, phrases, whole
+from moses_rnn.nbest.features import make_features
 from moses_rnn.nbest.request import ListRequest
 from moses_rnn.table.table_blocks import Pairs
 from tests.models.pairs import of_pairs
@@ -31,18 +31,18 @@ def values(feature, hypotheses, sources=None):
 
 @pytest.mark.parametrize(("name", "folder"), [("RNN", "rnn"), ("RNNInverse", "inverse")])
 @pytest.mark.parametrize(
-    ("line", "sentences", "parts"),
+    ("line", "sentences", "summed"),
     [
-        (SEGMENTED, False, phrases),
-        (EMPTY, False, phrases),  # says nothing about the lines to come
-        (SEGMENTED, True, whole),
-        (UNSEGMENTED, True, whole),
-        (None, False, whole),  # an empty list
+        (SEGMENTED, False, True),
+        (EMPTY, False, True),  # says nothing about the lines to come
+        (SEGMENTED, True, False),
+        (UNSEGMENTED, True, False),
+        (None, False, False),  # an empty list
     ],
 )
-def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line, sentences, parts):
+def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line, sentences, summed):
     feature = features_of(line, whole=sentences, add=(models / folder,))[name]
-    assert feature.parts is parts
+    assert (feature.aligned, feature.summed) == (False, summed)
     pairs = [(b"s2 s3", b"t2")]
     expected = of_pairs(make_scorer(open_model(models / folder)), pairs)
     np.testing.assert_allclose(of_pairs(feature.scorer, pairs), expected, rtol=1e-5)
@@ -52,7 +52,8 @@ def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line
 @pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])
 def test_the_word_penalty_counts_what_is_outside(models, of):
     feature = features_of(UNSEGMENTED, word_penalty=models / of)["WP"]
-    assert feature.parts is whole
+    assert not feature.aligned
+    assert not feature.summed
     side = b"s" if of == "inverse" else b"t"  # an inverse network reads the hypotheses' language
     hypotheses = [b"t2 t3 t4", b"t3 t9", b"x </s>"]
     assert values(feature, [one.replace(b"t", side) for one in hypotheses]) == [0, -1, -2]
@@ -97,7 +98,8 @@ def rare(tmp_path):
 
 def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
     feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
-    assert feature.parts is aligned
+    assert feature.aligned
+    assert not feature.summed
     assert feature.of_sources
     sources, targets, links = map(list, zip(*ALIGNED, strict=True))
     lines = [
@@ -113,10 +115,12 @@ def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
 def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):
     folder = save_rare_model(tmp_path / "noalign", "noalign")
     feature = features_of(SEGMENTED, add=(folder,), whole=True)["SEARCH"]
-    assert feature.parts is whole
+    assert not feature.aligned
+    assert not feature.summed
     assert np.isfinite(values(feature, [b"t2 t9", b""])).all()
 
 
 def test_an_ensemble_of_networks_of_rare_words_annotates_too(rare):
     (feature,) = features_of(ALIGNED_LINE, ensembles=((rare, rare),)).values()
-    assert feature.parts is aligned
+    assert feature.aligned
+    assert not feature.summed
