@@ -19,6 +19,7 @@ from moses_rnn.analysis.scored_table import NO_LOGARITHMS, TABLE_COLUMNS, Floats
 from moses_rnn.errors import FormatError, InputError, number_of, shown
 from moses_rnn.files.streams import Advanced, find_input, show_nothing
 from moses_rnn.models.base import Scorer
+from moses_rnn.models.ensembles import AnyModel
 from moses_rnn.models.model import Model
 from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
@@ -177,7 +178,7 @@ class Explanation:
         return f"<pre>{before}</pre><table><tr>{''.join(map(_cell, self.words))}</tr></table><pre>{after}</pre>"
 
 
-def explain_words(model: Model, scorer: Scorer, pair: Lookup) -> Explanation:
+def explain_words(model: AnyModel, scorer: Scorer, pair: Lookup) -> Explanation:
     """Explain a pair by any network, without a table; `scorer` has the name of its column in a scored table."""
     if any(map(has_gaps, pair.read)):  # unnumbered: neither the pair nor the table gave an alignment
         alone = f"{shown(pair.source)} and {shown(pair.target)} alone"

@@ -36,7 +36,7 @@ from moses_rnn.errors import ArgumentError, CheckpointError, InputError, number_
 from moses_rnn.files.streams import checked_path
 from moses_rnn.models.annotated import source_reader
 from moses_rnn.models.base import Scorer
-from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, open_writer
+from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, AnyModel, open_models
 from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model as Opened
 from moses_rnn.models.open import open_language_model
@@ -119,7 +119,7 @@ class Model(_Loaded):
         learned_sentences: whether it learned from sentences, not from phrases.
     """
 
-    def __init__(self, writer: Opened, device: str, precision: str, threads: int | None) -> None:
+    def __init__(self, writer: AnyModel, device: str, precision: str, threads: int | None) -> None:
         self._writer, self._reading, self._threads = writer, Reading(writer), threads
         self._compute = writer.choose_compute(device, precision)
         self.folders: tuple[Path, ...] = tuple(model.folder for model in writer.models)
@@ -288,7 +288,7 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
 
 
 def make_proposer(
-    writer: Opened, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
+    writer: AnyModel, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
     """Make what samples or searches for targets and scores them; `known` are the targets of a table."""
     if writer.rare and writer.rare.needs_links:
@@ -348,7 +348,7 @@ def load(
             raise ArgumentError("combine", "several folders, which it combines into one network", f"{folders[0]} alone")
     device, precision, threads = _choose(device, precision, threads)
     with own_settings():
-        return Model(open_writer(folders, combine or GEOMETRIC), device, precision, threads)
+        return Model(open_models(folders, combine or GEOMETRIC), device, precision, threads)
 
 
 def _choose(device: str | torch.device, precision: str, threads: int | None) -> tuple[str, str, int | None]:

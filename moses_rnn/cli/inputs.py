@@ -12,7 +12,7 @@ from moses_rnn.score.scoring_options import training_command
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.models.model import Model
+    from moses_rnn.models.ensembles import AnyModel
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:
@@ -93,7 +93,7 @@ def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
     return lines
 
 
-def warn_of_unit(model: Model) -> None:
+def warn_of_unit(model: AnyModel) -> None:
     """Say which networks learned from phrases, if any did."""
     from moses_rnn.score.checks import unit_warnings
 

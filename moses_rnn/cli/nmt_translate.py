@@ -44,12 +44,12 @@ def translate(request: TranslationRequest) -> None:
     check_inputs(*request.models, request.input, request.dictionary)
     lexicon = _read_dictionary(request)
     from moses_rnn.cli.progress import progress
-    from moses_rnn.models.ensembles import open_writer
+    from moses_rnn.models.ensembles import open_models
     from moses_rnn.translation.run import translate_text
     from moses_rnn.translation.translate import rule_of
 
     request = replace(request, device=choose_device(request.device, request.threads))
-    model = open_writer(request.models)
+    model = open_models(request.models)
     if lexicon and not request.candidates and rule_of(model, request.unknown, lexicon) not in WITH_LEXICON:
         raise click.UsageError("--dictionary needs --unknown dictionary or lowercase, or --candidates")
     warn_of_unit(model)

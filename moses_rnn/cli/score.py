@@ -221,11 +221,11 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.inputs import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
-    from moses_rnn.models.ensembles import MEAN_LOG, open_writer
+    from moses_rnn.models.ensembles import MEAN_LOG, open_models
     from moses_rnn.models.open import check_learned
 
     table, device = given.table, choose_device(given.device, given.threads)
-    opened = open_writer(given.models, MEAN_LOG)
+    opened = open_models(given.models, MEAN_LOG)
     judged = () if given.allow_misfit else opened.models
     for one in judged:
         check_learned(one)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from moses_rnn.errors import FormatError, InputError, PairError
 from moses_rnn.models.base import Scorer, Tally
+from moses_rnn.models.phrases import PairModel, PhraseScorer
 from moses_rnn.models.rare_words import RareWords, Shortlists
 from moses_rnn.moses.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.networks.batches import Values
+from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
-if TYPE_CHECKING:
-    from moses_rnn.models.model import Model
 
-
-def shortlists_of(model: Model, rare: RareWords) -> Shortlists:
+def shortlists_of(model: PairModel, rare: RareWords) -> Shortlists:
     """Return the words of a network's vocabularies without its rare-word tokens."""
     sides = (model.source_vocabulary, rare.read_tokens), (model.target_vocabulary, rare.written_tokens)
     return Shortlists(*(frozenset(vocabulary.words[2:]) - {*tokens} for vocabulary, tokens in sides))
 
 
-def source_reader(model: Model) -> Callable[[Sequence[bytes]], list[int]]:
+def source_reader(model: PairModel) -> Callable[[Sequence[bytes]], list[int]]:
     """Return a function from the words of a source to the ids that a network reads, rare words as it learned them."""
     ids_of, rare = model.source_vocabulary.ids, model.rare
     if rare is None:
@@ -32,10 +30,16 @@ def source_reader(model: Model) -> Callable[[Sequence[bytes]], list[int]]:
     return lambda source: ids_of(rare.annotate_source(source, known))
 
 
+def make_pair_scorer(model: PairModel, network: PairNetwork) -> Scorer:
+    """Make the scorer of a model of pairs, given its network prepared for scoring."""
+    scorer = PhraseScorer(model, network)
+    return AnnotatedScorer(scorer, model, model.rare) if model.rare else scorer
+
+
 class AnnotatedScorer:
     """Annotates rare words by the pairs' alignments, and scores the annotated pairs with `scorer`."""
 
-    def __init__(self, scorer: Scorer, model: Model, rare: RareWords) -> None:
+    def __init__(self, scorer: Scorer, model: PairModel, rare: RareWords) -> None:
         self.name = scorer.name
         self.meaning = scorer.meaning
         self.unbounded = scorer.unbounded

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.models.annotated import make_pair_scorer
 from moses_rnn.models.base import Scorer, Tally
 from moses_rnn.models.language_models import LanguageModel, sums
 from moses_rnn.models.model import Model
@@ -27,7 +27,7 @@ from moses_rnn.models.open import open_model
 from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
 from moses_rnn.networks.compute import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
-from moses_rnn.networks.tries import PairNetwork, SteppedPairs, distinct_phrases
+from moses_rnn.networks.tries import SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -130,26 +130,26 @@ class MeanScorer:
         return mean
 
 
-@dataclass(frozen=True)
-class Ensemble(Model):
-    """Models of one direction that write the same words; the words they read may differ.
+class Ensemble:
+    """Models of one direction that write the same words, combined by one of COMBINATIONS.
 
-    It has the properties of its first member, except for the source words: those that any member knows.
+    The words they read may differ: the ensemble reads those that any of them knows.
     """
 
-    members: Sequence[Model] = ()
-    combination: str = GEOMETRIC
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        titles = ", ".join(model.title for model in self.members)
-        title = f"{self.combination} ensemble of {len(self.members)} ({titles})"
-        vars(self).update(name="ENS" + "Inverse" * self.inverse, title=title)
-
-    @property
-    def models(self) -> Sequence[Model]:
-        """The members."""
-        return self.members
+    def __init__(self, models: Sequence[Model], combination: str = GEOMETRIC) -> None:
+        first = models[0]
+        self.models, self.combination = models, combination
+        self.inverse, self.right_to_left, self.rare = first.inverse, first.right_to_left, first.rare
+        self.learned_sentences, self.unbounded = first.learned_sentences, first.unbounded
+        self.target_vocabulary = first.target_vocabulary
+        read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
+        self.source_vocabulary = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
+        self.name = "ENSInverse" if self.inverse else "ENS"
+        self.title = f"{combination} ensemble of {len(models)} ({', '.join(model.title for model in models)})"
+        self.meaning = first.describe_score(self.title)
+        if combination == MEAN_LOG:
+            meanings = dict.fromkeys(model.meaning for model in models)
+            self.meaning = f"mean of {len(models)} models' {' and '.join(meanings)}"
 
     def choose_compute(
         self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
@@ -168,25 +168,17 @@ class Ensemble(Model):
             members.append((model.make_stepper(compute, any_order=any_order), ids))
         return EnsembleStepper(members, self.combination)
 
-    @property
-    def meaning(self) -> str:
-        """Description of the score."""
-        if self.combination != MEAN_LOG:
-            return super().meaning
-        meanings = dict.fromkeys(model.meaning for model in self.models)
-        return f"mean of {len(self.models)} models' {' and '.join(meanings)}"
-
     def make_scorer(self, compute: Compute = HERE) -> Scorer:
         """Make the scorer of the ensemble."""
-        if self.combination != MEAN_LOG:
-            return super().make_scorer(compute)
-        return MeanScorer([model.make_scorer(compute) for model in self.models], self)
-
-    def _pair_network(self, compute: Compute) -> PairNetwork:
-        return SteppedPairs(self.make_stepper(compute, any_order=True))
+        if self.combination == MEAN_LOG:
+            return MeanScorer([model.make_scorer(compute) for model in self.models], self)
+        return make_pair_scorer(self, SteppedPairs(self.make_stepper(compute, any_order=True)))
 
 
-def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Model:
+AnyModel = Model | Ensemble  # of pairs
+
+
+def open_models(folders: Sequence[Path], combination: str = GEOMETRIC) -> AnyModel:
     """Open the model of one folder, or the ensemble of several; raises as `make_ensemble` does."""
     models = [open_model(folder) for folder in folders]
     _check_alike(models, "form of phrases", lambda model: str(model.form))
@@ -215,12 +207,7 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
                 f"{model.folder}: expected a network that writes in the order of {models[0].folder}, found the other",
                 advice="The combination mean-log also takes both orders, but only to score.",
             )
-    read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
-    words = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
-    first = models[0]
-    vocabularies = {"source": words, "target": first.target_vocabulary}
-    given = first.direction, first.provenance, first.hashes, first.folder, first.right_to_left
-    return Ensemble(first.architecture, first.network, vocabularies, *given, members=models, combination=combination)
+    return Ensemble(models, combination)
 
 
 def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str]) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.models.annotated import AnnotatedScorer
+from moses_rnn.models.annotated import make_pair_scorer
 from moses_rnn.models.base import Scorer
 from moses_rnn.models.language_models import NetworkLanguageModel, Shares, meaning_of_targets
-from moses_rnn.models.phrases import PhraseScorer
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.native import native_core
 from moses_rnn.networks.batches import flatten, row_slices
@@ -29,7 +28,7 @@ from moses_rnn.table.phrases import PhraseForm
 SUMMARISED = 512  # phrases read together
 
 
-@dataclass(frozen=True)
+@dataclass
 class Model:
     """A network of any kind with its vocabularies, as stored in a folder.
 
@@ -47,39 +46,25 @@ class Model:
     folder: Path = Path()
     right_to_left: bool = False  # whether it writes a target's last word first
 
-    config: Any = field(init=False)  # sizes and options of its network
-    source_vocabulary: Vocabulary = field(init=False)  # words that the network reads; empty for a language model
-    target_vocabulary: Vocabulary = field(init=False)  # words that it writes
-    inverse: bool = field(init=False)  # whether it reads target phrases and writes source phrases
-    unit: str = field(init=False)  # its training data: SENTENCES or PHRASES
-    learned_sentences: bool = field(init=False)
-    form: PhraseForm = field(init=False)  # of the phrases that it learned from
-    rare: RareWords | None = field(init=False)  # annotation of rare words; None: they are <unk>
-    name: str = field(init=False)  # of its score
-    network_title: str = field(init=False)  # names the cells if they differ from its paper's
-    title: str = field(init=False)  # of the network, for the meaning of its score
-    unbounded: bool = field(init=False)  # whether its score is not a log-probability and may be above 0
-
     def __post_init__(self) -> None:
-        """Derive the other fields."""
-        config, inverse = self.network.config, self.direction == TARGET_TO_SOURCE
-        unit = getattr(config, "unit", self.provenance.get("unit", PHRASES))  # format 1 has it in its provenance
+        """Derive the other attributes."""
+        kind, config = self.architecture, self.network.config
+        self.config: Any = config  # sizes and options of its network
+        # words that the network reads, none of a language model, and that it writes
+        self.source_vocabulary = self.vocabularies.get("source") or Vocabulary([UNKNOWN, END])
+        self.target_vocabulary = self.vocabularies["target"]
+        self.inverse = self.direction == TARGET_TO_SOURCE  # whether it reads target phrases and writes source phrases
+        # SENTENCES or PHRASES; format 1 has it in its provenance
+        self.unit: str = getattr(config, "unit", self.provenance.get("unit", PHRASES))
+        self.learned_sentences = self.unit == SENTENCES
+        self.form = PhraseForm.from_record(self.provenance.get("phrases"))  # of the phrases that it learned from
         rare, cell = getattr(config, "rare", None), getattr(config, "cell", None)
-        network_title = f"{self.architecture.title} with {cell} cells" if cell else self.architecture.title
-        vars(self).update(
-            config=config,
-            source_vocabulary=self.vocabularies.get("source") or Vocabulary([UNKNOWN, END]),
-            target_vocabulary=self.vocabularies.get("target"),
-            inverse=inverse,
-            unit=unit,
-            learned_sentences=unit == SENTENCES,
-            form=PhraseForm.from_record(self.provenance.get("phrases")),
-            rare=None if rare is None else RareWords.from_record(rare),
-            name=self.architecture.name + "Inverse" * inverse,
-            network_title=network_title,
-            title=network_title + " of sentences" * (unit == SENTENCES),
-            unbounded=self.architecture.unbounded,
-        )
+        self.rare = None if rare is None else RareWords.from_record(rare)  # None: rare words are <unk>
+        self.name = f"{kind.name}Inverse" if self.inverse else kind.name  # of its score
+        self.unbounded = kind.unbounded  # whether its score is not a log-probability and may be above 0
+        self.network_title = f"{kind.title} with {cell} cells" if cell else kind.title  # cells that are not its paper's
+        self.title = f"{self.network_title} of sentences" if self.learned_sentences else self.network_title
+        self.meaning = self.describe_score(self.title)
 
     @property
     def models(self) -> Sequence[Model]:
@@ -95,19 +80,6 @@ class Model:
         return min(costs, default=None)
 
     @property
-    def meaning(self) -> str:
-        """Description of the score."""
-        if not self.architecture.reads_sources:
-            return meaning_of_targets(self.architecture.title)
-        read, written = ("target", "source") if self.inverse else ("source", "target")
-        score = f"log p({written} | {read}) of the {self.title}, natural"
-        if self.unbounded:
-            score = f"s({read}, {written}) of the {self.title}, unbounded and no log-probability"
-        order = "; the last word comes first" * self.right_to_left
-        rare = f"; rare words by {self.rare.kind}, window {self.rare.window}" if self.rare else ""
-        return f"{score}, {self.architecture.ends}{order}{rare}"
-
-    @property
     def baseline_cost(self) -> float | None:
         """Cost, in the same measure, of a network that has learned nothing."""
         known = self.architecture.measure.baseline_cost
@@ -118,6 +90,18 @@ class Model:
         """Cost of a unigram model of the training targets, in nats per token, as recorded in training."""
         cost = self.provenance.get("unigram_nats_per_token")
         return cost if isinstance(cost, int | float) else None
+
+    def describe_score(self, title: str) -> str:
+        """Describe the score of this network, or of an ensemble of the same kind with another title."""
+        if not self.architecture.reads_sources:
+            return meaning_of_targets(self.architecture.title)
+        read, written = ("target", "source") if self.inverse else ("source", "target")
+        score = f"log p({written} | {read}) of the {title}, natural"
+        if self.unbounded:
+            score = f"s({read}, {written}) of the {title}, unbounded and no log-probability"
+        order = "; the last word comes first" if self.right_to_left else ""
+        rare = f"; rare words by {self.rare.kind}, window {self.rare.window}" if self.rare else ""
+        return f"{score}, {self.architecture.ends}{order}{rare}"
 
     def choose_compute(
         self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
@@ -172,8 +156,7 @@ class Model:
         """Make the scorer of this model."""
         if not self.architecture.reads_sources:
             return self.make_language_model(compute)
-        scorer = PhraseScorer(self, self._pair_network(compute))
-        return AnnotatedScorer(scorer, self, self.rare) if self.rare else scorer
+        return make_pair_scorer(self, self.make_pair_network(compute))
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
         """Make the scorer of a network that reads only targets; `shares` divide ``<unk>`` among unknown words."""
@@ -182,7 +165,8 @@ class Model:
         network = self.architecture.words(self.network, compute.device, compute.dtype)
         return NetworkLanguageModel(network, self.target_vocabulary, self.name, self.architecture.title, shares)
 
-    def _pair_network(self, compute: Compute) -> PairNetwork:
+    def make_pair_network(self, compute: Compute) -> PairNetwork:
+        """Prepare the network for scoring pairs of ids."""
         network: PairNetwork
         if self.architecture.pairs is not None:
             floor = LONG_FLOOR if compute.floors_long else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -10,16 +10,27 @@ from torch import OutOfMemoryError
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.models.base import LARGEST, ROUNDING, Scorer, Tally
+from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
 
-if TYPE_CHECKING:
-    from moses_rnn.models.model import Model
-
 PAIRS = 8192  # scored together
+
+
+class PairModel(Protocol):
+    """What scorers of pairs know of their model, which is one network or an ensemble."""
+
+    name: str  # of the score
+    meaning: str  # description of the score
+    unbounded: bool  # whether the score is not a log-probability and may be above 0
+    inverse: bool  # whether it reads target phrases and writes source phrases
+    right_to_left: bool  # whether it writes a target's last word first
+    source_vocabulary: Vocabulary  # words that it reads
+    target_vocabulary: Vocabulary  # words that it writes
+    rare: RareWords | None  # annotation of rare words; None: they are <unk>
 
 
 class PhraseScorer:
@@ -29,7 +40,7 @@ class PhraseScorer:
     together, each distinct source is read once, and each distinct target prefix of a source is computed once.
     """
 
-    def __init__(self, model: Model, network: PairNetwork) -> None:
+    def __init__(self, model: PairModel, network: PairNetwork) -> None:
         self.name, self.meaning, self.unbounded = model.name, model.meaning, model.unbounded
         self._inverse, self._right_to_left = model.inverse, model.right_to_left
         self._network = network

@@ -13,7 +13,7 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input, regular_file
 from moses_rnn.models.base import Scorer
-from moses_rnn.models.ensembles import ARITHMETIC, GEOMETRIC, Mixture, check_mixture, make_ensemble
+from moses_rnn.models.ensembles import ARITHMETIC, GEOMETRIC, AnyModel, Mixture, check_mixture, make_ensemble
 from moses_rnn.models.kenlm import KenlmScorer
 from moses_rnn.models.language_models import LanguageModel, NetworkLanguageModel
 from moses_rnn.models.model import Model
@@ -148,7 +148,7 @@ class _FeatureMaker:
         ensemble = make_ensemble(models, self._request.combine or GEOMETRIC)
         return ensemble.name, self._of_pairs(ensemble)
 
-    def _of_pairs(self, model: Model) -> Feature:
+    def _of_pairs(self, model: AnyModel) -> Feature:
         """Make a feature of phrases if the networks learned from phrases and no whole sentences are asked for."""
         for member in model.models:
             if not self._request.allow_misfit:
@@ -165,7 +165,7 @@ class _FeatureMaker:
         sides = (written, read) if model.inverse else (read, written)
         return Feature(scorer, aligned, summed, True, *sides)
 
-    def _takes_phrases(self, model: Model) -> bool:
+    def _takes_phrases(self, model: AnyModel) -> bool:
         """Whether the model scores phrases; raise FormatError if the list does not show them."""
         first, name = self._first, self._name
         if self._request.whole or model.learned_sentences or first is None:
@@ -215,12 +215,12 @@ class _FeatureMaker:
             backoff = open_backoff(path, model.target_vocabulary, self._open_n_grams(path))
         return model.make_language_model(self._compute(model), backoff)
 
-    def _compute(self, model: Model) -> Compute:
+    def _compute(self, model: AnyModel) -> Compute:
         floors_long = self._request.long_phrases == "floor"
         return model.choose_compute(self._request.device, "fp32", floors_long=floors_long)
 
 
-def _knows(model: Model | KenlmScorer) -> Knows:
+def _knows(model: AnyModel | KenlmScorer) -> Knows:
     """Return the test for target words that a model knows."""
     if isinstance(model, KenlmScorer):
         return lambda word: word not in NOT_SHARING and model.knows(word)

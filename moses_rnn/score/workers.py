@@ -17,7 +17,7 @@ import torch
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, PairError, ScoreError, Stopped, shown
 from moses_rnn.files.outputs import pack
 from moses_rnn.models.base import Scorer, Tally, one_at_fault
-from moses_rnn.models.ensembles import MEAN_LOG, make_ensemble
+from moses_rnn.models.ensembles import MEAN_LOG, AnyModel, make_ensemble
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.models.phrases import WordPenaltyScorer
@@ -28,7 +28,7 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import Floats, TableLines, append_scores
 
-Column = Model | WordPenaltyScorer  # adds one column to a table; several models form an ensemble
+Column = AnyModel | WordPenaltyScorer  # adds one column to a table
 ScoredChunk = tuple[bytes, TableCounts]  # a packed block of the new table and its counts
 ITEMS_AHEAD = 2  # per worker
 MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from moses_rnn.errors import FormatError, InputError, number_of, placing, shown
 from moses_rnn.models.base import Scorer
+from moses_rnn.models.ensembles import AnyModel
 from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.phrases import PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 from moses_rnn.translation.search import Writer
-
-if TYPE_CHECKING:
-    from moses_rnn.models.model import Model
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
@@ -32,7 +30,7 @@ SHOWN = 5  # phrases in a warning
 class Reading:
     """Converts a table's phrases to a network's words: its direction, factors and shortlists."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: AnyModel) -> None:
         self.inverse, self.form = model.inverse, model.models[0].form
         self.source_vocabulary, self.target_vocabulary = model.source_vocabulary, model.target_vocabulary
 

@@ -25,8 +25,7 @@ from moses_rnn.errors import (
 from moses_rnn.files.outputs import Note, pack
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, read_text
-from moses_rnn.models.ensembles import Ensemble
-from moses_rnn.models.model import Model
+from moses_rnn.models.ensembles import AnyModel, Ensemble
 from moses_rnn.models.open import model_files
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.moses.nbest import format_nbest_line
@@ -51,7 +50,7 @@ from moses_rnn.translation.translate import (
 
 def translate_text(
     request: TranslationRequest,
-    model: Model,
+    model: AnyModel,
     lexicon: Lexicon | None,
     advanced: Advanced,
     should_stop: Callable[[], bool],
@@ -85,7 +84,7 @@ def translate_text(
 
 
 def _make_translator(
-    request: TranslationRequest, model: Model, config: BeamConfig, lexicon: Lexicon | None
+    request: TranslationRequest, model: AnyModel, config: BeamConfig, lexicon: Lexicon | None
 ) -> Translator:
     translator = Translator(
         model,
@@ -129,7 +128,7 @@ def _advice(error: MosesRnnError, counts: Note) -> str:
     return done if isinstance(error, FormatError) else ""
 
 
-def _manifest(request: TranslationRequest, model: Model, config: BeamConfig, lexicon: Lexicon | None) -> Note:
+def _manifest(request: TranslationRequest, model: AnyModel, config: BeamConfig, lexicon: Lexicon | None) -> Note:
     """Return everything that determines the output, except the text, which the hash in each block's note covers."""
     members = [dict(member.hashes) for member in model.models]
     return {

@@ -25,7 +25,7 @@ import torch
 from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.files.streams import FEW_LINE_ENDS
 from moses_rnn.models.annotated import shortlists_of
-from moses_rnn.models.model import Model
+from moses_rnn.models.ensembles import AnyModel
 from moses_rnn.models.rare_words import NOWHERE, UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.compute import Compute
@@ -219,7 +219,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Model,
+        model: AnyModel,
         compute: Compute,
         config: BeamConfig,
         *,
@@ -356,21 +356,21 @@ def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
         yield block
 
 
-def rule_of(model: Model, unknown: str | None, lexicon: Lexicon | None) -> str:
+def rule_of(model: AnyModel, unknown: str | None, lexicon: Lexicon | None) -> str:
     """Return the rule for unknown words; by default, annotated ones are restored as well as possible."""
     if unknown or model.rare is None:
         return unknown or NO
     return COPY if lexicon is None else DICTIONARY
 
 
-def check_plain(model: Model) -> None:
+def check_plain(model: AnyModel) -> None:
     """Raise InputError for a network of factors or rules."""
     for one in model.models:
         if not one.form.is_plain:
             raise InputError(f"{one.folder}: expected a model of plain words, found one of {one.form}")
 
 
-def no_attention(model: Model, advice: str = "") -> InputError:
+def no_attention(model: AnyModel, advice: str = "") -> InputError:
     """Return the error for a network without attention."""
     folders = ", ".join(str(member.folder) for member in model.models)
     titles = " and ".join(member.architecture.title for member in model.models)

@@ -27,7 +27,7 @@ def scores(model, sources=SOURCES, targets=TARGETS, links=LINKS, tally=None):
 
 def of_tokens(model):
     """What the network says of pairs that were annotated by the table of kinds."""
-    plain = PhraseScorer(model, model._pair_network(HERE))
+    plain = PhraseScorer(model, model.make_pair_network(HERE))
     rare = model.rare
     annotated = [
         annotate(rare.kind, rare.window, source.split(), target.split(), parse_links(links), READ, WRITTEN)
@@ -47,7 +47,7 @@ def test_a_model_of_the_other_direction_transposes_links():
     model = rare_model(direction="target-to-source")
     swapped = [source.replace(b"s", b"t") for source in SOURCES], [target.replace(b"t", b"s") for target in TARGETS]
     expected = []
-    plain = PhraseScorer(model, model._pair_network(HERE))
+    plain = PhraseScorer(model, model.make_pair_network(HERE))
     for source, target, text in zip(*swapped, LINKS, strict=True):
         links = transposed(parse_links(text))
         read, written = annotate("posunk", 2, target.split(), source.split(), links, READ, WRITTEN)

@@ -9,7 +9,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.models.base import Tally
-from moses_rnn.models.ensembles import COMBINATIONS, EnsembleStepper, open_writer
+from moses_rnn.models.ensembles import COMBINATIONS, EnsembleStepper, open_models
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model, save_model
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
@@ -114,7 +114,7 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
     ranker = ranker_network(dtype=torch.float32)
     for name in ("ranker", "same"):
         save_model(models / name, Model(RANKER, ranker, {"source": SOURCE, "target": TARGET}))
-    both = open_writer([models / "ranker", models / "same"], "mean-log")
+    both = open_models([models / "ranker", models / "same"], "mean-log")
     assert both.unbounded
     scorer = both.make_scorer()
     assert scorer.unbounded
@@ -124,14 +124,14 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
     with pytest.raises(
         CheckpointError, match=r"expected a network that writes word by word, found: ranker\n.*mean-log"
     ):
-        open_writer([models / "ranker", models / "same"])
+        open_models([models / "ranker", models / "same"])
     with pytest.raises(CheckpointError, match="the score of .*phrases in an ensemble, log p, found RANK"):
-        open_writer([models / "phrases", models / "ranker"], "mean-log")
+        open_models([models / "phrases", models / "ranker"], "mean-log")
 
 
 def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
     folders = [models / "search", models / "other source"]
-    ensemble = open_writer(folders, "mean-log")
+    ensemble = open_models(folders, "mean-log")
     scores = of_pairs(ensemble.make_scorer(), PAIRS)
     members = [of_pairs(open_model(folder).make_scorer(), PAIRS) for folder in folders]
     np.testing.assert_allclose(scores, sum(members) / 2, rtol=1e-5)
@@ -139,7 +139,7 @@ def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
 
 
 def test_a_mean_of_logs_counts_what_its_members_met(models):
-    ensemble = open_writer([models / "search", models / "other source"], "mean-log")
+    ensemble = open_models([models / "search", models / "other source"], "mean-log")
     tally = Tally(unknown=5)
     pairs = [(b"s2", b"t2"), (b"s9", b"t3"), (b"s2 s4", b"t4")]
     ensemble.make_scorer().log_probs(Pairs.of(pairs), tally)
@@ -156,19 +156,19 @@ def test_a_mean_of_logs_counts_what_its_members_met(models):
 )
 def test_what_does_not_belong_together_is_refused(models, other, what):
     with pytest.raises(CheckpointError, match=f"{other}: expected the {what}"):
-        open_writer([models / "search", models / other])
+        open_models([models / "search", models / other])
 
 
 def test_members_read_the_same_factors(models, tmp_path):
     shutil.copytree(models / "phrases", tmp_path / "factored")
     edit_config(tmp_path / "factored", provenance={"phrases": {"source_factor": 1}})
     with pytest.raises(CheckpointError, match=r"factored: expected the form of phrases of .*phrases in an ensemble"):
-        open_writer([models / "phrases", tmp_path / "factored"])
+        open_models([models / "phrases", tmp_path / "factored"])
 
 
 def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
     alike = [save_rare_model(tmp_path / name) for name in ("one", "two")]
-    ensemble = open_writer(alike)
+    ensemble = open_models(alike)
     sources, targets, links = map(list, zip(*ALIGNED, strict=True))
     pairs = Pairs(sources, targets, links)
     scores, of_one = (model.make_scorer().log_probs(pairs) for model in (ensemble, open_model(alike[0])))
@@ -176,4 +176,4 @@ def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
     other = save_rare_model(tmp_path / "other")
     edit_config(other, rare={"kind": "posunk", "window": 1})
     with pytest.raises(CheckpointError, match=r"expected the rare words of .*one in an ensemble, posunk, window 2, .*"):
-        open_writer([alike[0], other])
+        open_models([alike[0], other])

@@ -9,7 +9,7 @@ import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, OutputError, Stopped
 from moses_rnn.files.streams import show_nothing
-from moses_rnn.models.ensembles import GEOMETRIC, open_writer
+from moses_rnn.models.ensembles import GEOMETRIC, open_models
 from moses_rnn.models.open import open_model, save_model
 from moses_rnn.models.rare_words import KINDS
 from moses_rnn.moses.lexicon import Lexicon
@@ -113,7 +113,7 @@ def members(folder, *names):
 def test_lists_of_several_models_name_them_together(here):
     copies = members(here, "one", "two")
     for name, folders in (("alone", copies[:1]), ("both", copies)):
-        run(open_writer(folders), request(output=name, n_best=f"{name}.list"))
+        run(open_models(folders), request(output=name, n_best=f"{name}.list"))
     assert (here / "both").read_bytes() == (here / "alone").read_bytes()
     both, alone = ((here / name).read_bytes() for name in ("both.list", "alone.list"))
     assert both.replace(b"ENS0= ", b"RNN0= ") == alone
@@ -128,13 +128,13 @@ ENSEMBLES = {
 
 @pytest.mark.parametrize("case", ENSEMBLES)
 def test_other_models_or_another_combination_do_not_go_on(here, case):
-    begun = open_writer(members(here, "one", "other"))
+    begun = open_models(members(here, "one", "other"))
     stop_half_way(begun, request())
     combination = "arithmetic" if case == "another combination" else GEOMETRIC
     with pytest.raises(
         OutputError, match="expected the inputs and options of the interrupted run, found others: model "
     ):
-        run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
+        run(open_models([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
     assert run(begun, request(resume=True)).lines == len(LINES)
     with pytest.raises(AlreadyComplete):
         run(begun, request(resume=True))
