@@ -322,7 +322,8 @@ def export_nplm(
     check_inputs(model, dev)
     from moses_rnn.models.open import open_language_model
     from moses_rnn.moses.ini import is_readable_path
-    from moses_rnn.networks.cslm import CSLM, normalisers, nplm_network
+    from moses_rnn.moses.nplm import nplm_network
+    from moses_rnn.networks.cslm import CSLM, normalisers
 
     cslm = open_language_model(model)
     if cslm.architecture is not CSLM:
@@ -331,7 +332,8 @@ def export_nplm(
     dev = find_input(dev)
     with OutputFile(output, force=force, inputs=inputs_of(dev, model)) as file:
         norms = normalisers(cslm.network, cslm.target_vocabulary, read_text(dev), dev)
-        for line in nplm_network(cslm.network, cslm.target_vocabulary, norms.mean).lines():
+        weights = {name: tensor.float().cpu().numpy() for name, tensor in cslm.network.named_parameters()}
+        for line in nplm_network(cslm.config.order, cslm.target_vocabulary.words, weights, norms.mean).lines():
             file.append(line)
         file.commit()
     print_err(

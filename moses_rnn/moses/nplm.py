@@ -5,13 +5,13 @@ Moses's wrapper uses the network's raw output as the score, so the network shoul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError, shown
+from moses_rnn.errors import InputError, ScoreError, shown
 from moses_rnn.table.phrases import words
 
 Matrix = npt.NDArray[np.float32]
@@ -67,6 +67,29 @@ class NplmNetwork:
             if words(word) != [word] or b"\n" in word or word in seen:
                 raise InputError(f"expected words without blanks, each once, as NPLM reads them, found {shown(word)}")
             seen.add(word)
+
+
+def nplm_network(order: int, words: Sequence[bytes], weights: Mapping[str, Matrix], mean_log_z: float) -> NplmNetwork:
+    """Convert a CSLM to NPLM's form, subtracting the mean of log Z from the output biases.
+
+    `weights` are by name, as in model.safetensors; the last row of the embedding is ``<s>``. ``<s>`` and ``<null>`` are
+    never predicted; the embedding of ``<null>`` is the mean of all words' embeddings.
+    """
+    embeddings, G = weights["embedding"], weights["G"]
+    with np.errstate(over="ignore"):
+        nothing, biases = embeddings[:-1].mean(0, keepdims=True), weights["b_G"] - np.float32(mean_log_z)
+    if not (np.isfinite(nothing).all() and np.isfinite(biases).all()):
+        raise ScoreError(f"expected finite weights and a finite mean of log Z, found {mean_log_z:g}")
+    never = np.full(2, NEVER, np.float32)
+    return NplmNetwork(
+        order=order,
+        words=[*words, BEGIN, NULL],
+        input_embeddings=np.concatenate([embeddings, nothing]),
+        hidden_weights=(weights["W_1"], weights["W_2"]),
+        hidden_biases=(weights["b_1"], weights["b_2"]),
+        output_weights=np.concatenate([G, np.zeros((2, G.shape[1]), np.float32)]),
+        output_biases=np.concatenate([biases, never]),
+    )
 
 
 def _section(name: bytes, lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[bytes]:

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from moses_rnn.errors import InputError, ScoreError
-from moses_rnn.moses.nplm import BEGIN, NEVER, NULL, NplmNetwork
+from moses_rnn.errors import InputError
 from moses_rnn.networks.config import Architecture, Config, Size
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, NGramStepper, Order
 from moses_rnn.networks.network import Drop, keep, unset
@@ -70,7 +69,7 @@ CSLM = Architecture(
 )
 
 
-# -- for Moses's NeuralLM, which does not normalise: measure log Z, and subtract its mean
+# -- for a decoder that does not normalise: measure log Z
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Normalisers:
     tokens: int
     mean: float
     mean_abs: float
-    mean_abs_without_mean: float  # after the mean is folded into the output biases
+    mean_abs_without_mean: float  # after the mean is subtracted from the output biases
 
 
 def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], name: str) -> Normalisers:
@@ -92,26 +91,3 @@ def normalisers(network: Cslm, vocabulary: Vocabulary, lines: Iterable[bytes], n
     log_Z = scores.log_normalisers(scores.n_grams(*PhraseIds(vocabulary.id_of)(sentences)))
     mean = float(log_Z.mean())
     return Normalisers(len(log_Z), mean, float(np.abs(log_Z).mean()), float(np.abs(log_Z - mean).mean()))
-
-
-def nplm_network(network: Cslm, vocabulary: Vocabulary, mean_log_z: float) -> NplmNetwork:
-    """Convert the network to NPLM's form, subtracting the mean of log Z from the output biases.
-
-    ``<s>`` and ``<null>`` (a missing word before a phrase) are never predicted; the embedding of ``<null>`` is the mean
-    of all words' embeddings.
-    """
-    embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in network.parameters())
-    with np.errstate(over="ignore"):
-        nothing, biases = embeddings[:-1].mean(0, keepdims=True), b_G - np.float32(mean_log_z)
-    if not (np.isfinite(nothing).all() and np.isfinite(biases).all()):
-        raise ScoreError(f"expected finite weights and a finite mean of log Z, found {mean_log_z:g}")
-    never = np.full(2, NEVER, np.float32)
-    return NplmNetwork(
-        order=network.config.order,
-        words=[*vocabulary.words, BEGIN, NULL],
-        input_embeddings=np.concatenate([embeddings, nothing]),
-        hidden_weights=(W_1, W_2),
-        hidden_biases=(b_1, b_2),
-        output_weights=np.concatenate([G, np.zeros((2, G.shape[1]), np.float32)]),
-        output_biases=np.concatenate([biases, never]),
-    )

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.moses.nplm import NEVER
-from moses_rnn.networks.cslm import normalisers, nplm_network
+from moses_rnn.moses.nplm import NEVER, nplm_network
+from moses_rnn.networks.cslm import normalisers
 from moses_rnn.networks.n_grams import NGramScores
 from moses_rnn.table.table_blocks import PhraseIds
 from tests.models.tiny_lm import SENTENCES, checkpoint
@@ -54,7 +54,8 @@ def log_sum(scores):
 
 
 def exported_lines(model, mean):
-    return nplm_network(model.network, model.target_vocabulary, mean).lines()
+    weights = {name: tensor.numpy() for name, tensor in model.network.state_dict().items()}
+    return nplm_network(model.config.order, model.target_vocabulary.words, weights, mean).lines()
 
 
 @pytest.fixture
