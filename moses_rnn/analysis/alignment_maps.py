@@ -16,7 +16,7 @@ from moses_rnn.networks.compute import HERE
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.requests import BEAM, WORDS_PER_SOURCE_WORD
-from moses_rnn.translation.search import BeamConfig, BeamSearch, Hypothesis
+from moses_rnn.translation.search import BeamConfig, BeamSearch, GeneratedTarget
 from moses_rnn.translation.translate import (
     MOST_WORDS,
     Alpha,
@@ -88,7 +88,7 @@ def map_alignments(
         written = [[writes.words[word] for word in hypothesis.words] for hypothesis in hypotheses]
     else:
         written = [words(targets[number - 1]) for number in chosen]
-        hypotheses = [Hypothesis(tuple(writes.ids(line)), 0.0, ended=True) for line in written]
+        hypotheses = [GeneratedTarget(tuple(writes.ids(line)), 0.0, ended=True) for line in written]
     maps = []
     for (number, source), target, alpha in zip(chosen.items(), written, align(stepper, ids, hypotheses), strict=True):
         unknown = ({*source} - reads.id_of.keys()) | ({*target} - writes.id_of.keys())

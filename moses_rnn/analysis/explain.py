@@ -28,7 +28,7 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.signatures import own_columns, recorded_names, signature_of, without_number
 from moses_rnn.table.table_blocks import Pairs, TableLines
-from moses_rnn.translation.proposals import Reading
+from moses_rnn.translation.proposals import Converter
 
 TABLE_LIMIT = 20  # Moses's own
 NEAREST = 5  # phrases that are named, by their summary c
@@ -303,7 +303,7 @@ def explain_in_table(
     advanced: Advanced = show_nothing,
 ) -> Explanation:
     """Explain a pair in comparison with a table, which must match its signature."""
-    name, reading = find_input(table), Reading(model)
+    name, reading = find_input(table), Converter(model)
     added = recorded_names(signature_of(name))
     found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
     return Explainer(model, scorer, others, added, weights)(found)

@@ -12,7 +12,7 @@ from moses_rnn.models.model import Model
 from moses_rnn.table.phrase_table import read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
-from moses_rnn.translation.proposals import Reading
+from moses_rnn.translation.proposals import Converter
 
 
 def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[bytes, ...]]:
@@ -29,7 +29,7 @@ def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[b
     return [item for _, item in sorted(kept.items())[:count]]
 
 
-def read_for_network(table: str, reading: Reading, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
+def read_for_network(table: str, reading: Converter, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
     """Yield the blocks of a table; raise an error if its phrases are not of the form that the network learned from."""
     name, form, meter = find_input(table), reading.form, Meter()
     if Path(name).is_file():  # a pipe cannot be read twice
@@ -44,7 +44,7 @@ def sample_table(
     model: Model, table: str, count: int, *, whole: bool = False, min_words: int = 1, advanced: Advanced = show_nothing
 ) -> list[tuple[bytes, ...]]:
     """Draw distinct phrases of at least `min_words` words that a network reads; or, if `whole`, distinct pairs."""
-    reading = Reading(model)
+    reading = Converter(model)
 
     def items() -> Iterator[tuple[bytes, ...]]:
         for block in read_for_network(table, reading, advanced):

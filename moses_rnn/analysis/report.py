@@ -37,7 +37,7 @@ from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.table.phrases import normalised, words
 from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
-from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
+from moses_rnn.translation.proposals import Converter, Proposals, Proposer, Totals, known_targets
 from moses_rnn.translation.requests import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import Sampler, SamplingConfig
 from moses_rnn.version import __version__
@@ -156,7 +156,7 @@ def gather(
             results are not such a file.
         CheckpointError: a source text is given for a model without attention.
     """
-    reading = Reading(model)
+    reading = Converter(model)
     if reading.inverse:
         found = f"found direction {model.direction}"
         raise InputError(f"{table.path}: expected a model of p(target | source) to report on, {found}")
@@ -193,7 +193,7 @@ def gather(
     )
 
 
-def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Reading, count: int, least: int = 0) -> list[bytes]:
+def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Converter, count: int, least: int = 0) -> list[bytes]:
     """Draw sources of at least `least` words, in the network's words."""
     fitting = np.flatnonzero(pairs.source_words >= least)
     drawn = pairs.begins[fitting[np.argsort(pairs.source_keys[fitting])[:count]]].tolist()
@@ -230,7 +230,7 @@ def _explain(pairs: TablePairs, table: ScoredTable, explain: Explainer) -> Itera
         yield one, explain(Lookup(source, target, read, targets, chosen))
 
 
-def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], reading: Reading) -> list[Proposals]:
+def _proposals(model: Model, scorer: Scorer, selections: Sequence[SourceGroup], reading: Converter) -> list[Proposals]:
     lines = [line for selection in selections for one in selection.sources for line in one.lines]
     sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
     sampler = Sampler(model.make_stepper(Compute(precision="fp64")), SamplingConfig(samples=SAMPLES, seed=SEED))

@@ -47,7 +47,7 @@ from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats
-from moses_rnn.translation.proposals import Known, Proposer, Reading, parse_sources
+from moses_rnn.translation.proposals import Converter, Known, Proposer, parse_sources
 from moses_rnn.translation.requests import BEAM, COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from moses_rnn.translation.translate import Translation, Translator
@@ -119,19 +119,21 @@ class Model(_Loaded):
         learned_sentences: whether it learned from sentences, not from phrases.
     """
 
-    def __init__(self, writer: AnyModel, device: str, precision: str, threads: int | None) -> None:
-        self._writer, self._reading, self._threads = writer, Reading(writer), threads
-        self._compute = writer.choose_compute(device, precision)
-        self.folders: tuple[Path, ...] = tuple(model.folder for model in writer.models)
-        self.network: str = writer.title
-        self.name: str = writer.name
-        self.inverse: bool = writer.inverse
-        self.learned_sentences: bool = writer.learned_sentences
+    def __init__(self, model: AnyModel, device: str, precision: str, threads: int | None) -> None:
+        self._model, self._converter, self._threads = model, Converter(model), threads
+        self._compute = model.choose_compute(device, precision)
+        self.folders: tuple[Path, ...] = tuple(member.folder for member in model.models)
+        self.network: str = model.title
+        self.name: str = model.name
+        self.inverse: bool = model.inverse
+        self.learned_sentences: bool = model.learned_sentences
 
     def __repr__(self) -> str:
-        known = len(self._writer.source_vocabulary), len(self._writer.target_vocabulary)
+        known = len(self._model.source_vocabulary), len(self._model.target_vocabulary)
         folders = ", ".join(repr(str(folder)) for folder in self.folders)
-        how = f"{self._compute.device}, {self._compute.precision}{', native core' * self._compute.native}"
+        how = f"{self._compute.device}, {self._compute.precision}"
+        if self._compute.native:
+            how += ", native core"
         return f"<moses_rnn.Model {folders}: {self.meaning}; {known[0]:,} and {number_of(known[1], 'word')}; {how}>"
 
     @property
@@ -142,7 +144,7 @@ class Model(_Loaded):
     @cached_property
     @own_settings()
     def _scorer(self) -> Scorer:
-        return self._writer.make_scorer(self._compute)
+        return self._model.make_scorer(self._compute)
 
     def score(self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Floats:
         """Return log p of each pair, or a ranker's score, as float64.
@@ -174,21 +176,21 @@ class Model(_Loaded):
             table: a phrase table to compare with, scored or not.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
-        (model, *others), rare = self._writer.models, self._writer.rare
+        (model, *others), rare = self._model.models, self._model.rare
         if rare:
             expected = "expected a model of plain words to explain"
             raise CheckpointError(
                 f"{model.folder}: {expected}, found one that learned annotated rare words ({rare.kind})"
             )
         if table is None:
-            read = read_pair(pair, self._reading.form)
+            read = read_pair(pair, self._converter.form)
             return explain_words(
-                self._writer, self._scorer, Lookup(pair.source, pair.target, (read.source, read.target))
+                self._model, self._scorer, Lookup(pair.source, pair.target, (read.source, read.target))
             )
         if others or model.architecture is not ENCDEC:
             found = f"table: expected an RNN Encoder-Decoder to compare with a table, found {self.network}"
             raise CheckpointError(found)
-        lookup = lookup_of(pair.source, pair.target, pair.alignment or b"", self._reading.form)
+        lookup = lookup_of(pair.source, pair.target, pair.alignment or b"", self._converter.form)
         return explain_in_table(model, self._scorer, lookup, checked_path("table", table))
 
     def sample(
@@ -220,9 +222,9 @@ class Model(_Loaded):
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
-        read = list(parse_sources(texts_of("sources", sources), "sources", self._reading))
+        read = list(parse_sources(texts_of("sources", sources), "sources", self._converter))
         with own_settings():
-            drawn = make_proposer(self._writer, config, self._scorer, self._compute.device)(read)
+            drawn = make_proposer(self._model, config, self._scorer, self._compute.device)(read)
             return [[Sample(as_str(p.target), p.log_prob, p.times) for p in proposals.best] for proposals in drawn]
 
     def translate(
@@ -253,10 +255,10 @@ class Model(_Loaded):
         rule = None if unknown is None else check_choice("unknown", unknown, (NO, COPY, NEVER))
         compute = replace(self._compute, native=False)
         given = list(texts_of("sentences", sentences))
-        for text in unit_warnings(self._writer.models, on_sentences=True):
+        for text in unit_warnings(self._model.models, on_sentences=True):
             warnings.warn(text, stacklevel=2)
         with own_settings():
-            translator = Translator(self._writer, compute, config, unknown=rule, aligned=config.best)
+            translator = Translator(self._model, compute, config, unknown=rule, aligned=config.best)
             return list(map(_translated, translator(given, "sentences")))
 
     def summaries(self, phrases: Iterable[Text]) -> Floats:
@@ -265,12 +267,12 @@ class Model(_Loaded):
         That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch. Other networks, and
         several together, have none.
         """
-        model, *others = self._writer.models
+        model, *others = self._model.models
         if others:
             raise CheckpointError(
                 f"{model.folder}: expected a single network to summarise phrases, found {self.network}"
             )
-        read = parse_sources(texts_of("phrases", phrases), "phrases", self._reading)
+        read = parse_sources(texts_of("phrases", phrases), "phrases", self._converter)
         ids_of = source_reader(model)
         ids = [ids_of(words(phrase)) for phrase in read]
         with own_settings():
@@ -279,7 +281,7 @@ class Model(_Loaded):
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
     """Yield the scores of `size` pairs at a time; errors name a pair by its `name` and are those of `Model.score`."""
-    form, rare, threads = model._reading.form, model._writer.rare, 1  # torch has threads of its own
+    form, rare, threads = model._converter.form, model._model.rare, 1  # torch has threads of its own
     if model._compute.native:
         threads = model._threads or torch.get_num_threads()
     needs_links = rare is not None and rare.needs_links
@@ -288,17 +290,17 @@ def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> 
 
 
 def make_proposer(
-    writer: AnyModel, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
+    model: AnyModel, config: SamplingConfig | BeamConfig, scorer: Scorer, device: str, known: Known | None = None
 ) -> Proposer:
     """Make what samples or searches for targets and scores them; `known` are the targets of a table."""
-    if writer.rare and writer.rare.needs_links:
+    if model.rare and model.rare.needs_links:
         raise InputError(
-            f"{writer.models[0].folder}: expected a model that scores pairs without alignments, found one whose "
-            f"rare words are annotated ({writer.rare.kind}): its proposals have no word alignments"
+            f"{model.models[0].folder}: expected a model that scores pairs without alignments, found one whose "
+            f"rare words are annotated ({model.rare.kind}): its proposals have no word alignments"
         )
-    stepper = writer.make_stepper(Compute(device, DRAWING))
+    stepper = model.make_stepper(Compute(device, DRAWING))
     search = BeamSearch(stepper, config) if isinstance(config, BeamConfig) else Sampler(stepper, config)
-    return Proposer(Reading(writer), search, scorer, known)
+    return Proposer(Converter(model), search, scorer, known)
 
 
 def _check_temperature(value: Any) -> float:

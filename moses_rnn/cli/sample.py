@@ -17,7 +17,7 @@ from moses_rnn.options import Argument, Device, ModelFolder, Option, Threads
 
 if TYPE_CHECKING:
     from moses_rnn.models.model import Model
-    from moses_rnn.translation.proposals import Known, Proposals, Reading
+    from moses_rnn.translation.proposals import Converter, Known, Proposals
 
 SAMPLES, SEED = 50, 1  # defaults of options that --beam does not use
 MAX_WORDS = 50  # of a target
@@ -70,7 +70,7 @@ def main(given: Sampling) -> None:
     from moses_rnn.cli.progress import progress
     from moses_rnn.models.open import open_model
     from moses_rnn.networks.compute import Compute
-    from moses_rnn.translation.proposals import Reading, Totals
+    from moses_rnn.translation.proposals import Converter, Totals
     from moses_rnn.translation.search import BeamConfig, SamplingConfig
 
     compute = Compute(choose_device(given.device, given.threads), DRAWING)
@@ -81,7 +81,7 @@ def main(given: Sampling) -> None:
     else:
         seed = SEED if given.seed is None else given.seed
         config = SamplingConfig(given.samples or SAMPLES, seed=seed, max_words=MAX_WORDS)
-    reading = Reading(model)
+    reading = Converter(model)
     sources = _read_sources(given, reading) if _reads_sources(model, given) else [b""]
     known = _read_known(given.table, sources, reading)
     propose = make_proposer(model, config, model.make_scorer(compute), compute.device, known)
@@ -116,7 +116,7 @@ def _reads_sources(model: Model, given: Sampling) -> bool:
     return reads
 
 
-def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
+def _read_sources(given: Sampling, reading: Converter) -> list[bytes]:
     from moses_rnn.files.streams import find_input, read_text
     from moses_rnn.translation.proposals import parse_sources
 
@@ -127,7 +127,7 @@ def _read_sources(given: Sampling, reading: Reading) -> list[bytes]:
     return sources
 
 
-def _read_known(table: str | None, sources: Collection[bytes], reading: Reading) -> Known | None:
+def _read_known(table: str | None, sources: Collection[bytes], reading: Converter) -> Known | None:
     """Return the targets that the table has for the sources."""
     from moses_rnn.files.streams import read_lines, regular_file
     from moses_rnn.table.phrase_table import parse_table, read_first_line

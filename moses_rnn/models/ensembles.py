@@ -21,7 +21,7 @@ from torch import Tensor
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.models.annotated import make_pair_scorer
 from moses_rnn.models.base import Scorer, Tally
-from moses_rnn.models.language_models import LanguageModel, sums
+from moses_rnn.models.language_models import LanguageModel, SentenceScorer
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
@@ -196,7 +196,13 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     _check_written(models)
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
-    for model in models if combination != MEAN_LOG else ():
+    if combination != MEAN_LOG:
+        _check_steps(models)
+    return Ensemble(models, combination)
+
+
+def _check_steps(models: Sequence[Model]) -> None:
+    for model in models:
         if model.architecture.stepper is None:
             raise CheckpointError(
                 f"{model.folder}: expected a network that writes word by word, found: {model.network_title}",
@@ -207,7 +213,6 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
                 f"{model.folder}: expected a network that writes in the order of {models[0].folder}, found the other",
                 advice="The combination mean-log also takes both orders, but only to score.",
             )
-    return Ensemble(models, combination)
 
 
 def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str]) -> None:
@@ -236,14 +241,13 @@ def _rare_words(model: Model) -> str:
 MIXTURES = ARITHMETIC, MEAN_LOG  # combinations of language models
 
 
-class Mixture:
+class Mixture(SentenceScorer):
     """A mixture of language models: networks of the same vocabulary or n-gram models.
 
     `combination` is one of MIXTURES. `shares` are the λ_m of the arithmetic mixture and sum to 1; None: equal shares.
     """
 
     name = "ENS"
-    unbounded = False
 
     def __init__(
         self,
@@ -269,10 +273,6 @@ class Mixture:
             return mean
         together: Values = np.logaddexp.reduce(log_probs + np.log(self._shares)[:, None])
         return together
-
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Return one natural log score per target."""
-        return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
 
 def check_mixture(models: Sequence[Model], combination: str) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.models.base import Tally
-from moses_rnn.models.language_models import LN_10, Marks, check_words, sums, text, words_of
+from moses_rnn.models.language_models import LN_10, Marks, SentenceScorer, check_words, text, words_of
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.vocabulary import END
-from moses_rnn.table.table_blocks import Pairs, Phrases
+from moses_rnn.table.table_blocks import Phrases
 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. reason)
 THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw [\w:]+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
@@ -22,14 +21,13 @@ THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw [\w:]+(?: be
 OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # messages must not repeat that line
 
 
-class KenlmScorer:
+class KenlmScorer(SentenceScorer):
     """An n-gram model in KenLM, from an ARPA file or a binary file.
 
     It gives the natural log p of a target sentence, although the file has log10.
     """
 
     name = "KENLM"
-    unbounded = False
     meaning = "log p(target) of an n-gram model by KenLM, natural, </s> included"
 
     def __init__(self, path: Path | str) -> None:
@@ -54,10 +52,6 @@ class KenlmScorer:
         natural = LN_10 * np.array(values, np.float64)
         check_words(self.name, natural, sentences)
         return natural
-
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Return one natural log score per target."""
-        return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def knows(self, word: bytes) -> bool:
         """Whether the model knows a word."""

@@ -7,6 +7,7 @@ too: the score of a sentence is the sum.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
@@ -55,10 +56,22 @@ class Shares(Protocol):
         """Return the log shares of the words marked in `unknown`, a mask by `LanguageModel.unknown`; n."""
 
 
-class NetworkLanguageModel:
-    """A network as a language model: words outside its shortlist count as ``<unk>`` or divide it by `shares`."""
+class SentenceScorer(ABC):
+    """A scorer of target sentences by their words."""
 
     unbounded = False
+
+    @abstractmethod
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """See `LanguageModel`."""
+
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
+        """Return one natural log score per target."""
+        return sums(self.word_log_probs(pairs.targets), pairs.targets)
+
+
+class NetworkLanguageModel(SentenceScorer):
+    """A network as a language model: words outside its shortlist count as ``<unk>`` or divide it by `shares`."""
 
     def __init__(
         self, network: WordNetwork, vocabulary: Vocabulary, name: str, title: str, shares: Shares | None = None
@@ -80,10 +93,6 @@ class NetworkLanguageModel:
             values[unknown] += self._shares.log_shares(sentences, unknown)
         check_words(self.name, values, sentences)
         return values
-
-    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Values:
-        """Return one natural log score per target."""
-        return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def unknown(self, sentences: Phrases) -> Marks:
         """Return a mask of words outside the shortlist, in the layout of `word_log_probs`."""

@@ -142,7 +142,9 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
 def check_reads_sources(model: Model) -> None:
     """Raise CheckpointError for a language model."""
     if not model.architecture.reads_sources:
-        raise _unfit(model, "a network of sources and targets")
+        takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
+        found = f"found: {model.architecture.title}"
+        raise CheckpointError(f"{model.folder}: expected a network of sources and targets, {found}", advice=takes)
 
 
 def check_learned(model: Model) -> None:
@@ -166,15 +168,10 @@ def open_language_model(folder: Path | str) -> Model:
     """Read and check the folder of a language model."""
     model = open_model(folder, of_pairs=False)
     if model.architecture.reads_sources:
-        raise _unfit(model, "a language model")
-    return model
-
-
-def _unfit(model: Model, expected: str) -> CheckpointError:
-    takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
-    if model.architecture.reads_sources:
         takes = "moses-rnn-score, moses-rnn nbest add and moses_rnn.load take networks of sources and targets."
-    return CheckpointError(f"{model.folder}: expected {expected}, found: {model.architecture.title}", advice=takes)
+        found = f"found: {model.architecture.title}"
+        raise CheckpointError(f"{model.folder}: expected a language model, {found}", advice=takes)
+    return model
 
 
 def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:

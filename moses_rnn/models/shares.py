@@ -202,9 +202,10 @@ class Backoff:
         return InputError(f"{self._name}: expected some probability for words never seen after {behind}, found none")
 
     def _after(self, context: Sequence[bytes]) -> Any:
-        begins = list(context[:1]) == [BEGIN]
-        state = self._model.begin() if begins else self._model.nothing()
-        for word in context[begins:]:
+        state = self._model.nothing()
+        if list(context[:1]) == [BEGIN]:
+            state, context = self._model.begin(), context[1:]
+        for word in context:
             _, state = self._model.step(state, word)
         return state
 

@@ -52,7 +52,7 @@ from moses_rnn.table.signatures import (
 )
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
-from moses_rnn.translation.proposals import Proposal, Proposer, Reading
+from moses_rnn.translation.proposals import Converter, Proposal, Proposer
 from moses_rnn.translation.requests import BEAM, ExtensionRequest
 from moses_rnn.translation.search import BeamConfig, BeamSearch
 from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_phrases, key_of
@@ -218,7 +218,9 @@ def _signature(
         "lines_before": extended.lines_before,
         **asdict(extended.counts),
     }
-    added = [(free_name(PROVENANCE, recorded_names(before).values()), PROVENANCE_MEANING)] * request.marks
+    added = []
+    if request.marks:
+        added.append((free_name(PROVENANCE, recorded_names(before).values()), PROVENANCE_MEANING))
     shape = {"lines": extended.lines, "columns": len(extended.fills) + len(added)}
     return changed_signature(before, {**files, **shape}, "extended", how, added)
 
@@ -250,7 +252,7 @@ def choose_fills(
         fills[column] = known[name]
         for model in models:
             alone = names.count(name) == 1
-            is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see scorers/ensembles
+            is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see models/ensembles
             other = recorded and dict(model.hashes) not in recorded
             if model.name == name and (is_mean or not alone or other):
                 found = "another" if alone else f"several scores named {name}"
@@ -283,7 +285,7 @@ def _line_maker(
         least_log_prob=request.min_log_prob - ROUNDING,
     )
     scorer, *inverse = (model.make_scorer(model.choose_compute(request.device)) for model in models)
-    proposer = Proposer(Reading(models[0]), search, scorer)
+    proposer = Proposer(Converter(models[0]), search, scorer)
     settled = [least if fill == LOWEST else fill for fill, (least, _) in zip(fills, survey.columns, strict=True)]
     return LineMaker(request, proposer, inverse[0] if inverse else None, survey.weights, settled, floors, survey.fields)
 
@@ -364,14 +366,15 @@ class LineMaker:
             return weights[fill] if fill in weights else math.exp(min(max(logs[fill], floor), 0.0))
 
         scores = [b"%.9g" % score(fill, floor) for fill, floor in zip(self.fills, self.floors, strict=True)]
+        if self.request.marks:
+            scores.append(PROPOSED)
         further = [
             b" ||| " + format_links(links),
             b" ||| 0 %b 0" % source.count,
             *[b" " + SEPARATOR] * (self.fields - COUNTS),
         ]
         key = source.key + target + PARTED
-        line = key + b" ".join([*scores, *[PROPOSED] * self.request.marks])
-        line += b"".join(further[: max(self.fields - ALIGNMENT + 1, 0)]) + b"\n"
+        line = key + b" ".join(scores) + b"".join(further[: max(self.fields - ALIGNMENT + 1, 0)]) + b"\n"
         parse_line(line, "a proposal", 1)
         return key, line
 

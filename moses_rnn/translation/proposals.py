@@ -18,7 +18,7 @@ from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine
 from moses_rnn.table.phrases import PhraseForm, has_gaps, normalised, words
 from moses_rnn.table.table_blocks import Pairs, Phrases
-from moses_rnn.translation.search import Writer
+from moses_rnn.translation.search import TargetGenerator
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
@@ -27,7 +27,7 @@ Side = TypeVar("Side")
 SHOWN = 5  # phrases in a warning
 
 
-class Reading:
+class Converter:
     """Converts a table's phrases to a network's words: its direction, factors and shortlists."""
 
     def __init__(self, model: AnyModel) -> None:
@@ -67,7 +67,7 @@ class Reading:
             raise InputError(f"{table}: expected phrases like those the model learned from ({self.form}), found {form}")
 
 
-def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterator[bytes]:
+def parse_sources(lines: Iterable[bytes], name: str, converter: Converter) -> Iterator[bytes]:
     """Yield source phrases, one per line, in the network's words; reject other lines and unnumbered gaps."""
     for number, line in enumerate(lines, start=1):
         phrase = line.rstrip(b"\r\n")
@@ -77,21 +77,23 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
             advice = "A table's source phrases: zcat phrase-table.gz | sed 's/ *|||.*//' | uniq"
             raise FormatError(name, number, "only a source phrase", shown(phrase), advice)
         try:
-            source = reading.source(phrase)
+            source = converter.source(phrase)
         except IndexError as error:
             raise FormatError(name, number, "the network's source factor in every word", shown(phrase)) from error
-        if reading.form.hierarchical and has_gaps(source):
+        if converter.form.hierarchical and has_gaps(source):
             advice = "The network reads non-terminals as numbered words: [X][X]1, [X][X]2."
             raise FormatError(name, number, "numbered non-terminals", shown(phrase), advice)
         yield source
 
 
-def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], reading: Reading) -> dict[bytes, set[bytes]]:
+def known_targets(
+    lines: Iterable[TableLine], sources: Collection[bytes], converter: Converter
+) -> dict[bytes, set[bytes]]:
     """Return a table's targets of the given sources, in the network's words, without sources that it lacks."""
     wanted = frozenset(sources)
     known: dict[bytes, set[bytes]] = {}
     for line in lines:
-        source, target = reading.pair(line)
+        source, target = converter.pair(line)
         if source in wanted:
             known.setdefault(source, set()).add(target)
     return known
@@ -133,24 +135,24 @@ class Proposer:
     `known` are the table's targets; None without a table.
     """
 
-    reading: Reading
-    writer: Writer
+    converter: Converter
+    generator: TargetGenerator
     scorer: Scorer
     known: Known | None = None
 
     def __call__(self, sources: Phrases) -> Iterator[Proposals]:
         """Yield the targets of each source."""
-        for first in range(0, len(sources), self.writer.at_once):
-            yield from self._propose(sources[first : first + self.writer.at_once])
+        for first in range(0, len(sources), self.generator.at_once):
+            yield from self._propose(sources[first : first + self.generator.at_once])
 
     def _propose(self, sources: Phrases) -> Iterator[Proposals]:
-        reading = self.reading
+        converter = self.converter
         with placing(lambda row: shown(sources[row])):
-            written = self.writer([reading.source_vocabulary.ids(words(source)) for source in sources])
-        times = [Counter(reading.target(h.words) for h in of_source if h.ended) for of_source in written]
+            written = self.generator([converter.source_vocabulary.ids(words(source)) for source in sources])
+        times = [Counter(converter.target(h.words) for h in of_source if h.ended) for of_source in written]
         pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
         sides = [source for source, _ in pairs], [target for _, target in pairs]
-        log_probs = iter(self.scorer.log_probs(Pairs(*reading.swap_if_inverse(*sides))).tolist())
+        log_probs = iter(self.scorer.log_probs(Pairs(*converter.swap_if_inverse(*sides))).tolist())
         for source, of_source, targets in zip(sources, written, times, strict=True):
             known = None if self.known is None else self.known.get(source)
             proposals = [
@@ -160,7 +162,7 @@ class Proposer:
             best = sorted(proposals, key=lambda proposal: (-proposal.log_prob, proposal.target))
             without_end = sum(not hypothesis.ended for hypothesis in of_source)
             is_lacking = self.known is not None and known is None
-            yield Proposals(source, best, without_end, reading.unknown(source), is_lacking)
+            yield Proposals(source, best, without_end, converter.unknown(source), is_lacking)
 
 
 @dataclass
@@ -191,7 +193,8 @@ class Totals:
         self.new += sum(proposal.times for proposal in new)
         self.new_distinct += len(new)
         self.without_end += proposals.without_end
-        self.lacking |= dict.fromkeys([proposals.source] * proposals.is_lacking)
+        if proposals.is_lacking:
+            self.lacking[proposals.source] = None
         self.with_unknown += bool(proposals.unknown)
         self.unknown |= dict.fromkeys(proposals.unknown)
         return self

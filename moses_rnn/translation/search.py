@@ -32,7 +32,7 @@ PREFIXES_NEAR = 1024  # the same on a CPU: enough for efficient products
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class GeneratedTarget:
     """A target phrase that a network wrote, up to the length limit.
 
     `log_prob` is the model's natural log p(words, ``</s>`` | source). If the phrase has not `ended`, it is that of the
@@ -51,7 +51,7 @@ def read_sources(stepper: Stepper, sources: Sequence[Phrase]) -> Terms:
     return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
 
 
-class Writer(ABC):
+class TargetGenerator(ABC):
     """Generates targets of sources with a network, in the precision of its products.
 
     `at_once` is how many sources to give it together, as each has `prefixes_of_each` live prefixes.
@@ -64,7 +64,7 @@ class Writer(ABC):
         self.at_once = max(prefixes // prefixes_of_each, 1)
 
     @abstractmethod
-    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[GeneratedTarget]]:
         """Return the targets of each source, given as ids without end symbols; a ScoreError has the source's row."""
 
     def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Candidates | None = None) -> Tensor:
@@ -88,7 +88,7 @@ class SamplingConfig:
     allow_unknown: bool = True  # <unk> is a word of the model like any other
 
 
-class Sampler(Writer):
+class Sampler(TargetGenerator):
     """Draws target phrases.
 
     A source's samples depend only on the seed, the source and the configuration, not on other sources. This needs
@@ -104,8 +104,8 @@ class Sampler(Writer):
         self.config = config
 
     @torch.inference_mode()
-    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """See `Writer`."""
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[GeneratedTarget]]:
+        """See `TargetGenerator`."""
         steps, device = self.config.max_words + 1, self._stepper.device  # one more for </s>
         random = torch.cat([self._random(source) for source in sources], 1).to(device)  # steps × samples
         words = torch.full(random.shape, END_ID, device=device)
@@ -158,9 +158,9 @@ class Sampler(Writer):
             log_p[:, UNKNOWN_ID] = -torch.inf
         return ((log_p - log_p.amax(1, keepdim=True)) / self.config.temperature).exp()
 
-    def _hypothesis(self, words: list[int], log_prob: float) -> Hypothesis:
+    def _hypothesis(self, words: list[int], log_prob: float) -> GeneratedTarget:
         before_end = tuple(takewhile(lambda word: word != END_ID, words))
-        return Hypothesis(before_end[: self.config.max_words], log_prob, len(before_end) <= self.config.max_words)
+        return GeneratedTarget(before_end[: self.config.max_words], log_prob, len(before_end) <= self.config.max_words)
 
 
 def first_above(cumulated: Tensor, rows: Tensor, random: Tensor) -> Tensor:
@@ -228,9 +228,9 @@ class BySum:
         bounds = [ended[-1][0] if len(ended) == self._best else self._least for ended in self._ended]
         return torch.tensor(bounds, dtype=torch.float64, device=device)
 
-    def in_order(self, source: int) -> list[Hypothesis]:
+    def in_order(self, source: int) -> list[GeneratedTarget]:
         """Return the best ended targets of a source, best first."""
-        return [Hypothesis(words, log_prob, ended=True) for log_prob, words in self._ended[source]]
+        return [GeneratedTarget(words, log_prob, ended=True) for log_prob, words in self._ended[source]]
 
 
 class ByMean:
@@ -244,7 +244,7 @@ class ByMean:
     def __init__(self, sources: int, width: int, best: int, device: torch.device) -> None:
         self._best = best
         self._widths = torch.full((sources,), width, device=device)
-        self._ended: list[list[Hypothesis]] = [[] for _ in range(sources)]
+        self._ended: list[list[GeneratedTarget]] = [[] for _ in range(sources)]
 
     def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
         """See `BySum.choose`."""
@@ -255,10 +255,10 @@ class ByMean:
         ending = chosen[chosen < len(ends)]
         self._widths -= torch.bincount(sources[ending], minlength=len(self._widths))
         for source, words, log_prob in _listed(ending, ends, live):
-            self._ended[source].append(Hypothesis(words, log_prob, ended=True))
+            self._ended[source].append(GeneratedTarget(words, log_prob, ended=True))
         return take_rows(extensions, chosen[chosen >= len(ends)] - len(ends))
 
-    def in_order(self, source: int) -> list[Hypothesis]:
+    def in_order(self, source: int) -> list[GeneratedTarget]:
         """See `BySum.in_order`."""
         by_mean = sorted(self._ended[source], key=lambda h: (h.log_prob / (len(h.words) + 1), h.words), reverse=True)
         return by_mean[: self._best]
@@ -292,14 +292,14 @@ class BeamConfig:
     allow_unknown: bool = True  # <unk> is a word of the model like any other
     words_per_source_word: int = 0  # length limit per source word, counting </s>; 0: only `max_words`
     length_score: LengthScore = "sum"  # or "mean": log p / (T + 1) decides; see `ByMean`
-    unknown_tokens: int = 0  # tokens after </s> that replace unknown words, like <unk>; see `scorers.rare_words`
+    unknown_tokens: int = 0  # tokens after </s> that replace unknown words, like <unk>; see `models.rare_words`
 
     def most_words(self, source: Phrase) -> int:
         """Return the maximum target length for a source."""
         return self.words_per_source_word * (len(source) + 1) or self.max_words
 
 
-class BeamSearch(Writer):
+class BeamSearch(TargetGenerator):
     """Finds likely target phrases by beam search.
 
     It finds the best targets it considers: only a beam that drops no prefix surely finds the best of all.
@@ -314,7 +314,7 @@ class BeamSearch(Writer):
         self._least_log_prob = least_log_prob
 
     @torch.inference_mode()
-    def __call__(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[Hypothesis]]:
+    def __call__(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[GeneratedTarget]]:
         """Return the targets of each source; `columns` restricts words and normalisation to candidates."""
         terms = read_sources(self._stepper, sources)
         live = LivePrefixes(
@@ -324,7 +324,7 @@ class BeamSearch(Writer):
         )
         ranking = self._ranking(len(sources))
         limits = [self.config.most_words(source) for source in sources]
-        left: list[list[Hypothesis]] = [[] for _ in sources]  # the likeliest prefix stopped by a limit, if any
+        left: list[list[GeneratedTarget]] = [[] for _ in sources]  # the likeliest prefix stopped by a limit, if any
         while True:
             extensions = ranking.choose(*self._judge(terms, live, columns), live)
             if live.words.shape[1] in limits:
@@ -336,7 +336,7 @@ class BeamSearch(Writer):
             live = LivePrefixes(prefixes, words, extensions.totals)
 
     def _stop(
-        self, extensions: Extensions, live: LivePrefixes, limits: Sequence[int], left: Sequence[list[Hypothesis]]
+        self, extensions: Extensions, live: LivePrefixes, limits: Sequence[int], left: Sequence[list[GeneratedTarget]]
     ) -> Extensions:
         """Return the extensions within the length limit; keep the likeliest other prefix of each source."""
         at_limit = torch.tensor(limits, device=self._stepper.device) == live.words.shape[1]
@@ -344,7 +344,7 @@ class BeamSearch(Writer):
         for row in extensions.rows[stopped].tolist():
             of_source = left[int(live.prefixes.sources[row])]
             if not of_source:  # they come best first
-                of_source.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
+                of_source.append(GeneratedTarget(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
         return take_rows(extensions, (~stopped).nonzero().flatten())
 
     def _ranking(self, sources: int) -> BySum | ByMean:

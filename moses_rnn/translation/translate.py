@@ -34,7 +34,7 @@ from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.requests import COPY, DICTIONARY, NEVER, NO
-from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, Hypothesis, read_sources
+from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, GeneratedTarget, read_sources
 
 LINES = 512  # per block; a block is sorted by length, and equal lines are searched once
 MOST_WORDS = 1000  # per line
@@ -54,7 +54,7 @@ def has_attention(stepper: Stepper) -> bool:
     return stepper.alignment(terms, stepper.start(terms)) is not None
 
 
-def align(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
+def align(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[GeneratedTarget]) -> Iterator[Alpha]:
     """Yield α of each target, given its source; sources have no end symbols and may repeat."""
     if hypotheses:
         largest = max(map(_predicted, hypotheses)) * (max(map(len, sources)) + 1)
@@ -63,13 +63,13 @@ def align(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypo
             yield from _align_together(stepper, sources[first : first + count], hypotheses[first : first + count])
 
 
-def _predicted(hypothesis: Hypothesis) -> int:
+def _predicted(hypothesis: GeneratedTarget) -> int:
     """Return the number of predicted words, including the end symbol."""
     return len(hypothesis.words) + hypothesis.ended
 
 
 @torch.inference_mode()
-def _align_together(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> list[Alpha]:
+def _align_together(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[GeneratedTarget]) -> list[Alpha]:
     """Compute α of all targets in one pass over their words; read each distinct source once."""
     row_of = {source: row for row, source in enumerate(dict.fromkeys(map(tuple, sources)))}
     counts = list(map(_predicted, hypotheses))
@@ -337,8 +337,8 @@ def with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
     """Adapt the config to a network that writes tokens for rare words or after words."""
     if rare is None:
         return config
-    limit, tokens = (1 + rare.doubles) * config.words_per_source_word, len(rare.unknown_tokens) - 1
-    return replace(config, words_per_source_word=limit, unknown_tokens=tokens)
+    limit = config.words_per_source_word * (2 if rare.doubles else 1)
+    return replace(config, words_per_source_word=limit, unknown_tokens=len(rare.unknown_tokens) - 1)
 
 
 def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:

@@ -7,7 +7,7 @@ from moses_rnn.analysis.alignment_maps import map_alignments
 from moses_rnn.analysis.maps import phrase_points
 from moses_rnn.errors import InputError
 from moses_rnn.networks.compute import HERE
-from moses_rnn.translation.search import Hypothesis
+from moses_rnn.translation.search import GeneratedTarget
 from moses_rnn.translation.translate import align
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.models.pairs import SOURCE, TARGET
@@ -25,7 +25,7 @@ def test_a_given_translation_is_forced():
     assert maps[2].rows == [b"</s>"]  # an empty line is a translation too
     assert [one.unknown for one in maps] == [frozenset(), {b"t9"}, {b"s9"}]
     for one in maps:
-        hypothesis = Hypothesis(tuple(TARGET.ids(one.target)), 0.0, ended=True)
+        hypothesis = GeneratedTarget(tuple(TARGET.ids(one.target)), 0.0, ended=True)
         (alpha,) = align(model.make_stepper(HERE), [SOURCE.ids(one.source)], [hypothesis])
         assert one.alpha.shape == (len(one.rows), len(one.columns))
         np.testing.assert_allclose(one.alpha, alpha, atol=1e-6)
@@ -39,7 +39,7 @@ def test_rare_words_are_read_as_the_network_learned_them():
     _, (point,) = phrase_points(model, [b"s8 s2 s9"])
     np.testing.assert_array_equal(point, model.summaries([ids])[0])
     (found,) = map_alignments(model, [b"s8 s2 s9"], "src", [1])
-    hypothesis = Hypothesis(
+    hypothesis = GeneratedTarget(
         tuple(model.target_vocabulary.ids(found.target)), 0.0, ended=len(found.rows) > len(found.target)
     )
     (alpha,) = align(model.make_stepper(HERE), [ids], [hypothesis])

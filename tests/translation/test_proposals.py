@@ -11,8 +11,8 @@ from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.phrases import PLAIN, PhraseForm
-from moses_rnn.translation.proposals import Proposal, Proposer, Reading, known_targets, parse_sources
-from moses_rnn.translation.search import Hypothesis, Sampler, SamplingConfig
+from moses_rnn.translation.proposals import Converter, Proposal, Proposer, known_targets, parse_sources
+from moses_rnn.translation.search import GeneratedTarget, Sampler, SamplingConfig
 from tests.networks.checkpoints import encdec_checkpoint, make_scorer
 from tests.networks.networks import encdec_network
 
@@ -28,7 +28,7 @@ def checkpoint(direction="source-to-target", form=PLAIN):
 
 
 def hypothesis(*words, ended=True):
-    return Hypothesis(words, -99.0, ended)
+    return GeneratedTarget(words, -99.0, ended)
 
 
 WRITTEN = {
@@ -58,7 +58,7 @@ class Scorer:
 
 
 def proposals(known=None):
-    return list(Proposer(Reading(checkpoint()), Written(), Scorer(), known)([b"a b", b"c"]))
+    return list(Proposer(Converter(checkpoint()), Written(), Scorer(), known)([b"a b", b"c"]))
 
 
 def table_of(lines, form=PLAIN):
@@ -77,7 +77,7 @@ def test_targets_are_ranked_by_the_scorer_with_their_multiplicities():
 
 
 def test_the_table_is_compared_in_the_networks_words():
-    known = known_targets(table_of(TABLE), [b"a b", b"c"], Reading(checkpoint()))
+    known = known_targets(table_of(TABLE), [b"a b", b"c"], Converter(checkpoint()))
     assert known == {b"a b": {b"t u", b"t <unk>"}}
     first, second = proposals(known)
     assert [proposal.in_table for proposal in first.best] == [False, True, True]
@@ -91,7 +91,7 @@ def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
     """Of an inverse model, what it reads are target phrases; its scorer is asked in the table's order."""
     given = encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
     sampler = Sampler(EncDecStepper(given.network, dtype=torch.float64), SamplingConfig(samples=20))
-    for proposals in Proposer(Reading(given), sampler, make_scorer(given))([b"a b c", b"d", b"d zork"]):
+    for proposals in Proposer(Converter(given), sampler, make_scorer(given))([b"a b c", b"d", b"d zork"]):
         (found,) = sampler([SOURCE.ids(proposals.source.split())])
         log_prob_of = {hypothesis.words: hypothesis.log_prob for hypothesis in found}
         expected = [log_prob_of[tuple(TARGET.ids(proposal.target.split()))] for proposal in proposals.best]
@@ -112,7 +112,7 @@ SIDES = [
 
 @pytest.mark.parametrize(("direction", "form", "phrase", "expected"), SIDES)
 def test_sources_are_read_as_the_network_learned_them(direction, form, phrase, expected):
-    reading = Reading(checkpoint(direction, form))
+    reading = Converter(checkpoint(direction, form))
     assert list(parse_sources([phrase + b"\r\n"], "s", reading)) == [expected]
     assert reading.source(expected) == expected
 
@@ -132,7 +132,7 @@ LINES = [
 
 @pytest.mark.parametrize(("direction", "form", "line", "expected"), LINES)
 def test_lines_are_read_as_the_network_learned_them(direction, form, line, expected):
-    reading = Reading(checkpoint(direction, form))
+    reading = Converter(checkpoint(direction, form))
     (parsed,) = table_of([line], form)
     assert reading.pair(parsed) == expected
 
@@ -148,4 +148,4 @@ WRONG = {
 def test_what_is_no_source_is_refused(case):
     form, line, message = WRONG[case]
     with pytest.raises(FormatError, match=message):
-        list(parse_sources([b"a\n", line], "s", Reading(checkpoint(form=form))))
+        list(parse_sources([b"a\n", line], "s", Converter(checkpoint(form=form))))

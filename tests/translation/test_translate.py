@@ -14,7 +14,7 @@ from moses_rnn.networks.encdec import EncDecStepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation import search, translate
 from moses_rnn.translation.requests import RULES
-from moses_rnn.translation.search import BeamConfig, Hypothesis
+from moses_rnn.translation.search import BeamConfig, GeneratedTarget
 from moses_rnn.translation.translate import (
     CandidateLists,
     Translator,
@@ -155,11 +155,11 @@ def test_what_was_annotated_is_restored_unless_another_rule_is_given(tmp_path):
 
 ALIGNED = [(2, 3, 4), (2, 3, 4), (5,), (6, 6, 7, 8, 2), (5,)]
 WRITTEN = [
-    Hypothesis((2, 5, 3), -1.0, ended=True),
-    Hypothesis((), -1.0, ended=True),
-    Hypothesis((4, 4, 4, 4), -1.0, ended=False),
-    Hypothesis((7, 0), -1.0, ended=True),
-    Hypothesis((2,), -1.0, ended=True),
+    GeneratedTarget((2, 5, 3), -1.0, ended=True),
+    GeneratedTarget((), -1.0, ended=True),
+    GeneratedTarget((4, 4, 4, 4), -1.0, ended=False),
+    GeneratedTarget((7, 0), -1.0, ended=True),
+    GeneratedTarget((2,), -1.0, ended=True),
 ]
 
 
