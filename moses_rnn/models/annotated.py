@@ -40,13 +40,9 @@ class AnnotatedScorer:
     """Annotates rare words by the pairs' alignments, and scores the annotated pairs with `scorer`."""
 
     def __init__(self, scorer: Scorer, model: PairModel, rare: RareWords) -> None:
-        self.name = scorer.name
-        self.meaning = scorer.meaning
-        self.unbounded = scorer.unbounded
-        self._scorer = scorer
-        self._inverse = model.inverse
-        self._rare = rare
-        self._shortlists = shortlists_of(model, rare)
+        self.name, self.meaning, self.unbounded = scorer.name, scorer.meaning, scorer.unbounded
+        self._scorer, self._inverse = scorer, model.inverse
+        self._rare, self._shortlists = rare, shortlists_of(model, rare)
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
         """Return one natural log score per pair; raise PairError if an alignment is invalid or out of range."""

@@ -131,8 +131,7 @@ class _FeatureMaker:
         model = self.open_network(path)
         if model.architecture.reads_sources:
             return model.name, self._of_pairs(model)
-        scorer = self._language_model(model)
-        return model.name, Feature(scorer, of_sources=False, knows_target=_knows(model))
+        return model.name, Feature(self._language_model(model), of_sources=False, knows_target=_knows(model))
 
     def of_ensemble(self, paths: tuple[Path, ...]) -> tuple[str, Feature]:
         """Return the name of an ensemble's score, and the feature; the first model tells if it has language models."""

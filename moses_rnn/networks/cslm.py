@@ -69,9 +69,6 @@ CSLM = Architecture(
 )
 
 
-# -- for a decoder that does not normalise: measure log Z
-
-
 @dataclass(frozen=True)
 class Normalisers:
     """Statistics of log Z over the words and end symbols of a text."""
