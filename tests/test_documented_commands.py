@@ -1,4 +1,4 @@
-"""The commands of README.md and docs/ run as printed; those of docs/ in `make test-release`.
+"""The commands of README.md, docs/ and the parsing example run as printed; all but README.md's in `make test-release`.
 
 A block of commands is run in order in a folder of its own, as it is printed but for the options of `SMALLER`.
 """
@@ -27,9 +27,10 @@ SMALLER = {
     ),
     "moses-rnn-train pairs.tsv": " ".join([*TINY, "--max-epochs", "12", *LEARNED[2:]]),  # of few pairs
     "moses-rnn nmt train": ("--hidden-size 16 --embedding-size 16 --max-epochs 20 --learning-rate 0.02 --dropout 0"),
-    "moses-rnn nmt train train --source words": "--max-epochs 2",
-    "moses-rnn nmt train treebank": "--max-epochs 2",
-    "moses-rnn nmt translate test.words --model parser": "--beam 1",
+    "moses-rnn nmt train work/treebank/": "--max-epochs 2",
+    "moses-rnn nmt train arcs": "--max-epochs 2",
+    "moses-rnn nmt translate work/treebank/": "--beam 1",
+    "python examples/make_trees.py": "--sentences 40",
     "moses-rnn cslm train train.fr --network rnnlm": "--hidden-size 6 --max-epochs 1",
     "moses-rnn cslm train train.fr --network bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
     "moses-rnn cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",
@@ -40,9 +41,10 @@ SMALLER = {
     "moses-rnn analyse map phrases": "--method pca --min-words 2",
     "$MOSES_ROOT/scripts/training/mert-moses.pl": "--maximum-iterations 1",
 }
-BY_SHELL = "echo ", "printf ", "paste "
+BY_SHELL = "echo ", "printf ", "paste ", "python examples/"
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
+DOCS = ROOT / "docs"
 ELSEWHERE = (
     "moses-rnn verify phrase-table.rnn.gz",
     "moses-rnn-score phrase-table.gz --ray",
@@ -70,10 +72,10 @@ def commands_of(block):
 
 def blocks():
     """(page and number, its commands) for all blocks of commands."""
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        found = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for page in ("README.md", "examples/parsing/README.md", *sorted(f"docs/{page.name}" for page in DOCS.glob("*.md"))):
+        found = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         for number, block in enumerate(found, 1):
-            yield f"{page.name}-{number}", list(commands_of(block))
+            yield f"{page}-{number}", list(commands_of(block))
 
 
 BLOCKS = dict(blocks())
@@ -94,7 +96,8 @@ RUN_HERE = {
 
 
 def write_system(here, table):
-    """What train-model.perl leaves, texts, n-best lists and a treebank; the folder."""
+    """What train-model.perl leaves, texts, n-best lists, a treebank and the examples; the folder."""
+    (here / "examples").symlink_to(EXAMPLES)
     shutil.copy(table, here)
     ini = (EXAMPLES / "moses.ini").read_text().replace("lm.arpa.gz", str(EXAMPLES / "lm.arpa.gz"))
     (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
@@ -111,7 +114,7 @@ def write_system(here, table):
     (here / "lm.arpa").write_bytes(gzip.decompress((EXAMPLES / "lm.arpa.gz").read_bytes()))
     (here / "tuned").mkdir()
     (here / "tuned" / "moses.ini").write_text("[weight]\nLM0= 1\n")
-    write_treebank(here)
+    subprocess.run([sys.executable, EXAMPLES / "make_trees.py", here, "--sentences", "40"], check=True)
     return here
 
 
@@ -136,14 +139,6 @@ def links_between(source, target):
     return " ".join(f"{i}-{i}" for i in range(min(len(source.split()), len(target.split()))))
 
 
-def write_treebank(here):
-    """Forty trees to learn from, eight to judge by and eight to parse, bracketed and as CoNLL-U."""
-    subprocess.run([sys.executable, EXAMPLES / "make_trees.py", here, "--sentences", "40"], check=True)
-    for name, (ending, parted) in itertools.product(("dev", "test"), (("trees", "\n"), ("conllu", "\n\n"))):
-        text = (here / f"{name}.{ending}").read_text()
-        (here / f"{name}.{ending}").write_text(parted.join(text.split(parted)[:8]) + parted)
-
-
 @pytest.fixture(scope="module")
 def bare_system(tmp_path_factory, table):
     return write_system(tmp_path_factory.mktemp("system"), table)
@@ -153,7 +148,7 @@ def bare_system(tmp_path_factory, table):
 def scored_system(tmp_path_factory, bare_system, model):
     """The same with networks and a scored table."""
     here = tmp_path_factory.mktemp("scored") / "system"
-    shutil.copytree(bare_system, here)
+    shutil.copytree(bare_system, here, symlinks=True)
     shutil.copytree(model, here / model.name)
     perform("moses-rnn cslm train train.fr --model cslm --preset small --quiet", here)
     perform("moses-rnn-score phrase-table.gz --moses-ini moses.ini --quiet", here)
@@ -166,15 +161,17 @@ def system(request, tmp_path, bare_system):
     trains = any(re.match(r"moses-rnn[- ]((cslm|nmt) )?train ", command) for command in RUN_HERE[request.param])
     folder = bare_system if trains else request.getfixturevalue("scored_system")
     here = tmp_path / "here"
-    shutil.copytree(folder, here)
+    shutil.copytree(folder, here, symlinks=True)
     for ini in here.glob("*.ini"):
         ini.write_text(re.sub(r"path=.*/(phrase-table[.\w]*\.gz)", rf"path={here}/\1", ini.read_text()))
     return here, RUN_HERE[request.param]
 
 
 def of_each_page(names):
-    """The blocks of the README for every run of the tests, those of docs/ for a release."""
-    return [pytest.param(name, marks=() if "README" in name else pytest.mark.release) for name in sorted(names)]
+    """The blocks of README.md for every run of the tests, the others for a release."""
+    return [
+        pytest.param(name, marks=() if name.startswith("README.md") else pytest.mark.release) for name in sorted(names)
+    ]
 
 
 def smaller(command):
@@ -189,7 +186,7 @@ def perform(command, here):
     if command.startswith(BY_SHELL):
         path = f"{BIN}:{os.environ['PATH']}"
         subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command], cwd=here, check=True, env={**os.environ, "PATH": path}
+            ["bash", "-o", "pipefail", "-c", smaller(command)], cwd=here, check=True, env={**os.environ, "PATH": path}
         )
         return
     words = shlex.split(smaller(command))
@@ -216,7 +213,7 @@ def test_what_a_block_does_beside_moses_runs_as_printed(system, monkeypatch):
     monkeypatch.delenv("MOSES_ROOT", raising=False)
     here, commands = system
     for command in commands:
-        if command.startswith(("moses-rnn", "echo ")):
+        if command.startswith(("moses-rnn", *BY_SHELL)):
             perform(command, here)
 
 

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from moses_rnn.analysis.dependencies import find_actions, read_conllu
-from moses_rnn.analysis.trees import read_trees
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.table.phrase_table import parse_line
 from tests.commands import ROOT, run
@@ -25,20 +23,6 @@ def test_the_corpus_is_what_its_script_makes(tmp_path):
             assert (EXAMPLES / "corpus" / f"{name}.{language}").read_bytes() == (
                 tmp_path / f"{name}.{language}"
             ).read_bytes()
-
-
-def test_the_treebank_is_the_same_again(tmp_path):
-    """So that figures of docs/results.md can be had again; its trees and its dependencies are of the same sentences."""
-    subprocess.run([sys.executable, EXAMPLES / "make_trees.py", tmp_path], check=True)
-    digest = hashlib.sha256((tmp_path / "test.trees").read_bytes() + (tmp_path / "test.conllu").read_bytes())
-    assert digest.hexdigest()[:16] == "47d2916adef442f6"
-    for name in ("dev", "test", "train"):
-        with (tmp_path / f"{name}.trees").open("rb") as lines:
-            trees = [tree.words for tree in read_trees(lines, name)]
-        with (tmp_path / f"{name}.conllu").open("rb") as lines:
-            sentences = list(read_conllu(lines, name))
-        assert trees == [sentence.words for sentence in sentences]
-        assert None not in map(find_actions, sentences)  # a parser can make each of them
 
 
 def test_lists_are_scored_by_their_segments(tmp_path):

@@ -63,9 +63,6 @@ FILES = {
     "sparse": b"LM0_x 1\n",
     "links": b"0-0\n" * 4,
     "pairs.tsv": b"s2 s3\tt2\n",
-    "t.trees": b"(S (NP (DT a) (NN dog)) (VP (VBZ barks)))\n(S (VP (VB stop)))\n",
-    "t.conllu": b"1\tdog\t_\t_\t_\t_\t0\troot\t_\t_\n",
-    "brackets": b"(S (NP XX XX )NP (VP XX )VP )S\n(S (VP XX\n",
 }
 
 

@@ -355,36 +355,6 @@ def gradients(
     print_out(LAYOUTS[layout](as_grid(found)))
 
 
-PARSES_EPILOG = """\b
-Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise makes the texts):
-  moses-rnn analyse parses test.trees search.brackets lstm.brackets
-  moses-rnn analyse parses test.conllu search.actions lstm.actions
-
-OUTPUT has one line per tree of GOLD. The results end with two baselines that ignore the words.
-
-If GOLD has bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S, or bracketed ones. An output that
-is not a tree is repaired and counted as malformed. All brackets count, including the root's and those of punctuation,
-but empty elements (-NONE-) do not. The baselines, with the commonest labels of GOLD, are the root alone and a bracket
-from each word to the end.
-
-If GOLD is CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Impossible actions are skipped, and leftover
-words attach to the root; outputs with either are malformed. All words count, including punctuation. In the baselines,
-each word attaches to the one before it, or to the next one, by the commonest relation of GOLD.
-"""
-
-
-@command(PARSES_EPILOG)
-def parses(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
-    """Compare parses with gold trees. Show F1 for bracketed trees, UAS and LAS for CoNLL-U, and malformed outputs."""
-    from moses_rnn.analysis.parses import compare_parses
-    from moses_rnn.files.streams import find_input, read_text
-
-    name = find_input(gold)
-    lines = list(read_text(name))
-    texts = {key: text_of(path) for key, path in named_files(outputs).items()}
-    print_out(LAYOUTS[layout](compare_parses(lines, name, texts)))
-
-
 EPOCH = "SOURCE_DATE_EPOCH"
 REPORT_EPILOG = f"""\b
 Example:
@@ -511,5 +481,5 @@ def results(
     print_out("\n".join(format_table(comparison)))
 
 
-for subcommand in (targets, summary, prune, map_, explain, lengths, gradients, parses, report, results):
+for subcommand in (targets, summary, prune, map_, explain, lengths, gradients, report, results):
     main.add_command(subcommand)

@@ -19,7 +19,7 @@ COMMANDS = {
     "verify": "Compare a table with what Moses sees",
     "nbest": "Add features to n-best lists, tune their weights, rerank",
     "cslm": "Train and evaluate language models of the target side",
-    "nmt": "Train networks on whole sentences, translate, parse",
+    "nmt": "Train networks on whole sentences, translate",
     "sample": "Propose target phrases with the network alone",
     "extend": "Add new phrase pairs to a table, proposed by the network",
     "analyse": "Show what the network learned: tables, figures, a report",

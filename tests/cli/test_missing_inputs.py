@@ -27,8 +27,6 @@ nmt train prefix --source @en --target @fr --alignment @links --rare posunk --mo
 nmt translate @text --model @model/ --model @model2/ --dictionary @words --unknown dictionary
 nmt dictionary prefix --source @en --target @fr --alignment @links -o new
 nmt dictionary @table -o new
-nmt linearise @trees -o new
-nmt rebuild @text --words @text2 --as trees
 sample @text --model @model/ --table @table
 extend @table --model @model/ --text @text --inverse-model @inverse/ --moses-ini @ini
 analyse targets @table
@@ -42,7 +40,6 @@ analyse map alignments @text @text2 --model @model/ --line 1
 analyse map sentences @text --model @model/ -o new.csv
 analyse lengths @text @text2 @text3 --model @model/ --by-rarity @text4
 analyse gradients @text @text2 @model/ @model2/
-analyse parses @text text
 analyse report @table --model @model/ --source-text @text --results @results -o new
 """.strip().splitlines()
 RUN_ALL = """

@@ -51,10 +51,8 @@ head -3 dev.en > list.en
 head -2 dev.en > two.en
 head -3 dev.fr > list.fr
 
-# Raw text, and trees
+# Raw text
 printf '%s\n' "Don't stop -- Mr. Smith's [old] dog & cat cost \$3.50 | each." '' "L'homme d'aujourd'hui : « c'est-à-dire » 1 000,5 %…" > raw
-"$PYTHON" "$EXAMPLES/make_trees.py" . --sentences 12
-rm {dev,test}.{trees,conllu}
 
 # What the pipeline leaves of two systems
 mkdir -p work/corpus work/decode work/tune/{baseline,rnn}.1

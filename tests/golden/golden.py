@@ -27,7 +27,6 @@ CHAINS = tomllib.loads((HERE / "commands.toml").read_text(encoding="utf-8"))
 ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     "EXAMPLES": str(EXAMPLES),
-    "PYTHON": sys.executable,
     "LC_ALL": "C.UTF-8",
     "SOURCE_DATE_EPOCH": "0",
 }

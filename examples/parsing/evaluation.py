@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from moses_rnn.analysis.dependencies import (
+from dependencies import (
     LEFT,
     LEFT_OVER,
     RIGHT,
@@ -26,8 +26,9 @@ from moses_rnn.analysis.dependencies import (
     read_conllu,
     run_actions,
 )
+from trees import WORD, Rebuilt, Tree, count_spans, count_trees, read_trees, rebuild
+
 from moses_rnn.analysis.grids import Cell, Grid
-from moses_rnn.analysis.trees import WORD, Rebuilt, Tree, count_spans, count_trees, read_trees, rebuild
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.table.phrases import words
 

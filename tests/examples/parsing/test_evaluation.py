@@ -1,16 +1,16 @@
 """Bracket F1, UAS and LAS: by hand, against plain loops over random trees, without anything to count."""
 
 import pytest
-
-from moses_rnn.analysis.dependencies import Dependencies, run_actions
-from moses_rnn.analysis.parses import (
+from dependencies import Dependencies, run_actions
+from evaluation import (
     compare_attachments,
     compare_brackets,
     compare_parses,
     score_attachments,
     score_brackets,
 )
-from moses_rnn.analysis.trees import format_tree, read_trees, rebuild
+from trees import format_tree, read_trees, rebuild
+
 from moses_rnn.errors import InputError
 
 GOLD = "(S (NP (N a)) (VP (V b) (NP (D c) (N d))) (P .))"

@@ -4,9 +4,9 @@ import random
 from collections import Counter
 
 import pytest
+from trees import Tree, count_spans, format_tree, read_trees, rebuild
 
-from moses_rnn.analysis.trees import Tree, count_spans, format_tree, read_trees, rebuild
-from moses_rnn.errors import FormatError
+from moses_rnn.errors import InputError
 
 PAGE = b"(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))"
 LINEARISED = b"(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
@@ -159,7 +159,7 @@ def test_damaged_trees_are_read_or_refused():
             damaged[drawn.randrange(len(damaged))] = drawn.choice(b"() \t\n\rX\xff\x00")
         try:
             got = read(bytes(damaged))
-        except FormatError:
+        except InputError:
             continue
         for tree in got:
             assert rebuild(tree.tokens, tree.words).tree.tokens == tree.tokens
@@ -201,3 +201,22 @@ def test_whatever_is_written_becomes_trees_over_the_words():
         rebuilt = rebuild(drawn.choices(tokens, k=drawn.randint(0, 12)), words)
         assert rebuild(rebuilt.tree.tokens, words).tree == rebuilt.tree
         assert read(format_tree(rebuilt.tree)) == [rebuilt.tree]
+
+
+REFUSED = {  # a text, the line of what is wrong in it
+    "a word outside a tree": (b"\n dog", 2),
+    "an end too many": (b"(S (A a)))", 1),
+    "no end": (b"(S (A a))\n(S\n(NP (A a))\n", 2),
+    "two words with one tag": (b"(A a b)", 1),
+    "a word without a tag": (b"(A (B b)\nc)", 2),
+    "a bracket after a word": (b"(A a (B b))", 1),
+    "a bracket without words": (b"(A (B b) (C))", 1),
+    "nothing in a tree": (b"(A (B b) ())", 1),
+    "no label in a tree": (b"(A ((B b)))", 1),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_tree_is_refused(text, line):
+    with pytest.raises(InputError, match=rf"^t:{line}: expected .+, found "):
+        read(text)

@@ -3,16 +3,16 @@
 import random
 
 import pytest
-
-from moses_rnn.analysis.dependencies import (
+from dependencies import (
     Dependencies,
     find_actions,
     format_conllu,
     read_conllu,
     run_actions,
 )
-from moses_rnn.errors import FormatError
-from tests.analysis.random_dependencies import LABELS, all_heads, is_projective, random_heads, sentence
+
+from moses_rnn.errors import InputError
+from tests.examples.parsing.random_dependencies import LABELS, all_heads, is_projective, random_heads, sentence
 
 TEXT = b"""# sent_id = 1
 # text = I haven't a clue.
@@ -66,7 +66,7 @@ def test_damaged_sentences_are_read_or_refused():
             damaged[drawn.randrange(len(damaged))] = drawn.choice(b"\t\n\r0123456789-.# _x\xff\x00")
         try:
             sentences = read(bytes(damaged))
-        except FormatError:
+        except InputError:
             continue
         for tree in sentences:
             assert all(0 <= head <= len(tree.words) for head in tree.heads)
@@ -113,3 +113,32 @@ def test_whatever_is_written_becomes_a_tree(case):
     assert execution.sentence == Dependencies(DOG, heads, tuple(labels.encode().split()))
     assert execution[1:] == (skipped, left_over)
     assert execution.malformed == (case not in {"right", "a label with a colon"})
+
+
+def rows(*heads):
+    """Words that have these heads, as CoNLL-U."""
+    return b"".join(b"%d\tw\t_\t_\t_\t_\t%d\tx\t_\t_\n" % (i, head) for i, head in enumerate(heads, 1))
+
+
+ROW = b"1\tw\t_\t_\t_\t_\t0\tx\t_\t_\n"
+REFUSED = {  # a text, the line of what is wrong in it
+    "two columns": (ROW + b"1\tdog\n", 2),
+    "blanks between columns": (b"1 dog _ _ _ _ 0 root _ _", 1),
+    "a word left out": (ROW + ROW.replace(b"1", b"3"), 2),
+    "no number": (ROW.replace(b"1", b"x"), 1),
+    "no word": (ROW.replace(b"w", b" "), 1),
+    "no head": (ROW.replace(b"0", b"_"), 1),
+    "a head below the root": (rows(-1), 1),
+    "a head behind the end": (rows(3), 1),
+    "no relation": (ROW.replace(b"x", b""), 1),
+    "a relation with a blank": (ROW.replace(b"x", b"a b"), 1),
+    "its own head": (rows(1), 1),
+    "a circle": (rows(2, 1), 1),
+    "a circle beside the root": (rows(3, 4, 0, 5, 4), 2),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_sentence_is_refused(text, line):
+    with pytest.raises(InputError, match=rf"^t\.conllu:{line}: expected .+, found "):
+        read(text)

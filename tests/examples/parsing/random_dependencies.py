@@ -2,7 +2,7 @@
 
 import itertools
 
-from moses_rnn.analysis.dependencies import Dependencies
+from dependencies import Dependencies
 
 LABELS = [b"nsubj", b"nsubj:pass", b"a|b", b"root"]
 
