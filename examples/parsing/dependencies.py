@@ -1,11 +1,12 @@
-"""Dependency trees: as CoNLL-U has them, and as sequences of arc-standard actions (Nivre 2004), which a network writes.
+"""Dependency trees: in CoNLL-U, and as the actions of an arc-standard parser (Nivre 2004), which a network writes.
 
-CoNLL-U has a word a line in ten columns, of which ID, FORM, HEAD and DEPREL count here. Lines of several words
-(``3-4``) and of words that are not there (``3.1``) are passed over, as are comments. Blanks within a word, which the
-format allows, become ``_``: a text has one word between blanks.
+In CoNLL-U, each word has a line with ten columns. This module reads ID, FORM, HEAD and DEPREL. It skips comments, lines
+for several words (``3-4``) and lines for words that are not in the text (``3.1``). The format allows blanks within a
+word; they become ``_``, because words end at blanks in a text for training.
 
-A stack begins with the root. ``SH`` pushes the next word; ``LA:label`` makes the second of the stack a dependent of the
-top, ``RA:label`` the top a dependent of the second, and the dependent leaves. A sentence of n words takes 2n actions.
+The parser has a stack, on which the root is first. ``SH`` pushes the next word. ``LA:label`` makes the second word of
+the stack a dependent of the top and removes it; ``RA:label`` makes the top a dependent of the second and removes it. A
+sentence of n words takes 2n actions.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn import InputError
 
 COLUMNS = 10
 NO_WORD = re.compile(rb"[0-9]+[-.][0-9]+")
 NUMBER = re.compile(rb"[0-9]{1,9}")
 SHIFT, LEFT, RIGHT = b"SH", b"LA:", b"RA:"
-LEFT_OVER = b"dep"  # relation to the root of words that no action attached
+LEFT_OVER = b"dep"  # the relation to the root of a word that no action attached
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Dependencies:
     """A sentence in which each word depends on another word or on the root."""
 
     words: tuple[bytes, ...]
-    heads: tuple[int, ...]  # of each word, from 1; 0 is the root
-    labels: tuple[bytes, ...]  # relation of each word to its head
+    heads: tuple[int, ...]  # the head of each word, from 1; 0 is the root
+    labels: tuple[bytes, ...]  # the relation of each word to its head
 
 
 class _Word(NamedTuple):
@@ -41,18 +41,18 @@ class _Word(NamedTuple):
     label: bytes
 
 
-def read_conllu(lines: Iterable[bytes], name: str) -> Iterator[Dependencies]:
-    """Read the sentences of a treebank; a blank line ends a sentence.
+def read_conllu(text: bytes, name: str) -> Iterator[Dependencies]:
+    """Read the sentences of a treebank. A blank line ends a sentence.
 
-    Raises FormatError, with the file's `name`, for a line that is not a word with a head, and for heads that do not
-    lead to the root.
+    Raises InputError, with the file's `name`, if a line is not a word with a head, or if heads do not lead to the root.
     """
     sentence: list[_Word] = []
-    for number, line in enumerate(chain(lines, [b""]), 1):
-        text = line.rstrip(b"\r\n")
-        if text.strip():
-            if not text.startswith(b"#"):
-                sentence += _parse(text, len(sentence) + 1, name, number)
+    for number, line in enumerate([*text.split(b"\n"), b""], 1):
+        row = line.rstrip(b"\r")
+        if row.strip():
+            columns = row.split(b"\t")
+            if not row.startswith(b"#") and not NO_WORD.fullmatch(columns[0]):
+                sentence.append(_read_word(columns, len(sentence) + 1, name, number))
         elif sentence:
             _check_heads(sentence, name)
             _, words, heads, labels = zip(*sentence, strict=True)
@@ -60,55 +60,55 @@ def read_conllu(lines: Iterable[bytes], name: str) -> Iterator[Dependencies]:
             sentence = []
 
 
-def _parse(line: bytes, following: int, name: str, number: int) -> Iterator[_Word]:
-    """Yield the word of a line, if it has one; it must be word number `following` of the sentence."""
-    columns = line.split(b"\t")
+def _read_word(columns: Sequence[bytes], position: int, name: str, line: int) -> _Word:
+    """Read the word of a line, which must be at this position of the sentence."""
     if len(columns) != COLUMNS:
-        found = f"{len(columns)}: {shown(line)}"
-        raise FormatError(name, number, f"{COLUMNS} columns separated by tabs", found)
-    if NO_WORD.fullmatch(columns[0]):
-        return
+        raise _error(name, line, f"{COLUMNS} columns separated by tabs", str(len(columns)))
     form, head, label = columns[1].strip(b" "), columns[6], columns[7].strip(b" ")
-    for sound, column, expected in (
-        (columns[0] == b"%d" % following, 0, f"word {following} in column 1"),
-        (form, 1, "a word in column 2"),
-        (NUMBER.fullmatch(head), 6, "the number of a head in column 7"),
-        (label and b" " not in label, 7, "a relation without blanks in column 8"),
+    for is_right, column, expected in (
+        (columns[0] == b"%d" % position, 1, f"word {position}"),
+        (form, 2, "a word"),
+        (NUMBER.fullmatch(head), 7, "the number of a head"),
+        (label and b" " not in label, 8, "a relation without blanks"),
     ):
-        if not sound:
-            raise FormatError(name, number, expected, shown(columns[column]))
-    yield _Word(number, form.replace(b" ", b"_"), int(head), label)
+        if not is_right:
+            raise _error(name, line, f"{expected} in column {column}", repr(columns[column - 1])[1:80])
+    return _Word(line, form.replace(b" ", b"_"), int(head), label)
 
 
 def _check_heads(sentence: Sequence[_Word], name: str) -> None:
     for word in sentence:
         if word.head > len(sentence):
-            raise FormatError(name, word.line, f"a head from 0 to {len(sentence)} in column 7", str(word.head))
-    rooted = {0}
-    for begin, word in enumerate(sentence, 1):
-        at, path = begin, set[int]()
-        while at not in rooted and at not in path:
+            raise _error(name, word.line, f"a head from 0 to {len(sentence)} in column 7", str(word.head))
+    leads_to_root = {0}
+    for position, word in enumerate(sentence, 1):
+        at, path = position, set[int]()
+        while at not in leads_to_root and at not in path:
             path.add(at)
             at = sentence[at - 1].head
         if at in path:
-            raise FormatError(name, word.line, "heads that lead to the root", f"a cycle through word {at}")
-        rooted |= path
+            raise _error(name, word.line, "heads that lead to the root", f"a cycle through word {at}")
+        leads_to_root |= path
+
+
+def _error(name: str, line: int, expected: str, found: str) -> InputError:
+    return InputError(f"{name}:{line}: expected {expected}, found {found}")
 
 
 def format_conllu(sentence: Dependencies) -> bytes:
-    """Format a sentence as lines, followed by a blank one; unknown fields are ``_``."""
+    """Format a sentence as lines, followed by a blank one. Unknown columns are ``_``."""
     rows = enumerate(zip(sentence.words, sentence.heads, sentence.labels, strict=True), 1)
     return b"".join(b"%d\t%b\t_\t_\t_\t_\t%d\t%b\t_\t_\n" % (i, *row) for i, row in rows) + b"\n"
 
 
 def format_factors(sentence: Dependencies) -> bytes:
-    """Format each word as ``word|label``, as Moses reads factors, with ``|`` escaped and no line end."""
+    """Format each word as ``word|label``, without a line end. Moses reads these as factors; ``|`` is escaped."""
     pairs = zip(sentence.words, sentence.labels, strict=True)
     return b" ".join(b"|".join(part.replace(b"|", b"&#124;") for part in pair) for pair in pairs)
 
 
 class Execution(NamedTuple):
-    """The tree that a network's output gives."""
+    """The tree made of a network's output."""
 
     sentence: Dependencies
     skipped: int  # actions that were not possible
@@ -116,16 +116,16 @@ class Execution(NamedTuple):
 
     @property
     def malformed(self) -> bool:
-        """Whether it was not a sequence of actions for these words."""
+        """Whether the output was not a sequence of actions for these words."""
         return bool(self.skipped or self.left_over)
 
 
 def find_actions(sentence: Dependencies) -> list[bytes] | None:
-    """Return the actions that make a tree: LA as early as possible, RA once all dependents of the top are attached.
+    """Find the actions that make a tree. LA comes as early as possible, RA after all dependents of the top.
 
-    Return None if two arcs cross, including an arc to the root.
+    Returns None if two arcs cross, including an arc to the root.
     """
-    waiting = [0] * (len(sentence.words) + 1)  # dependents of each word that have not left yet
+    waiting = [0] * (len(sentence.words) + 1)  # dependents of each word that are still to be attached
     for head in sentence.heads:
         waiting[head] += 1
     heads, labels = (-1, *sentence.heads), (b"", *sentence.labels)
@@ -149,19 +149,22 @@ def find_actions(sentence: Dependencies) -> list[bytes] | None:
 
 
 def run_actions(actions: Iterable[bytes], words: Sequence[bytes]) -> Execution:
-    """Make a tree from the words of a sentence and any actions that a network wrote.
+    """Make a tree of the words of a sentence and the actions that a network wrote, which may be any tokens.
 
-    Skips impossible actions; words that no action attaches depend on the root as ``dep``.
+    Skips impossible actions. Words that no action attaches depend on the root as ``dep``.
     """
     stack, following, skipped = [0], 1, 0
-    arcs: dict[int, tuple[int, bytes]] = {}  # head and label by dependent
+    arcs: dict[int, tuple[int, bytes]] = {}  # head and label of each dependent
     for action in actions:
         kind, label = action[:3], action[3:]
         if action == SHIFT and following <= len(words):
             stack.append(following)
             following += 1
-        elif label and kind in (LEFT, RIGHT) and len(stack) > 1 + (kind == LEFT):  # the root depends on nothing
-            dependent = stack.pop(-2 if kind == LEFT else -1)
+        elif kind == LEFT and label and len(stack) > 2:  # the root depends on nothing
+            dependent = stack.pop(-2)
+            arcs[dependent] = stack[-1], label
+        elif kind == RIGHT and label and len(stack) > 1:
+            dependent = stack.pop()
             arcs[dependent] = stack[-1], label
         else:
             skipped += 1

@@ -1,169 +1,132 @@
-"""Parsing with sentence networks: trees as texts for training, trees from what a network wrote, and their figures."""
+"""Turn treebanks into texts from which a network learns to parse, and its outputs into trees (see README.md).
+
+    python examples/parsing/parsing.py linearise TREEBANK -o PREFIX [--words-only]
+    python examples/parsing/parsing.py evaluate TREEBANK OUTPUT...
+    python examples/parsing/parsing.py rebuild OUTPUT --words WORDS --as trees|conllu|factors > FILE
+
+A TREEBANK whose name ends in .conllu holds dependencies, any other bracketed trees.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import Annotated, Literal
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-import click
-import trees
-from dependencies import find_actions, format_conllu, format_factors, read_conllu, run_actions
-from evaluation import compare_parses
+from dependencies import Dependencies, find_actions, format_conllu, format_factors, read_conllu, run_actions
+from evaluation import Table, compare_attachments, compare_brackets
+from trees import Tree, format_tree, read_trees, rebuild, split
 
-from moses_rnn.analysis.grids import LAYOUTS
-from moses_rnn.cli.analyse_options import Layout, named_files
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_err, print_out
-from moses_rnn.cli.inputs import output_to, parallel_texts, text_of
-from moses_rnn.errors import FormatError, InputError, number_of
-from moses_rnn.files.outputs import output_files
-from moses_rnn.files.streams import find_input, read_text, without_compression_suffix
-from moses_rnn.options import Argument, Force, Option, Output
-from moses_rnn.table.phrases import words as words_of
-
-LINES = 1 << 14  # written together
+from moses_rnn import InputError
 
 
-@click.group(cls=ProgramGroup, context_settings=CONTEXT)
-def main() -> None:
-    """Turn treebanks into texts for moses-rnn nmt train, and back."""
+def read_lines(path: Path) -> list[bytes]:
+    """Read the lines of a text, without their ends."""
+    lines = path.read_bytes().split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return [line.rstrip(b"\r") for line in lines]
 
 
-LINEARISE_EPILOG = """\b
-Examples: texts from bracketed trees and from dependencies; all sentences of a test set, for parsing:
-  python examples/parsing/parsing.py linearise train.trees -o train
-  python examples/parsing/parsing.py linearise en_ewt-ud-train.conllu -o train
-  python examples/parsing/parsing.py linearise en_ewt-ud-test.conllu -o test --words-only
-
-A file whose name ends in .conllu, compressed or not, holds dependencies; any other file holds trees. This writes
-PREFIX.words, and either PREFIX.brackets, with trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions,
-with the actions of an arc-standard parser: SH LA:det SH RA:root. moses-rnn nmt train learns these from words like any
-translation. Empty elements (-NONE-) are no words; brackets around nothing else are left out. Sentences with crossing
-arcs have no actions; they are left out and counted. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 treebank
-rejected.
-"""
+def read_treebank(path: Path) -> list[Tree] | list[Dependencies]:
+    """Read trees or, if the name ends in .conllu, dependencies."""
+    data, name = path.read_bytes(), str(path)
+    trees = list(read_conllu(data, name)) if path.suffix == ".conllu" else list(read_trees(data, name))
+    if not trees:
+        raise InputError(f"{path}: expected trees, found none")
+    return trees
 
 
-@command(LINEARISE_EPILOG)
-def linearise(
-    treebank: str,
-    *,
-    words_only: Annotated[bool, Option("Write only PREFIX.words, even for sentences with crossing arcs")] = False,
-    output: Annotated[str, Option("Prefix of the texts", "-o --output", metavar="PREFIX")],
-    force: Force = False,
-) -> None:
-    """Write the trees of a treebank as sequences. A network can learn to write these from the sentences of TREEBANK."""
-    name = find_input(treebank)
-    dependencies = without_compression_suffix(name).suffix == ".conllu"
-    lines = _lines_of_dependencies(name, words_only) if dependencies else _lines_of_trees(name)
-    endings = ["words"] if words_only else ["words", "actions" if dependencies else "brackets"]
-    paths = [f"{output}.{ending}" for ending in endings]
-    written = left_out = 0
-    with output_files(paths, force=force, inputs=(name,)) as files:
-        while block := list(islice(lines, LINES)):
-            whole = [pair for pair in block if pair is not None]
-            written, left_out = written + len(whole), left_out + len(block) - len(whole)
-            for file, text in zip(files, zip(*whole, strict=True), strict=False):
-                file.append(b"".join(line + b"\n" for line in text))
-        if not written:
-            expected = "sentences without crossing arcs" if dependencies else "trees"
-            raise InputError(f"{name}: expected {expected}, found none")
-    crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
-    print_err(f"{number_of(written, 'sentence')} in {' and '.join(paths)}{crossing}")
+def linearise(given: argparse.Namespace) -> None:
+    """Write the words of a treebank, and its trees as sequences that a network can learn to write."""
+    trees = read_treebank(given.treebank)
+    if given.words_only:
+        texts = {"words": [tree.words for tree in trees]}
+    else:
+        pairs = [(tree.words, sequence) for tree in trees if (sequence := _sequence_of(tree)) is not None]
+        if not pairs:
+            raise InputError(f"{given.treebank}: expected trees without crossing arcs, found none")
+        ending = "brackets" if isinstance(trees[0], Tree) else "actions"
+        texts = dict(zip(["words", ending], map(list, zip(*pairs, strict=True)), strict=True))
+    paths = [Path(f"{given.output}.{ending}") for ending in texts]
+    for path in paths:
+        if path.exists():
+            raise InputError(f"{path} exists already")
+    for path, lines in zip(paths, texts.values(), strict=True):
+        path.write_bytes(b"".join(b" ".join(line) + b"\n" for line in lines))
+    written = len(texts["words"])
+    print(f"{written:,} sentences; {len(trees) - written:,} with crossing arcs left out", file=sys.stderr)
 
 
-def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
-
-    for tree in trees.read_trees(read_text(name), name):
-        yield b" ".join(tree.words), b" ".join(tree.tokens)
+def _sequence_of(tree: Tree | Dependencies) -> Sequence[bytes] | None:
+    return tree.tokens if isinstance(tree, Tree) else find_actions(tree)
 
 
-def _lines_of_dependencies(name: str, words_only: bool) -> Iterator[tuple[bytes, bytes] | None]:
-    """Yield the words and the actions of each sentence; None where arcs cross."""
-    for sentence in read_conllu(read_text(name), name):
-        actions = [] if words_only else find_actions(sentence)
-        yield None if actions is None else (b" ".join(sentence.words), b" ".join(actions))
+def evaluate(given: argparse.Namespace) -> None:
+    """Compare what networks wrote with a treebank: F1, or UAS and LAS."""
+    trees = read_treebank(given.treebank)
+    outputs = [(str(path), read_lines(path)) for path in given.outputs]
+    compare: Callable[..., Table] = compare_brackets if isinstance(trees[0], Tree) else compare_attachments
+    print(compare(trees, outputs))
 
 
-REBUILD_EPILOG = """\b
-Examples: bracketed trees from linearised ones; relations as factors of a text for training Moses:
-  python examples/parsing/parsing.py rebuild test.out --words test.words --as trees -o test.trees
-  python examples/parsing/parsing.py rebuild train.actions --words train.en --as factors -o train.tagged
-
-WRITTEN has one line for each line of --words: linearised trees for --as trees, arc-standard actions for conllu and
-factors. Malformed lines are repaired and counted (see docs/nbest.md). Factors are word|relation; a | within either is
-escaped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts rejected.
-"""
-
-
-@command(REBUILD_EPILOG)
-def rebuild(
-    written: str,
-    *,
-    words: Annotated[str, Option("The parsed sentences, one for each line of WRITTEN")],
-    kind: Annotated[
-        Literal["trees", "conllu", "factors"],
-        Option("Bracketed trees, one per line; dependencies as CoNLL-U; word|relation, as Moses reads factors", "--as"),
-    ],
-    output: Output = "-",
-    force: Force = False,
-) -> None:
-    """Make trees or factors from a network's output. Each line of --words gives the words."""
-    check_inputs(words, written)
-
+def rebuild_all(given: argparse.Namespace) -> None:
+    """Print trees, dependencies or factors for what a network wrote."""
+    sentences, outputs = read_lines(given.words), read_lines(given.written)
+    if len(outputs) != len(sentences):
+        raise InputError(f"{given.written}: expected {len(sentences):,} lines, as --words has, found {len(outputs):,}")
     pieces, malformed = [], 0
-    lines = zip(*parallel_texts(words, written), strict=True)
-    with output_to(output, force, inputs_of(written, words)) as file:
-        for number, (sentence, line) in enumerate(lines, 1):
-            text = words_of(sentence)
-            if kind == "conllu" and not text:  # CoNLL-U cannot represent it
-                raise FormatError(words, number, "a sentence", "a blank line")
-            piece, is_malformed = _rebuild(kind, words_of(line), text)
-            pieces.append(piece)
-            malformed += is_malformed
-        file.commit(b"".join(pieces))
-    print_err(f"{number_of(len(pieces), 'sentence')}; {malformed:,} malformed")
+    for number, (sentence, output) in enumerate(zip(sentences, outputs, strict=True), 1):
+        words = split(sentence)
+        if given.kind == "conllu" and not words:  # which CoNLL-U cannot represent
+            raise InputError(f"{given.words}:{number}: expected a sentence, found a blank line")
+        piece, is_malformed = _rebuild(given.kind, split(output), words)
+        pieces.append(piece)
+        malformed += is_malformed
+    sys.stdout.buffer.write(b"".join(pieces))
+    print(f"{len(pieces):,} sentences; {malformed:,} malformed", file=sys.stderr)
 
 
-def _rebuild(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:
-    """Return the rebuilt sentence, and whether the network's output is malformed."""
+def _rebuild(kind: str, written: list[bytes], words: list[bytes]) -> tuple[bytes, bool]:
+    """Return the text of a sentence, and whether the network's output is malformed."""
     if kind == "trees":
-        tree, malformed = trees.rebuild(written, text)
-        return trees.format_tree(tree) + b"\n", malformed
-    made = run_actions(written, text)
+        tree, malformed = rebuild(written, words)
+        return format_tree(tree) + b"\n", malformed
+    made = run_actions(written, words)
     piece = format_conllu(made.sentence) if kind == "conllu" else format_factors(made.sentence) + b"\n"
     return piece, made.malformed
 
 
-EVALUATE_EPILOG = """\b
-Examples: two networks that learned words -> brackets, or words -> actions:
-  python examples/parsing/parsing.py evaluate test.trees search.brackets lstm.brackets
-  python examples/parsing/parsing.py evaluate test.conllu search.actions lstm.actions
+def main() -> None:
+    """Run a command."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-OUTPUT has one line per tree of GOLD. The results end with two baselines that ignore the words.
+    command = commands.add_parser("linearise", help=linearise.__doc__, description=linearise.__doc__)
+    command.add_argument("treebank", type=Path, help="trees in brackets or, if the name ends in .conllu, dependencies")
+    endings = "write PREFIX.words, and PREFIX.brackets or PREFIX.actions"
+    command.add_argument("-o", "--output", required=True, metavar="PREFIX", help=endings)
+    command.add_argument("--words-only", action="store_true", help="write only PREFIX.words, of all sentences")
+    command.set_defaults(run=linearise)
 
-If GOLD has bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S, or bracketed ones. An output that
-is not a tree is repaired and counted as malformed. All brackets count, including the root's and those of punctuation,
-but empty elements (-NONE-) do not. The baselines, with the commonest labels of GOLD, are the root alone and a bracket
-from each word to the end.
+    command = commands.add_parser("evaluate", help=evaluate.__doc__, description=evaluate.__doc__)
+    command.add_argument("treebank", type=Path, help="the right trees")
+    command.add_argument("outputs", type=Path, nargs="+", metavar="OUTPUT", help="one line for each tree")
+    command.set_defaults(run=evaluate)
 
-If GOLD is CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Impossible actions are skipped, and leftover
-words attach to the root; outputs with either are malformed. All words count, including punctuation. In the baselines,
-each word attaches to the one before it, or to the next one, by the commonest relation of GOLD.
-"""
+    command = commands.add_parser("rebuild", help=rebuild_all.__doc__, description=rebuild_all.__doc__)
+    command.add_argument("written", type=Path, metavar="OUTPUT", help="what the network wrote")
+    command.add_argument("--words", type=Path, required=True, help="the sentences, one for each line of OUTPUT")
+    command.add_argument("--as", dest="kind", choices=["trees", "conllu", "factors"], required=True, help="the form")
+    command.set_defaults(run=rebuild_all)
 
+    given = parser.parse_args()
+    try:
+        given.run(given)
+    except (OSError, InputError) as error:
+        sys.exit(f"parsing.py: {error}")
 
-@command(EVALUATE_EPILOG)
-def evaluate(gold: str, outputs: Annotated[tuple[str, ...], Argument("OUTPUT...")], *, layout: Layout = "text") -> None:
-    """Compare parses with gold trees. Show F1 for bracketed trees, UAS and LAS for CoNLL-U, and malformed outputs."""
-    name = find_input(gold)
-    lines = list(read_text(name))
-    texts = {key: text_of(path) for key, path in named_files(outputs).items()}
-    print_out(LAYOUTS[layout](compare_parses(lines, name, texts)))
-
-
-for subcommand in (linearise, rebuild, evaluate):
-    main.add_command(subcommand)
 
 if __name__ == "__main__":
     main()

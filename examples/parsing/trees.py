@@ -1,7 +1,7 @@
-"""Trees of phrases: bracketed as treebanks have them, linearised as a network writes them (Vinyals et al. 2015, §2–3).
+"""Trees of phrases: bracketed as in treebanks, and linearised as a network writes them (Vinyals et al. 2015, §2–3).
 
-Bracketed: ``(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))``. Linearised, depth-first, with XX for every word:
-``(S (NP XX XX )NP (VP XX )VP XX )S``; its tokens are parted by blanks, the words are another text.
+Bracketed: ``(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))``. Linearised, depth-first, with XX for each word:
+``(S (NP XX XX )NP (VP XX )VP XX )S``. Blanks separate these tokens. The words are in another text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn import InputError
 
 WORD = b"XX"
-EMPTY = b"-NONE-"  # tag of what a treebank writes where something was moved or left out
-PIECE = re.compile(  # a tag with its word, the beginning of another bracket, its end, or what belongs nowhere
+EMPTY = b"-NONE-"  # the tag where a treebank marks that something was moved or left out
+IGNORED = {EMPTY, b"(", b")"}  # with brackets that have no label
+PIECE = re.compile(  # a tag with its word, the beginning of another bracket, an end, or text that belongs nowhere
     rb"""\([ \t\n]*(?P<tag>[^()\ \t\n]+)[ \t\n]+(?P<word>[^()\ \t\n]+)[ \t\n]*\)
     | \([ \t\n]*(?P<label>[^()\ \t\n]*)
     | \)
@@ -25,49 +26,53 @@ PIECE = re.compile(  # a tag with its word, the beginning of another bracket, it
 )
 LABEL = re.compile(rb"[^()]+")
 
-Span = tuple[bytes, int, int]  # label, first word, the one behind the last, from 0
+Span = tuple[bytes, int, int]  # label, first word, last word + 1; words count from 0
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The phrases of a sentence, perhaps in several trees or in none.
+    """The phrases of a sentence. They may form one tree, several or none.
 
-    `tokens` are balanced, have as many XX as there are words, and no bracket without words.
+    The brackets in `tokens` are balanced, each contains words, and there is an XX for each word.
     """
 
     words: tuple[bytes, ...]
-    tags: tuple[bytes, ...]  # of each word its part of speech; XX where nobody knows it
+    tags: tuple[bytes, ...]  # the part of speech of each word; XX if unknown
     tokens: tuple[bytes, ...]
 
 
 class _Bracket(NamedTuple):
     label: bytes
-    before: int  # tokens
+    tokens_before: int
     start: int  # in the text
 
 
 class Rebuilt(NamedTuple):
-    """The tree that a network's output gives."""
+    """The tree made of a network's output."""
 
     tree: Tree
-    malformed: bool  # it was not one tree over the words
+    malformed: bool  # whether the output was not one tree over the words
 
 
-def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
-    """Read the trees of a treebank, each on one line or on several.
+def split(line: bytes) -> list[bytes]:
+    """Split a line into words. As in Moses, words end at blanks and tabs only."""
+    return re.findall(rb"[^ \t]+", line)
 
-    A bracket without a label around a whole tree, as in the Penn Treebank, counts for nothing. Empty elements are left
-    out, and so are brackets that then hold nothing. Raises FormatError, with the file's `name`, for anything that is
+
+def read_trees(text: bytes, name: str) -> Iterator[Tree]:
+    """Read the trees of a treebank. A tree may take several lines.
+
+    The Penn Treebank puts a bracket without a label around each tree; such brackets are ignored. Empty elements are
+    left out, and so are brackets that contain nothing else. Raises InputError, with the file's `name`, if something is
     not a tree or has no end.
     """
-    text = b"\n".join(line.rstrip(b"\r\n") for line in lines)
-    brackets: list[_Bracket] = []  # that are open
+    text = text.replace(b"\r\n", b"\n")
+    brackets: list[_Bracket] = []  # those that are open
     leaves: list[tuple[bytes, bytes]] = []
     tokens: list[bytes] = []
     for piece in PIECE.finditer(text):
         if expected := _expected(piece, brackets, tokens):
-            number = 1 + text.count(b"\n", 0, piece.start())
-            raise FormatError(name, number, expected, shown(piece[0].strip()))
+            raise _error(name, text, piece.start(), expected, repr(piece[0].strip())[1:80])
         if piece["tag"] == EMPTY:
             tokens.append(EMPTY)
         elif piece["word"]:
@@ -75,33 +80,37 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
             tokens.append(WORD)
         elif piece["label"] is not None:
             brackets.append(_Bracket(piece["label"], len(tokens), piece.start()))
-            tokens += [b"(" + piece["label"]] * bool(piece["label"])
+            tokens.append(b"(" + piece["label"])
         else:
-            label = brackets.pop().label
-            tokens += [b")" + label] * bool(label)
+            tokens.append(b")" + brackets.pop().label)
         if not brackets:
             tags, words = zip(*leaves, strict=True) if leaves else ((), ())
-            yield Tree(words, tags, tuple(_without_empty(token for token in tokens if token != EMPTY)))
+            yield Tree(words, tags, tuple(_without_empty(token for token in tokens if token not in IGNORED)))
             leaves, tokens = [], []
     if brackets:
-        number = 1 + text.count(b"\n", 0, brackets[0].start)
-        raise FormatError(name, number, "as many ) as ( in the tree that begins here", "the end of the file")
+        expected = "as many ) as ( in the tree that begins here"
+        raise _error(name, text, brackets[0].start, expected, "the end of the file")
 
 
 def _expected(piece: re.Match[bytes], brackets: Sequence[_Bracket], tokens: Sequence[bytes]) -> str:
-    """Return what is expected in place of a piece; empty if the piece is right there."""
+    """Return what should be in the place of a piece, or "" if the piece is right."""
     if piece[0].startswith(b"("):
         return "a label after (" if brackets and brackets[-1].label and piece["label"] == b"" else ""
     if not brackets:
         return "( where a tree begins"
     if piece[0] != b")":
         return "each word in a bracket with its tag, such as (NN dog)"
-    label, before, _ = brackets[-1]
-    return "a word or brackets before )" if label and len(tokens) == before + 1 else ""
+    label, tokens_before, _ = brackets[-1]
+    return "a word or brackets before )" if label and len(tokens) == tokens_before + 1 else ""
+
+
+def _error(name: str, text: bytes, start: int, expected: str, found: str) -> InputError:
+    line = 1 + text.count(b"\n", 0, start)
+    return InputError(f"{name}:{line}: expected {expected}, found {found}")
 
 
 def format_tree(tree: Tree) -> bytes:
-    """Format a tree as brackets on one line, without the line's end; several trees share a bracket without a label."""
+    """Format a tree as brackets on one line, without a line end. A bracket without a label joins several trees."""
     leaves = iter(zip(tree.tags, tree.words, strict=True))
     pieces = []
     for token in tree.tokens:
@@ -127,18 +136,19 @@ def count_trees(tokens: Iterable[bytes]) -> int:
     """Count the brackets and words of a linearised sentence that are in no other bracket."""
     depth = count = 0
     for token in tokens:
-        count += not depth and not _closes(token)
+        if depth == 0 and not _closes(token):
+            count += 1
         depth += _opens(token) - _closes(token)
     return count
 
 
 def rebuild(written: Sequence[bytes], words: Sequence[bytes]) -> Rebuilt:
-    """Make a tree from the words of a sentence and any tokens that a network wrote.
+    """Make a tree of the words of a sentence and the tokens that a network wrote, which may be any.
 
-    In this order: tokens of no tree are dropped; a closer closes the innermost open bracket whatever its label, or is
-    dropped if none is open; open brackets are closed at the end; surplus XX are dropped from the end, missing ones put
-    before the last closer; brackets without words are dropped. Several trees stay as they are. All but one tree is
-    malformed, and so is all that had to be changed.
+    Repair, in this order: drop tokens that no tree has; let each closing token close the innermost open bracket,
+    whatever its label, or drop it if none is open; close all open brackets at the end; drop surplus XX from the end, or
+    put missing ones before the last closing token; drop brackets without words. Several trees stay as they are.
+    Anything other than one unchanged tree counts as malformed.
     """
     tokens = _without_empty(_with_words(_balanced(written), len(words)))
     tree = Tree(tuple(words), (WORD,) * len(words), tuple(tokens))
@@ -179,7 +189,7 @@ def _without_empty(tokens: Iterable[bytes]) -> list[bytes]:
 
 
 def count_spans(tree: Tree) -> Counter[Span]:
-    """Count each bracket of a tree, with the root's, without tags."""
+    """Count the brackets of a tree by label and words. The root counts, tags do not."""
     spans: Counter[Span] = Counter()
     begins: list[int] = []
     position = 0

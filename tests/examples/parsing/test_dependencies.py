@@ -34,7 +34,7 @@ READ = Dependencies(
 
 
 def read(text):
-    return list(read_conllu(text.splitlines(keepends=True), "t.conllu"))
+    return list(read_conllu(text, "t.conllu"))
 
 
 def test_a_sentence_with_all_kinds_of_lines():

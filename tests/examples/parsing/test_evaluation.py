@@ -5,7 +5,6 @@ from dependencies import Dependencies, run_actions
 from evaluation import (
     compare_attachments,
     compare_brackets,
-    compare_parses,
     score_attachments,
     score_brackets,
 )
@@ -18,7 +17,7 @@ RIGHT = "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
 
 
 def trees(*lines):
-    return list(read_trees([line.encode() for line in lines], "t"))
+    return list(read_trees("\n".join(lines).encode(), "t"))
 
 
 BRACKETS_BY_HAND = {  # output, right, written, malformed; gold has S 0-5, NP 0-1, VP 1-4, NP 2-4
@@ -43,11 +42,11 @@ def test_brackets_by_hand(case):
 
 def test_baselines_of_brackets_by_hand():
     """Root S 0-5, 0-1 are right; of VP 1-5, 2-5, 3-5, with the commoner inner label NP, none is."""
-    alone, branching = compare_brackets(trees(GOLD, "(S (VB go))", "(S (NP (N x)) (VP (V y)))"), {}).rows
-    assert alone == ["root alone", 0.00, 100.00, 37.50, 54.55, 33.33]
-    assert branching == ["right-branching", 0.00, 50.00, 37.50, 42.86, 33.33]
-    whole = compare_brackets(trees("(S (A a) (S (A b) (A c)))"), {}).rows[1]
-    assert whole == ["right-branching", 0.00, *[100.00] * 4]
+    alone, branching = compare_brackets(trees(GOLD, "(S (VB go))", "(S (NP (N x)) (VP (V y)))"), []).rows
+    assert alone == ["root alone", 0, 1, 3 / 8, 6 / 11, 1 / 3]
+    assert branching == ["right-branching", 0, 1 / 2, 3 / 8, 3 / 7, 1 / 3]
+    whole = compare_brackets(trees("(S (A a) (S (A b) (A c)))"), []).rows[1]
+    assert whole == ["right-branching", 0, 1, 1, 1, 1]
 
 
 TREEBANK = b"""\
@@ -62,41 +61,30 @@ TREEBANK = b"""\
 
 
 def test_gold_trees_are_perfect_as_they_are_and_linearised():
-    gold = TREEBANK.splitlines()
-    read = list(read_trees(gold, "gold"))
-    linearised = [b" ".join(tree.tokens) for tree in read]
-    rebuilt = [format_tree(rebuild(line.split(), tree.words).tree) for line, tree in zip(linearised, read, strict=True)]
-    grid = compare_parses(gold, "gold", {"itself": gold, "linearised": linearised, "rebuilt": rebuilt})
-    assert [row[1:] for row in grid.rows[:3]] == 3 * [[0.00, 100.00, 100.00, 100.00, 100.00]]
+    gold = list(read_trees(TREEBANK, "gold"))
+    linearised = [b" ".join(tree.tokens) for tree in gold]
+    rebuilt = [format_tree(rebuild(line.split(), tree.words).tree) for line, tree in zip(linearised, gold, strict=True)]
+    outputs = [("itself", TREEBANK.splitlines()), ("linearised", linearised), ("rebuilt", rebuilt)]
+    assert [row[1:] for row in compare_brackets(gold, outputs).rows[:3]] == 3 * [[0, 1, 1, 1, 1]]
 
 
 def test_a_bracketed_output_needs_as_many_trees():
     with pytest.raises(InputError, match="it: expected a line for each of 2 trees, found 1"):
-        compare_parses(TREEBANK.splitlines(), "gold", {"it": TREEBANK.splitlines()[:4]})
-
-
-def test_a_system_called_like_a_baseline_is_refused():
-    with pytest.raises(InputError, match="root alone: expected a file with another name, found that of a baseline"):
-        compare_brackets(trees(GOLD), {"root alone": [b""]})
+        compare_brackets(list(read_trees(TREEBANK, "gold")), [("it", TREEBANK.splitlines()[:4])])
 
 
 def test_trees_without_words_and_without_brackets_have_no_figures():
-    grid = compare_brackets(trees("( )", "(N dog)"), {"it": [b"", b"XX"]})
-    assert grid.rows[0] == ["it", 0.00, None, None, None, 100.00]
+    table = compare_brackets(trees("( )", "(N dog)"), [("it", [b"", b"XX"])])
+    assert table.rows[0] == ["it", 0, None, None, None, 1]
+    assert str(table).splitlines()[2].split() == ["it", "0.00", "-", "-", "-", "100.00"]
 
 
 def test_several_trees_in_place_of_one_are_malformed_unless_gold():
     several = b"(S XX )S (X XX )X"
     gold = trees("( (S (N a)) (X (N b)))", "(S (N a) (N b))")
-    assert compare_brackets(gold, {"it": [several, b"(S XX XX )S"]}).rows[0] == [
-        "it",
-        0.00,
-        100.00,
-        100.00,
-        100.00,
-        100.00,
-    ]
-    assert compare_brackets(gold, {"it": [several, several]}).rows[0][1] == 50.00
+    right, wrong = compare_brackets(gold, [("it", [several, b"(S XX XX )S"]), ("other", [several, several])]).rows[:2]
+    assert right == ["it", 0, 1, 1, 1, 1]
+    assert wrong[:2] == ["other", 1 / 2]
 
 
 SENTENCE = Dependencies((b"a", b"dog", b"sleeps", b"."), (2, 3, 0, 3), (b"det", b"nsubj", b"root", b"punct"))
@@ -121,6 +109,6 @@ def test_attachments_by_hand(case):
 def test_baselines_of_attachments_by_hand():
     """The commonest inner relation is det of det, det, nsubj, punct; heads before: 0 1 2 3, behind: 2 3 4 0."""
     other = Dependencies((b"the", b"cat"), (2, 0), (b"det", b"root"))
-    before, behind = compare_attachments([SENTENCE, other], {}).rows
-    assert before == ["on the word before", 0.00, 0, 0, 16.67, 0.00, 0.00]
-    assert behind == ["on the next word", 0.00, 0, 0, 66.67, 50.00, 50.00]
+    before, behind = compare_attachments([SENTENCE, other], []).rows
+    assert before == ["on the word before", 0, 0, 0, 1 / 6, 0, 0]
+    assert behind == ["on the next word", 0, 0, 0, 2 / 3, 1 / 2, 1 / 2]

@@ -62,7 +62,7 @@ def spans(tree, begin=0):
 
 
 def read(text, name="t"):
-    return list(read_trees(text.splitlines(keepends=True), name))
+    return list(read_trees(text, name))
 
 
 def trees(count=300, seed=1):
@@ -81,7 +81,7 @@ def test_the_example_of_the_paper():
 def test_random_trees_are_read_as_they_are_written():
     drawn = trees()
     lines = [bracketed(tree).encode() for tree in drawn]
-    for tree, line, nested in zip(read_trees(lines, "t"), lines, drawn, strict=True):
+    for tree, line, nested in zip(read(b"\n".join(lines)), lines, drawn, strict=True):
         assert format_tree(tree) == line
         assert b" ".join(tree.tokens).decode() == linearised(nested)
         leaves = [(tag.encode(), word.encode()) for tag, word in leaves_of(nested)]
@@ -101,7 +101,7 @@ def test_line_ends_and_blanks_mean_nothing():
 
 
 def test_no_character_parts_words_but_blanks_and_parentheses():
-    (tree,) = read_trees([b"(X (A a\xc2\xa0b) (A c\xe2\x80\xa8d\x85\x0b))\n"], "t")
+    (tree,) = read(b"(X (A a\xc2\xa0b) (A c\xe2\x80\xa8d\x85\x0b))\n")
     assert tree.words == (b"a\xc2\xa0b", b"c\xe2\x80\xa8d\x85\x0b")
 
 
