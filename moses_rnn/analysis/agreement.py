@@ -206,6 +206,24 @@ def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
+class Literalness(NamedTuple):
+    """Counts of sources, among those with different best targets, where the RNN's is more or less literal."""
+
+    sources: int = 0
+    rnn_more: int = 0
+    rnn_less: int = 0
+
+
+def compare_literalness(pairs: TablePairs) -> Literalness:
+    """Compare the literalness of differing best targets: log lex(target | source) per word of the target."""
+    best, begins = pairs.best, pairs.begins
+    lexical = pairs.lexical / np.maximum(pairs.target_words, 1)
+    means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
+    differ = ~np.logical_or.reduceat(best.all(axis=1), begins)
+    by_table, by_rnn = means[differ].T
+    return Literalness(int(differ.sum()), int((by_rnn > by_table).sum()), int((by_rnn < by_table).sum()))
+
+
 def preferences_grid(summary: Summary) -> Grid:
     """Return the preferences, with a row for each class."""
     header = ("sources", "number", "agree", "by chance", "words: table", "RNN", "all", "RNN shorter", "longer", "apart",

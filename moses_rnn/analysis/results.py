@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from sacrebleu.significance import PairedTest
 
 from moses_rnn.errors import FormatError, InputError, number_of
 from moses_rnn.files.shipped import shipped_file
-from moses_rnn.files.streams import BYTE_ORDER_MARK
+from moses_rnn.files.streams import BYTE_ORDER_MARK, parse_json, reading
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.nbest.bleu import WordNumbers
 
@@ -24,6 +24,8 @@ TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
 UNTUNED_RUN = "no round of tuning beat the starting weights on dev, so they were kept: try another tuner"
 DEV = "dev"
+BASELINE = "baseline"
+PREFERRED = "rnn", "rnn2", "rnn-wp"  # systems with the score, those with nothing else first
 COLUMNS = 6  # of a row of moses_configs/systems
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
 FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
@@ -293,3 +295,66 @@ def _ps(system: Json, key: str) -> str:
 def _spread(value: Mapping[str, float | None]) -> str:
     sd = value["sd"]
     return f"{value['mean']:.2f}" + (f" ± {sd:.2f}" if sd is not None else "")
+
+
+class Gain(NamedTuple):
+    """On a test set: mean BLEU of all tunings without and with the score, and p of each tuning."""
+
+    name: str
+    before: float
+    after: float
+    p: tuple[float, ...]
+
+    @property
+    def gain(self) -> float:
+        """Gain in BLEU."""
+        return self.after - self.before
+
+
+class Tuning(NamedTuple):
+    """A system beside the baseline.
+
+    Of each tuning: `gains` are summed over the test sets, `overall_p` are of all sets together, `weights` by feature.
+    """
+
+    system: str
+    sets: tuple[Gain, ...]
+    gains: tuple[float, ...]
+    overall_p: tuple[float, ...]
+    weights: tuple[Mapping[str, Any], ...]
+
+
+def read_tuning(path: str) -> Tuning:
+    """Read BLEU and weights from a results.json of `moses-rnn analyse results`."""
+    with reading(path):
+        data = Path(path).read_bytes()
+    try:
+        record = parse_json(data)
+        systems = record["systems"]
+        name = next(name for name in (*PREFERRED, *systems) if name in systems and name != BASELINE)
+        before_and_after = systems[BASELINE]["runs"], (runs := systems[name]["runs"])
+        sets, gains = [], [0.0] * len(runs)
+        for test in record["tests"]:
+            before, after = (_finite(systems[which][f"{test}_BLEU"]["mean"]) for which in (BASELINE, name))
+            sets.append(Gain(test, before, after, _every(runs, f"{test}_p")))
+            bleu = (_every(which, f"{test}_BLEU") for which in before_and_after)
+            gains = [gain + b - a for gain, a, b in zip(gains, *bleu, strict=True)]
+        weights = tuple(dict(run.get("weights") or {}) for run in runs)
+        return Tuning(name, tuple(sets), tuple(gains), _every(runs, "p"), weights)
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        raise InputError(
+            f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
+            f"{error}",
+            advice="`moses-rnn pipeline results` writes such a file.",
+        ) from error
+
+
+def _every(runs: Iterable[Mapping[str, Any]], key: str) -> tuple[float, ...]:
+    return tuple(_finite(run[key]) for run in runs if key in run)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"a number that is not finite, {number}")
+    return number

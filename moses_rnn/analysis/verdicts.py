@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from moses_rnn.analysis.agreement import Preferences, Summary
-from moses_rnn.analysis.scored_table import TablePairs
-from moses_rnn.errors import InputError, number_of
-from moses_rnn.files.streams import parse_json, reading
+from moses_rnn.analysis.agreement import Literalness, Preferences, Summary
+from moses_rnn.analysis.findings import Findings
+from moses_rnn.analysis.results import Tuning
+from moses_rnn.errors import number_of
 from moses_rnn.networks.learning_curves import verdict
 from moses_rnn.table.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
-
-if TYPE_CHECKING:
-    from moses_rnn.analysis.report import Findings
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
 LITTLE = 0.01  # harmless share of scores at the floor
 TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
-BASELINE = "baseline"
-PREFERRED = "rnn", "rnn2", "rnn-wp"  # systems with the score, those with nothing else first
 DECISIVE = 0.05  # p below which a gain counts
 DEVIATIONS = 2.0  # standard deviations of a fair coin beyond which a difference counts
 FEWEST = 30  # sources or pairs: too few for any verdict below that
@@ -93,69 +83,6 @@ def judge_fit(findings: Findings) -> Answer:
     return GOOD, "Yes", text
 
 
-class Gain(NamedTuple):
-    """On a test set: mean BLEU of all tunings without and with the score, and p of each tuning."""
-
-    name: str
-    before: float
-    after: float
-    p: tuple[float, ...]
-
-    @property
-    def gain(self) -> float:
-        """Gain in BLEU."""
-        return self.after - self.before
-
-
-class Tuning(NamedTuple):
-    """A system beside the baseline.
-
-    Of each tuning: `gains` are summed over the test sets, `overall_p` are of all sets together, `weights` by feature.
-    """
-
-    system: str
-    sets: tuple[Gain, ...]
-    gains: tuple[float, ...]
-    overall_p: tuple[float, ...]
-    weights: tuple[Mapping[str, Any], ...]
-
-
-def read_tuning(path: str) -> Tuning:
-    """Read BLEU and weights from a results.json of `moses-rnn analyse results`."""
-    with reading(path):
-        data = Path(path).read_bytes()
-    try:
-        record = parse_json(data)
-        systems = record["systems"]
-        name = next(name for name in (*PREFERRED, *systems) if name in systems and name != BASELINE)
-        before_and_after = systems[BASELINE]["runs"], (runs := systems[name]["runs"])
-        sets, gains = [], [0.0] * len(runs)
-        for test in record["tests"]:
-            before, after = (_finite(systems[which][f"{test}_BLEU"]["mean"]) for which in (BASELINE, name))
-            sets.append(Gain(test, before, after, _every(runs, f"{test}_p")))
-            bleu = (_every(which, f"{test}_BLEU") for which in before_and_after)
-            gains = [gain + b - a for gain, a, b in zip(gains, *bleu, strict=True)]
-        weights = tuple(dict(run.get("weights") or {}) for run in runs)
-        return Tuning(name, tuple(sets), tuple(gains), _every(runs, "p"), weights)
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
-        raise InputError(
-            f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
-            f"{error}",
-            advice="`moses-rnn pipeline results` writes such a file.",
-        ) from error
-
-
-def _every(runs: Iterable[Mapping[str, Any]], key: str) -> tuple[float, ...]:
-    return tuple(_finite(run[key]) for run in runs if key in run)
-
-
-def _finite(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"a number that is not finite, {number}")
-    return number
-
-
 def judge_tuning(tuning: Tuning | None) -> Answer:
     """Judge a tuning by BLEU on the test sets; a gain counts if most tunings gained more than chance would."""
     if tuning is None:
@@ -165,7 +92,7 @@ def judge_tuning(tuning: Tuning | None) -> Answer:
         f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets
     )
     overall = f"; p over all sets {_joined(tuning.overall_p)}" if tuning.overall_p else ""
-    tunings = f"{len(tuning.weights)} tuning{'s' * (len(tuning.weights) != 1)}"
+    tunings = number_of(len(tuning.weights), "tuning")
     text = f"Mean BLEU of {tunings}, baseline → {tuning.system}: {sets}{overall}."
     gains = [one.gain for one in tuning.sets]
     gained = sum(p < DECISIVE and gain > 0 for p, gain in zip(tuning.overall_p, tuning.gains, strict=False))
@@ -176,24 +103,6 @@ def judge_tuning(tuning: Tuning | None) -> Answer:
 
 def _joined(p: tuple[float, ...]) -> str:
     return ", ".join(f"{one:.3f}" for one in p) or "–"
-
-
-class Literalness(NamedTuple):
-    """Counts of sources, among those with different best targets, where the RNN's is more or less literal."""
-
-    sources: int = 0
-    rnn_more: int = 0
-    rnn_less: int = 0
-
-
-def weigh(pairs: TablePairs) -> Literalness:
-    """Compare the literalness of differing best targets: log lex(target | source) per word of the target."""
-    best, begins = pairs.best, pairs.begins
-    lexical = pairs.lexical / np.maximum(pairs.target_words, 1)
-    means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
-    differ = ~np.logical_or.reduceat(best.all(axis=1), begins)
-    by_table, by_rnn = means[differ].T
-    return Literalness(int(differ.sum()), int((by_rnn > by_table).sum()), int((by_rnn < by_table).sum()))
 
 
 def shorter(figures: Preferences) -> str:

@@ -384,7 +384,8 @@ def report(
     """Write a page about a scored table and its network. It has the paper's tables and figures."""
     folder = choose_model(model, phrase_table)
     check_inputs(phrase_table, folder, source_text, results)
-    from moses_rnn.analysis.report import gather, write_report
+    from moses_rnn.analysis.findings import gather
+    from moses_rnn.analysis.report import write_report
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import find_input, show_nothing

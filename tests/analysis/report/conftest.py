@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from moses_rnn.analysis import report
-from moses_rnn.analysis.report import gather
+from moses_rnn.analysis import findings as module
+from moses_rnn.analysis.findings import gather
 from tests.analysis.report.small import LIMITS, SIGNATURE, TABLE, Scorer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
@@ -18,7 +18,7 @@ from tests.networks.networks import search_network
 def few():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in LIMITS.items():
-            patch.setattr(report, name, value)
+            patch.setattr(module, name, value)
         yield
 
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.extras import missing_libraries
-from moses_rnn.analysis.report import costs_by_class, measure_coverage, write_report
-from moses_rnn.analysis.verdicts import read_tuning
+from moses_rnn.analysis.findings import costs_by_class, measure_coverage
+from moses_rnn.analysis.report import write_report
+from moses_rnn.analysis.results import read_tuning
 from moses_rnn.models.open import open_model, save_model
 from moses_rnn.table.signatures import read_signature
 from moses_rnn.translation.proposals import Proposal, Proposals

@@ -6,18 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from moses_rnn.analysis.agreement import Preferences, Summary
+from moses_rnn.analysis.agreement import Literalness, Preferences, Summary
 from moses_rnn.analysis.report import write_report
+from moses_rnn.analysis.results import Gain, Tuning, read_tuning
 from moses_rnn.analysis.verdicts import (
-    Gain,
-    Literalness,
-    Tuning,
     ignores_counts,
     judge_fit,
     judge_training,
     judge_tuning,
     literal,
-    read_tuning,
     shorter,
 )
 from moses_rnn.errors import InputError

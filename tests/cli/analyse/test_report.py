@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.analysis import report as module
+from moses_rnn.analysis import findings as module
 from moses_rnn.cli.analyse import main
 from tests.commands import run
 
