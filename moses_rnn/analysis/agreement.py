@@ -118,29 +118,43 @@ def histogram_grid(pairs: Scatter) -> Grid:
 
 
 class Preferences(NamedTuple):
-    """Preferences among the targets of sources with similar counts; None: there is nothing to take a mean of.
+    """What the table and the RNN prefer among the targets of sources with similar counts. None: no such source.
 
-    Targets that share the best score share in being the best one: lengths are their means, and to agree is to choose
-    one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of sources where
-    the RNN's best target has fewer or more words than the table's, `shorter_apart` and `longer_apart` the same of those
-    `apart` where the RNN's is not one of the table's. `rnn_with_count` is the mean Spearman correlation of RNN score
-    and pair count among the targets of one source, over the `ordered` sources where both differ.
+    If several targets are equally best, lengths are their means, and to agree is to choose one of them.
     """
 
     name: str
     sources: int
-    agreement: float | None
-    chance: float | None
-    words_by_table: float | None
+    agreement: float | None  # share of sources with the same best target
+    chance: float | None  # how often a blind choice would agree
+    words_by_table: float | None  # words of the table's best target
     words_by_rnn: float | None
     words_of_all: float | None
-    shorter: float | None
+    shorter: float | None  # share of sources where the RNN's best target has fewer words than the table's
     longer: float | None
-    apart: int
-    shorter_apart: float | None
+    apart: int  # sources where the RNN's best target is not one of the table's
+    shorter_apart: float | None  # share of these
     longer_apart: float | None
-    ordered: int
-    rnn_with_count: float | None
+    ordered: int  # sources whose targets differ in both score and count
+    rnn_with_count: float | None  # mean over these of Spearman's correlation of RNN score and pair count
+
+
+PREFERENCE_TITLES = {
+    "name": "sources",
+    "sources": "number",
+    "agreement": "agree",
+    "chance": "by chance",
+    "words_by_table": "words: table",
+    "words_by_rnn": "RNN",
+    "words_of_all": "all",
+    "shorter": "RNN shorter",
+    "longer": "longer",
+    "apart": "apart",
+    "shorter_apart": "shorter of these",
+    "longer_apart": "longer of these",
+    "ordered": "ordered",
+    "rnn_with_count": "RNN ~ count",
+}
 
 
 @dataclass(frozen=True)
@@ -160,23 +174,32 @@ class Summary:
 def summarise(pairs: TablePairs) -> Summary:
     """Summarise all sources with several targets."""
     looked_at = pairs.sizes > 1
-    figures = _figures(pairs)[looked_at]
+    figures, with_count = _figures(pairs), _correlations_with_count(pairs)
     counted = looked_at[pairs.source] & (pairs.counts > 0)
     by_table, by_rnn = (spearman(logs, pairs.counts[counted]) for logs in pairs.logs[counted].T)
-    classes = [_preferences(name, figures[own]) for name, own in split_by_count(pairs.source_counts[looked_at])]
+    sources = np.flatnonzero(looked_at)
+    classes = [
+        _preferences(name, {of: values[sources[own]] for of, values in figures.items()}, with_count[sources[own]])
+        for name, own in split_by_count(pairs.source_counts[sources])
+    ]
     return Summary(classes, int(counted.sum()), by_table, by_rnn)
 
 
-def _figures(pairs: TablePairs) -> Floats:
-    """Return each source's figures in the order of `_preferences`; NaN: no correlation with counts."""
+def _figures(pairs: TablePairs) -> dict[str, Floats]:
+    """Return the figures of each source, by the fields of `Preferences`."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
     chosen = np.add.reduceat(best, begins, dtype=np.int64)
     by_table, by_rnn, of_all = (np.add.reduceat(lengths, begins) / np.column_stack([chosen, sizes])).T
-    agreement = np.add.reduceat(best.all(axis=1), begins, dtype=np.int64) / chosen[:, 1]
-    shares = agreement, chosen[:, 0] / sizes
-    with_count = _correlations_with_count(pairs)
-    return np.column_stack([*shares, by_table, by_rnn, of_all, by_rnn < by_table, by_rnn > by_table, with_count])
+    return {
+        "agreement": np.add.reduceat(best.all(axis=1), begins, dtype=np.int64) / chosen[:, 1],
+        "chance": chosen[:, 0] / sizes,
+        "words_by_table": by_table,
+        "words_by_rnn": by_rnn,
+        "words_of_all": of_all,
+        "shorter": (by_rnn < by_table).astype(np.float64),
+        "longer": (by_rnn > by_table).astype(np.float64),
+    }
 
 
 def _correlations_with_count(pairs: TablePairs) -> Floats:
@@ -193,13 +216,18 @@ def _correlations_with_count(pairs: TablePairs) -> Floats:
     return np.where(exists, both / np.sqrt(np.where(exists, of_x * of_y, 1)), np.nan)
 
 
-def _preferences(name: str, figures: Floats) -> Preferences:
-    apart, with_count = figures[:, 0] == 0, figures[:, -1]
-    ordered = with_count[~np.isnan(with_count)]
-    agree, chance, by_table, by_rnn, of_all, shorter, longer = map(_mean, figures[:, :-1].T)
-    shorter_apart, longer_apart = map(_mean, figures[apart, 5:7].T)
-    return Preferences(name, len(figures), agree, chance, by_table, by_rnn, of_all, shorter, longer, int(apart.sum()),
-                       shorter_apart, longer_apart, len(ordered), _mean(ordered))  # fmt: skip
+def _preferences(name: str, figures: dict[str, Floats], with_count: Floats) -> Preferences:
+    apart, is_ordered = figures["agreement"] == 0, ~np.isnan(with_count)
+    return Preferences(
+        name=name,
+        sources=len(apart),
+        apart=int(apart.sum()),
+        shorter_apart=_mean(figures["shorter"][apart]),
+        longer_apart=_mean(figures["longer"][apart]),
+        ordered=int(is_ordered.sum()),
+        rnn_with_count=_mean(with_count[is_ordered]),
+        **{of: _mean(values) for of, values in figures.items()},
+    )
 
 
 def _mean(values: Floats) -> float | None:
@@ -226,9 +254,8 @@ def compare_literalness(pairs: TablePairs) -> Literalness:
 
 def preferences_grid(summary: Summary) -> Grid:
     """Return the preferences, with a row for each class."""
-    header = ("sources", "number", "agree", "by chance", "words: table", "RNN", "all", "RNN shorter", "longer", "apart",
-              "shorter of these", "longer of these", "ordered", "RNN ~ count")  # fmt: skip
-    return Grid("Preferences among the targets of a source", header, summary.classes)
+    rows = [[getattr(one, field) for field in PREFERENCE_TITLES] for one in summary.classes]
+    return Grid("Preferences among the targets of a source", [*PREFERENCE_TITLES.values()], rows)
 
 
 def notes(summary: Summary) -> list[str]:
