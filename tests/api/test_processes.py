@@ -9,12 +9,12 @@ import torch
 
 import moses_rnn
 from moses_rnn.models.open import open_model
+from moses_rnn.native import native_core
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training.train import train
 from moses_rnn.training.trainer import Nobody, Observer
 from tests.api.calls import CALLS, PAIRS, TINY, load, write_material
 
-METHODS = "fork", "spawn", "forkserver"
 USES = {
     "score": lambda model: model.score(PAIRS * 2000).tolist(),  # several chunks, so several threads
     "explain": lambda model: repr(model.explain("s2 s3", "t2")),
@@ -34,11 +34,6 @@ def trained(folder, place):
     return [CALLS[name](folder, place) for name in TRAININGS]
 
 
-def answer(model, questions, answers):
-    for pairs in iter(questions.get, None):
-        answers.put(model.score(pairs).tolist())
-
-
 def spoil_freed_memory():
     """Write into memory that was freed, as any program may."""
     for seed in range(20):
@@ -51,7 +46,7 @@ def expected_weights(models, tmp_path_factory):
     return trained(models, tmp_path_factory.mktemp("expected"))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_give_the_same_results(method, models, expected_weights, tmp_path):
     loaded = [load(models, name) for name in ("rnn", "search")]
     expected = [used(model) for model in loaded]
@@ -80,21 +75,6 @@ def test_forked_processes_answer_whatever_their_number_of_threads(models):
     finally:
         torch.set_num_threads(1)
     assert theirs == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_model_sent_through_a_queue_stays_right_here(models):
-    model = load(models, "rnn")
-    expected = model.score(PAIRS).tolist()
-    context = multiprocessing.get_context("spawn")
-    questions, answers = context.Queue(), context.Queue()
-    process = context.Process(target=answer, args=(model, questions, answers))
-    process.start()
-    questions.put(PAIRS)
-    assert answers.get(timeout=120) == expected
-    questions.put(None)
-    process.join()
-    spoil_freed_memory()
-    assert model.score(PAIRS).tolist() == expected
 
 
 def change_in_place(network):
@@ -153,7 +133,7 @@ def test_training_follows_weights_to_other_memory(optimiser, models, tmp_path):
 
 def test_the_core_refuses_what_it_cannot_read(models, tmp_path):
     write_material(models)
-    if not load(models, "rnn")._compute.native:
+    if native_core() is None:
         pytest.skip("the native core was not built, or is switched off")
     with pytest.raises(moses_rnn.MosesRnnError, match=r"expected contiguous float32 .* found torch\.float64"):
         train(models / "learn", model=tmp_path / "model", observer=Converter(), **OPTIONS)

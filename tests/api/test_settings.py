@@ -52,11 +52,8 @@ def flushed_denormals():
 
 SETTINGS = {
     "bfloat16 autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
-    "float16 autocast": lambda: torch.autocast("cpu", dtype=torch.float16),
     "float64 by default": lambda: set_to(torch.float64, torch.set_default_dtype, torch.get_default_dtype),
-    "bfloat16 by default": lambda: set_to(torch.bfloat16, torch.set_default_dtype, torch.get_default_dtype),
     "another device by default": lambda: set_to("meta", torch.set_default_device, lambda: None),
-    "within a device": lambda: torch.device("meta"),
     "no gradients": torch.no_grad,
     "inference mode": torch.inference_mode,
     "anomaly detection": lambda: torch.autograd.set_detect_anomaly(True),
@@ -72,7 +69,6 @@ SETTINGS = {
     "torch's seed": lambda: set_to(7, torch.manual_seed, torch.initial_seed),
     "numpy's errors": lambda: np.errstate(all="raise"),
     "numpy's seed": lambda: set_to(7, np.random.seed, lambda: None),
-    "numpy's formats": lambda: np.printoptions(precision=1),
     "warnings as errors": errors_for_warnings,
 }
 

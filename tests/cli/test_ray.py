@@ -7,27 +7,13 @@ import subprocess
 
 import pytest
 
-from tests.cli.scored import LONG, lines_of
+from tests.cli.scored import LONG
 from tests.commands import program, run, saved_lines
 from tests.score.ray_cluster import Cluster, wait_until
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.timeout(1200)
 DRIVERS = 4
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster() as made:
-        yield made
-
-
-def test_a_cluster_writes_what_threads_write(here, cluster):
-    score = ["score", "phrase-table.gz", "-q", "-o"]
-    run(*score, "threads.gz", cwd=here)
-    done = run(*score, "ray.gz", "--ray", cluster.address, cwd=here)
-    assert lines_of(here / "ray.gz") == lines_of(here / "threads.gz")
-    assert "Ray" not in done.stderr
 
 
 @pytest.mark.slow

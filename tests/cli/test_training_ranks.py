@@ -71,10 +71,11 @@ def run_ranks(command, *arguments, check=True, **options):
         ("TORCHELASTIC_RESTART_COUNT", "once", "0 to 2147483647"),
     ],
 )
-def test_variables_that_are_no_numbers_are_refused(tmp_path, table, name, value, limits):
+def test_variables_that_are_no_numbers_are_refused(tmp_path, table, monkeypatch, name, value, limits):
     of_torchrun = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    environment = {**os.environ, **of_torchrun, name: value}
-    done = run("train", table, "--model", tmp_path / "model", "--restart", env=environment, check=False)
+    for variable, given in {**of_torchrun, name: value}.items():
+        monkeypatch.setenv(variable, given)
+    done = run("train", table, "--model", tmp_path / "model", "--restart", check=False)
     assert done.returncode == 3
     assert f"{name}: expected a whole number from {limits}, found '{value}'\n" in done.stderr
     assert not list(tmp_path.iterdir())

@@ -89,13 +89,6 @@ def test_a_stream_that_was_cut_short_is_called_so(tmp_path, kept):
     assert "cut the file short" in caught.value.advice
 
 
-def test_of_a_long_line_of_any_file_line_ends_are_asked_for(tmp_path):
-    (tmp_path / "t").write_bytes(b"x" * 2_000_000)
-    with pytest.raises(FormatError, match="t:1: ") as caught:
-        list(read_lines(str(tmp_path / "t")))
-    assert caught.value.advice == "Does the file lack line ends?"
-
-
 def test_a_pipe_may_give_its_first_bytes_one_by_one(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     program = (

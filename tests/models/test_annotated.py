@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError, PairError
 from moses_rnn.models.base import Tally
 from moses_rnn.models.model import Model
 from moses_rnn.models.phrases import PhraseScorer
@@ -78,17 +77,3 @@ def test_pairs_with_unknown_words_are_counted():
         tally = Tally()
         scores(rare_model(kind), tally=tally)
         assert tally.unknown == 4
-
-
-def test_pairs_without_links_are_refused_where_these_are_needed():
-    with pytest.raises(
-        InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs without"
-    ):
-        rare_model().make_scorer().log_probs(Pairs(SOURCES, TARGETS))
-    assert rare_model("noalign").make_scorer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED),)
-
-
-@pytest.mark.parametrize("links", [b"3-0", b"0-9", b"x"])
-def test_links_of_other_words_are_an_error(links):
-    with pytest.raises(PairError, match=r"^expected links"):
-        scores(rare_model(), SOURCES[:1], TARGETS[:1], [links])

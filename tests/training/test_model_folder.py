@@ -93,17 +93,6 @@ def test_invalid_contents_are_refused(saved, key, value):
         saved[0].restore(state_of(2))
 
 
-OLDER = {
-    "epoch": 1, "batch": 2, "examples": 30, "tokens": 40, "steps": 5, "clipped_steps": 1, "skipped_steps": 0,
-    "skipped_in_a_row": 0, "seconds": 1.5, "examples_at_evaluation": 20, "best": 3.25, "without_gain": 1,
-    "learning_rate": 0.5, "finished": "1 epoch is done", "history": [{"pairs": 20, "nats_per_token": 3.25}],
-}  # fmt: skip
-
-
-def test_what_older_versions_saved_of_a_runs_progress_is_still_read():
-    assert vars(Progress(**OLDER)) == OLDER
-
-
 def checkpoint():
     vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
     return encdec_checkpoint(

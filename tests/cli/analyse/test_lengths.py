@@ -47,9 +47,7 @@ def test_rarity_is_by_another_text(texts, tmp_path):
 
 def test_curves_depend_on_no_variable(texts, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
-    for name, variables in {
-        "a.svg": {},
-        "b.svg": {"MPLBACKEND": "no_such_backend", "SOURCE_DATE_EPOCH": "no date"},
-    }.items():
-        run("analyse", "lengths", *texts[:3], "-o", name, env={**os.environ, **variables})
+    variables = {"MPLBACKEND": "no_such_backend", "SOURCE_DATE_EPOCH": "no date"}
+    invoke("lengths", *texts[:3], "-o", "a.svg")
+    run("analyse", "lengths", *texts[:3], "-o", "b.svg", env={**os.environ, **variables})
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

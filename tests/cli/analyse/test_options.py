@@ -85,15 +85,6 @@ def test_without_a_signature_that_says_so_no_column_is_the_networks(tmp_path, ta
     assert best_of(path, "--column", 4)[0] == 0
 
 
-def test_names_of_a_table_that_was_changed_are_not_told(tmp_path, model):
-    path = tmp_path / "t"
-    path.write_bytes(FIVE)
-    sign(path, {4: "RNN"})
-    path.write_bytes(FIVE.replace(b"|||", b" |||"))
-    done = seen("explain", path, "a ||| x", "--model", model)
-    assert (done.exit_code, "as in its signature, found" in done.stderr) == (3, True), done.stderr
-
-
 @pytest.mark.parametrize("name", ["t.gz", "t.rnn.gz"])
 def test_the_model_beside_the_table_is_the_default(tmp_path, model, table, name):
     """Also beside the one that a scored table was made from."""

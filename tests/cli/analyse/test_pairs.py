@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sys
 
 import pytest
@@ -12,7 +11,6 @@ from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.table.signatures import check_signature, read_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, with_another_score
-from tests.commands import run
 from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
 from tests.networks.networks import encdec_network
@@ -25,14 +23,6 @@ def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, mon
     assert (done.exit_code, "pip install 'moses-rnn[report]'" in done.stderr) == (1, True)
     assert not list(tmp_path.glob("*s.png*"))
     assert seen("summary", scored_table).exit_code == 0
-
-
-def test_a_picture_depends_on_no_variable(scored_table, tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
-    seen("summary", scored_table, "-o", tmp_path / "s.svg")
-    environment = {"MPLBACKEND": "no_such_backend", "SOURCE_DATE_EPOCH": "no date"}
-    run("analyse", "summary", scored_table, "-o", tmp_path / "other.svg", env={**os.environ, **environment})
-    assert (tmp_path / "other.svg").read_bytes() == (tmp_path / "s.svg").read_bytes()
 
 
 def test_each_output_of_a_summary_is_written(scored_table, tmp_path):
