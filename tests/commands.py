@@ -25,7 +25,6 @@ def program(command):
 
 
 def spoken(command):
-    """What a command calls itself in messages."""
     return f"moses-rnn-{command}" if command in PROGRAMS else f"moses-rnn {command}".rstrip()
 
 
@@ -85,7 +84,6 @@ class Zygote:
         back.close()
 
     def end(self):
-        """End it; the next command starts another."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

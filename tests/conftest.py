@@ -56,6 +56,14 @@ def inverse_model(table):
 
 
 @pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """A folder of tiny models; see `save_models`."""
+    from tests.score.saved_models import save_models
+
+    return save_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="session")
 def software_tiles(tmp_path_factory):
     """The native core with kernels for AMX whose tile instructions are replaced by what they do; its own library."""
     core = native_core()

@@ -33,7 +33,6 @@ def bench(name, *arguments, code=0):
 
 
 def numbers(record):
-    """All numbers of a record."""
     if isinstance(record, int | float):
         return [record]
     parts = record.values() if isinstance(record, dict) else record if isinstance(record, list) else ()

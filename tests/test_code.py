@@ -32,7 +32,6 @@ CALLS = {"eval", "exec", "compile", "torch.load", "numpy.load", "np.load", "__im
 
 
 def imports(tree):
-    """Full names of everything that a module imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

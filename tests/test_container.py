@@ -21,7 +21,6 @@ def arguments_of(instruction):
 
 
 def test_what_it_copies_is_what_the_package_is_built_of():
-    """What hatchling reads, by pyproject.toml."""
     copied = {name for words in arguments_of("COPY") if "--from" not in words for name in words.split()[:-1]}
     package = {"pyproject.toml", "README.md", "LICENSE", "native", "moses_rnn", "moses_configs", "constraints.txt"}
     assert copied == package

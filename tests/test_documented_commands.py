@@ -146,7 +146,6 @@ def bare_system(tmp_path_factory, table):
 
 @pytest.fixture(scope="module")
 def scored_system(tmp_path_factory, bare_system, model):
-    """The same with networks and a scored table."""
     here = tmp_path_factory.mktemp("scored") / "system"
     shutil.copytree(bare_system, here, symlinks=True)
     shutil.copytree(model, here / model.name)
@@ -175,7 +174,6 @@ def of_each_page(names):
 
 
 def smaller(command):
-    """The command with the options that make it take a second."""
     before, redirected, after = command.partition(" > ")
     beginning = max((text for text in SMALLER if command.startswith(text)), key=len, default="")
     return " ".join([before, *filter(None, [SMALLER.get(beginning)])]) + redirected + after

@@ -26,7 +26,6 @@ def test_the_corpus_is_what_its_script_makes(tmp_path):
 
 
 def test_lists_are_scored_by_their_segments(tmp_path):
-    """With nothing segmented, as nbest add scores whole sentences; with lines lost, not at all."""
     saved_search(tmp_path / "model")
     (tmp_path / "source").write_text("a b\nb")
     (tmp_path / "nbest").write_text(
@@ -57,7 +56,6 @@ def test_lists_are_scored_by_their_segments(tmp_path):
 
 
 def hard_corpus(folder, *options):
-    """The texts of the harder corpus, by name."""
     script = [sys.executable, EXAMPLES / "make_hard_corpus.py", folder, "--sentences", "300", "--held-out", "100"]
     subprocess.run([*script, *options], check=True)
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())}
@@ -71,7 +69,6 @@ def test_the_harder_corpus_is_the_same_again_and_has_slips_in_its_training_trans
 
 
 def test_the_readmes_line_is_one_of_the_table():
-    """First as it is, then with one more number."""
     before, after = [
         line for line in (ROOT / "README.md").read_text().split("\n") if line.startswith("in front of this |||")
     ]

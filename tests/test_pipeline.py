@@ -54,7 +54,6 @@ def small_corpus(tmp_path_factory):
 
 
 def systems_of(work):
-    """What results.json says of each system."""
     return json.loads((work / "results.json").read_text())["systems"]
 
 
@@ -162,7 +161,6 @@ def links_in_place(folder):
 @pytest.mark.moses
 @pytest.mark.timeout(3000)
 def test_a_column_that_tells_unknown_words_apart_is_tuned(moses_root, small_corpus, tmp_path):
-    """A PosUnk network scores the table's pairs by their own links; the decoder loads it, and MERT weighs it."""
     folder, (_, *texts) = small_corpus
     links, model, work = tmp_path / "links", tmp_path / "posunk", tmp_path / "work"
     links.write_text(links_in_place(folder))
@@ -210,7 +208,6 @@ def test_a_network_that_translates_by_itself_ends_in_results(small_corpus, tmp_p
 
 
 def test_results_are_of_the_seeds_and_systems_that_are_asked_for(small_corpus, tmp_path):
-    """In one folder, with translations that are all there from before."""
     work = tmp_path / "work"
     for name in ("done", "log"):
         (work / name).mkdir(parents=True)
@@ -274,7 +271,6 @@ def test_steps_run_again_if_seeds_or_systems_choose_other_networks_or_lists(tmp_
 
 @pytest.mark.release
 def test_a_step_of_experiment_perl(tmp_path):
-    """The script is called with the stems of two tables."""
     shutil.copy(EXAMPLES / "phrase-table.gz", tmp_path / "phrase-table.1.gz")
     flags = {"RNN_TRAIN_FLAGS": f"{SIZES} --max-epochs 0.5", "RNN_SCORE_FLAGS": "--quiet"}
     environment = {**os.environ, "PATH": f"{BIN}:/usr/bin:/bin", **flags}
@@ -290,30 +286,18 @@ TABLE = ["PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "TRAIN="]
 MISSING = {
     "an empty folder": ([], "missing: /nowhere/bin/moses: build Moses there with ./bjam"),
     "no corpus named": (["TRAIN="], "missing: TRAIN, the prefix of a corpus: TRAIN=data/x for data/x.en and data/x.fr"),
-    "sets of one name": (
-        ["TEST=a/all b/x"],
-        "missing: TEST sets whose names differ, none of them the name of a step or another text",
-    ),
+    "sets of one name": (["TEST=a/all b/x"], "missing: TEST sets whose names differ, none of them the name of a step or another text"),
     "a set like a step": (["TEST=a/lm b/x"], "missing: TEST sets whose names differ, none of them the name of a step"),
     "neither yes nor no": (["TOKENISED=true"], "missing: a TOKENISED that is one of: yes no"),
     "nothing to select": (["select"], "select: expected a share, such as SELECT=0.5"),
     "no share": (["SELECT=1.5"], "missing: SELECT above 0 and at most 1, found 1.5"),
     "no kenlm": (["SELECT=0.5", "BIN_PYTHON=false"], "missing: kenlm, for SELECT: pip install 'moses-rnn[lm]'"),
-    "no domain": (
-        ["SELECT=0.5", "IN_DOMAIN=/no/news"],
-        "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)",
-    ),
-    "no thot": (
-        ["ALIGNER=thot", "BIN_PYTHON=false"],
-        "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'",
-    ),
+    "no domain": (["SELECT=0.5", "IN_DOMAIN=/no/news"], "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)"),
+    "no thot": (["ALIGNER=thot", "BIN_PYTHON=false"], "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'"),
     "no such aligner": (["ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),
-    "phrases that Moses filters away": (
-        ["MAX_PHRASE=11"],
-        "missing: MAX_PHRASE from 1 to 10, found 11: Moses's filter drops",
-    ),
+    "phrases that Moses filters away": (["MAX_PHRASE=11"], "missing: MAX_PHRASE from 1 to 10, found 11: Moses's filter drops"),
     "one seed twice": (["SEEDS=1 2 1"], "missing: SEEDS that differ, found 1 2 1"),
     "no model": (["MODEL=/no/model"], "missing: /no/model/config.json: given as MODEL"),
     "no inverse model": (["INVERSE_MODEL=/no/model"], "missing: /no/model/config.json: given as INVERSE_MODEL"),
@@ -324,30 +308,12 @@ MISSING = {
     "words to lower-case": (["LOWERCASE=yes", "TOKENISED=yes"], "missing: TOKENISED=no: with yes, LOWERCASE does"),
     "no text beside a CSLM": (["CSLM=/no/cslm", "CSLM_TEXT=/no/text"], "missing: /no/text: given as CSLM_TEXT"),
     "nothing for a CSLM": ([*TABLE, "SYSTEMS=cslm"], "missing: one of CSLM and CSLM_TEXT, for systems with a CSLM"),
-    **{
-        f"lists of {base}": ([f"LIST_BASE={base}"], f"LIST_BASE={base}: expected one ")
-        for base in ("magic", "nbest-search", "rnnsearch", "rnn baseline", "")
-    },
-    "a system that builds on itself": (
-        ["BASE_rnn2=rnn2"],
-        "BASE_rnn2=rnn2: expected bases that lead to a system without",
-    ),
-    "systems that build on each other": (
-        ["BASE_nbest-lstm=nbest-rnnlm", "BASE_nbest-rnnlm=nbest-lstm"],
-        "found a circle: nbest-lstm nbest-rnnlm nbest-lstm",
-    ),
-    "a circle that is not asked for": (
-        ["SYSTEMS=baseline", "BASE_rnn=rnn2", "BASE_rnn2=rnn-wp", "BASE_rnn-wp=rnn"],
-        "found a circle: rnn rnn2 rnn-wp rnn",
-    ),
-    "a circle of a base of lists": (
-        ["BASE_cslm=nbest-search", "LIST_BASE=cslm"],
-        "found a circle: cslm nbest-search cslm",
-    ),
-    "a base that is none": (
-        ["BASE_rnn=magic"],
-        "BASE_rnn=magic: expected one of baseline rnn rnn-wp rnn2, found magic",
-    ),
+    **{f"lists of {base}": ([f"LIST_BASE={base}"], f"LIST_BASE={base}: expected one ") for base in ("magic", "nbest-search", "rnnsearch", "rnn baseline", "")},
+    "a system that builds on itself": (["BASE_rnn2=rnn2"], "BASE_rnn2=rnn2: expected bases that lead to a system without"),
+    "systems that build on each other": (["BASE_nbest-lstm=nbest-rnnlm", "BASE_nbest-rnnlm=nbest-lstm"], "found a circle: nbest-lstm nbest-rnnlm nbest-lstm"),
+    "a circle that is not asked for": (["SYSTEMS=baseline", "BASE_rnn=rnn2", "BASE_rnn2=rnn-wp", "BASE_rnn-wp=rnn"], "found a circle: rnn rnn2 rnn-wp rnn"),
+    "a circle of a base of lists": (["BASE_cslm=nbest-search", "LIST_BASE=cslm"], "found a circle: cslm nbest-search cslm"),
+    "a base that is none": (["BASE_rnn=magic"], "BASE_rnn=magic: expected one of baseline rnn rnn-wp rnn2, found magic"),
     "a base without a table": (["BASE_extended=cslm"], "BASE_extended=cslm: expected one of baseline rnn rnn-wp rnn2"),
     "two bases": (["BASE_rnn2=rnn rnn-wp"], "BASE_rnn2=rnn rnn-wp: expected one of baseline rnn rnn-wp rnn2"),
     "no base": (["BASE_rnn="], "BASE_rnn=: expected one of baseline rnn rnn-wp rnn2, found none"),
@@ -360,12 +326,9 @@ MISSING = {
     "a seed that programs cannot hold": (["SEEDS=9999999999"], "missing: SEEDS below 1000000000, found 9999999999"),
     "more than the table": (["PRUNE_KEEP=0.5 2"], "missing: PRUNE_KEEP above 0 and at most 1, found 2"),
     "one language": (["TRG=en"], "missing: two languages SRC and TRG, the suffixes of texts, found en and en"),
-    "a folder as a language": (
-        ["TRG=x/fr"],
-        "missing: two languages SRC and TRG, the suffixes of texts, found en and x/fr",
-    ),
+    "a folder as a language": (["TRG=x/fr"], "missing: two languages SRC and TRG, the suffixes of texts, found en and x/fr"),
     "the base of no system": (["BASE_magic=rnn"], "BASE_magic: expected BASE_ and one of baseline rnn "),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", MISSING.values(), ids=MISSING)
@@ -468,22 +431,23 @@ def test_a_given_model_that_has_changed_scores_again(tmp_path):
     assert [line for line in planned("score", tmp_path / "work", *given) if "moses-rnn-score" in line]
 
 
+def clone(tmp_path, *words):
+    """What make of a clone would do."""
+    places = f"VENV={tmp_path}/venv", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere"
+    command = ["make", "-n", "-C", ROOT, *places, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_the_example_corpus_takes_no_place_beside_texts_of_ones_own(tmp_path):
-    given = ["-C", ROOT, f"VENV={tmp_path}/venv", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", "TRAIN=/my/train"]
-    done = subprocess.run(["make", "-n", *given, "results"], capture_output=True, text=True, check=True)
-    assert "TRAIN='/my/train' DEV='' TEST=''" in done.stdout
-    done = subprocess.run(["make", "-n", *given, "bahdanau"], capture_output=True, text=True, check=False)
+    assert "TRAIN='/my/train' DEV='' TEST=''" in clone(tmp_path, "TRAIN=/my/train", "results").stdout
+    done = clone(tmp_path, "TRAIN=/my/train", "bahdanau")
     assert (done.returncode, "DEV: expected the prefix of a corpus" in done.stderr) == (2, True)
-    given = [*given[:-1], "SEEDS=5 6"]
-    done = subprocess.run(["make", "-n", *given, "sutskever"], capture_output=True, text=True, check=False)
+    done = clone(tmp_path, "SEEDS=5 6", "sutskever")
     assert (done.returncode, "SEEDS=5 6: expected seeds from 1 to 5" in done.stderr) == (2, True)
 
 
 def test_the_tables_target_takes_the_pipelines_variables(tmp_path):
-    given = ["-C", ROOT, f"VENV={tmp_path}/venv", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", "TUNER=mert"]
-    done = subprocess.run(
-        ["make", "-n", *given, "SYSTEMS=baseline", "table1"], capture_output=True, text=True, check=True
-    )
+    done = clone(tmp_path, "TUNER=mert", "SYSTEMS=baseline", "table1")
     assert "--mertmertargs" in done.stdout
     assert "--batch-mira" not in done.stdout
     assert "search-algorithm 1" in done.stdout
@@ -505,8 +469,7 @@ def test_the_system_whose_lists_are_chosen_from(tmp_path, given, base):
 
 
 def test_the_makefile_of_a_clone_has_the_pipeline(tmp_path):
-    given = ["-C", ROOT, f"VENV={tmp_path}/venv", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere"]
-    done = subprocess.run(["make", "-n", *given, "results"], capture_output=True, text=True, check=True)
+    done = clone(tmp_path, "results")
     assert "TRAIN='examples/corpus/train' DEV='examples/corpus/dev' TEST='examples/corpus/test'" in done.stdout
     assert re.search("lmplz -o 5 .* --discount_fallback ", done.stdout)
     assert f"{tmp_path}/venv/bin/moses-rnn analyse results {tmp_path}/work --target fr" in done.stdout
@@ -534,7 +497,6 @@ def test_a_row_of_no_known_kind_is_refused(tmp_path):
 
 
 def test_a_system_is_a_row(tmp_path, small_corpus):
-    """One adds to the lists of another such system; one translates by itself, and needs no Moses."""
     configs = shutil.copytree(CONFIGS, tmp_path / "configs")
     with (configs / "systems").open("a") as rows:
         rows.write(ROWS)

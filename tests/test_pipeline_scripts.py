@@ -74,18 +74,8 @@ def test_decoding_is_of_the_filtered_model_and_its_failures_show_their_log(tmp_p
     ini, text = tmp_path / "moses.ini", tmp_path / "dev.en"
     ini.write_text("the ini\n")
     text.write_text("a b\n")
-    done = script(
-        "decode.sh",
-        ini,
-        text,
-        "dev",
-        "-search-algorithm",
-        "1",
-        MOSES_ROOT=tmp_path,
-        WORK=work,
-        THREADS=3,
-        FILTER_FLAGS="",
-    )
+    variables = {"MOSES_ROOT": tmp_path, "WORK": work, "THREADS": 3, "FILTER_FLAGS": ""}
+    done = script("decode.sh", ini, text, "dev", "-search-algorithm", "1", **variables)
     if failing:
         message = f"this is why\nfailed; full logs: {work}/log/dev.log and {work}/log/filter-dev.log\n"
         assert (done.returncode, done.stderr) == (1, message)

@@ -17,7 +17,6 @@ MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 
 def import_all():
-    """What the commands import when they need it."""
     import moses_rnn
 
     for module in pkgutil.walk_packages(moses_rnn.__path__, "moses_rnn."):

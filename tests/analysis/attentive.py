@@ -14,17 +14,14 @@ TRANSLATIONS = [b"t2 t3\n", b"t4 t9\n", b"\n", b"\n", b"t7\n"]  # t9 is unknown
 
 
 def search(folder=None, **changes):
-    """An RNNsearch of sentences."""
     return search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET, **changes)
 
 
 def lstm(folder=None):
-    """A deep LSTM of sentences."""
     model = seq2seq_network(dtype=torch.float32)
     return Model(SEQ2SEQ, model, {"source": SOURCE, "target": TARGET})
 
 
 def save(folder, model):
-    """Its folder."""
     save_model(folder, model)
     return folder

@@ -13,7 +13,6 @@ def line(source, target, direct, rnn, counts="", rest=""):
 
 
 def scored(path, lines, column=-1):
-    """The lines as a table."""
     path.write_bytes(b"".join(lines))
     return ScoredTable.open(str(path), column)
 

@@ -10,7 +10,6 @@ from moses_rnn.analysis.agreement import pearson, ranks, spearman
 
 
 def slow_pearson(x, y):
-    """The definition, with scalars."""
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     both = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
     return both / math.sqrt(sum((a - mean_x) ** 2 for a in x) * sum((b - mean_y) ** 2 for b in y))

@@ -26,8 +26,6 @@ LOW = -100.0  # log 0, to Moses
 
 
 class Scorer:
-    """Scores that are given by a function of both sides."""
-
     name, meaning = "RNN", "as told"
     unbounded = False
 

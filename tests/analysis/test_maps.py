@@ -24,7 +24,6 @@ from tests.networks.networks import CSLM_VOCABULARY, cslm_network
 
 
 def clusters(count=4, each=15, dimensions=6, seed=1):
-    """Points around centres that are far apart."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(count, dimensions)) * 10
     return np.repeat(centres, each, axis=0) + random.normal(size=(count * each, dimensions))

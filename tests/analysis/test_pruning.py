@@ -94,7 +94,6 @@ def test_long_sources_may_be_left_unprotected(tmp_path):
 
 
 def test_scores_above_1_are_no_ties(tmp_path):
-    """A ranker's column is not a probability."""
     lines = [line(f"{i:02}", "x", 1, 2.0**i) for i in range(20)]
     assert pruned(tmp_path, lines, keep=0.25, by="rnn", keep_best=0)[1].tied == 1
 

@@ -60,7 +60,6 @@ def test_words_that_are_no_utf_8_differ(work):
 
 
 def test_words_are_parted_at_blanks_alone(work):
-    """U+00A0 is part of a word: it does not match a blank."""
     write(work / "decode" / "rnn.1.test.fr", [line.replace(" here", "\u00a0here") for line in REFERENCES])
     assert compare(work, seeds="1")["systems"]["rnn"]["test_BLEU"]["mean"] < 99
 
@@ -94,7 +93,6 @@ def test_a_tuning_that_kept_the_weights_it_began_with(work):
 
 
 def test_a_network_that_translates_by_itself(work, monkeypatch):
-    """It has neither weights of Moses nor phrases."""
     monkeypatch.setattr(results, "read_systems", lambda: {"nmt": System("self", "NMT")})
     for path in (work / "decode").glob("rnn.*.fr"):
         path.rename(path.with_name(path.name.replace("rnn.", "nmt.")))
@@ -146,7 +144,6 @@ def test_odd_weights(weights, warnings):
 
 
 def test_several_test_sets_have_columns_of_their_own(work):
-    """Only the second of two seeds translates the later one better; together the sets are as many sentences."""
     for path in [*(work / "decode").glob("*.test.*"), work / "corpus" / "test.fr"]:
         path.with_name(path.name.replace("test", "later")).write_text(path.read_text())
     for suffix in ("fr", "segments"):
@@ -167,7 +164,6 @@ def test_several_test_sets_have_columns_of_their_own(work):
 
 
 def test_systems_on_lists_are_marked(work):
-    """Their weights stand alone; the other systems' stand in a whole ini."""
     for ini in (work / "tune").glob("rnn.?/moses.ini"):
         ini.write_text("[weight]\nTranslationModel0= 0.1\n")
     lines = list(format_table(compare(work, seeds="1")))

@@ -16,8 +16,6 @@ TABLE = [
 
 @pytest.fixture
 def table(tmp_path):
-    """Makes a table of lines."""
-
     def read(lines):
         opened = scored(tmp_path / "t", lines)
         return opened, opened.pairs()

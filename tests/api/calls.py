@@ -9,19 +9,11 @@ import moses_rnn
 
 PAIRS = [("s2 s3", "t2"), ("s3", "t3 t4 t2"), ("s2 other s4", "t9"), ("s4", "t2 t2")] * 3
 TEXTS = ["t2 t8 t9", "t9 other"]
-TINY = {
-    "hidden_size": 6,
-    "embedding_size": 4,
-    "batch_size": 16,
-    "max_epochs": 1,
-    "seed": 1,
-    "threads": 1,
-    "device": "cpu",
-}
+SIZES = {"hidden_size": 6, "embedding_size": 4, "batch_size": 16}
+TINY = {**SIZES, "max_epochs": 1, "seed": 1, "threads": 1, "device": "cpu"}
 
 
 def write_material(folder):
-    """A table and two texts to learn from."""
     lines = [f"s{i % 7} s{i % 5} ||| t{i % 7} t{i % 3} ||| 1 1 1 1 ||| 0-0 1-1 ||| 1 1 1\n" for i in range(140)]
     (folder / "learn").write_text("".join(sorted(set(lines))))
     for side in "st":

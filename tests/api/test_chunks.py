@@ -11,8 +11,6 @@ from moses_rnn.api.pairs import BytesPair
 
 
 class Minus:
-    """Scores a number by its negative."""
-
     unbounded = False
 
     def log_probs(self, pairs):

@@ -67,7 +67,6 @@ def test_pairs_that_need_an_alignment_are_scored_with_it(models):
 
 
 def test_phrases_are_summed_up(models, encdec, search):
-    """c of an RNN Encoder-Decoder by its equations; a vector of any network that has one."""
     network = open_model(models / "rnn").network
     ids = [[*SOURCE.ids(phrase), END_ID] for phrase in ([b"s2", b"s3"], [b"?"])]
     expected = [reference.summary(weights_of(network), one, vars(network.config)) for one in ids]

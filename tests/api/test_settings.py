@@ -18,7 +18,6 @@ from tests.commands import ROOT
 
 @pytest.fixture(scope="module")
 def expected(models, tmp_path_factory):
-    """The results of a fresh process."""
     write_material(models)
     command = [sys.executable, "-m", "tests.api.calls", models, tmp_path_factory.mktemp("fresh")]
     return json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)

@@ -66,7 +66,6 @@ def test_a_network_of_phrases_warns(encdec):
 
 
 def deep_lstm(kind):
-    """A deep LSTM of a kind of annotation."""
     rare = RareWords(kind, 2)
     source, target = rare_vocabularies(rare)
     sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
@@ -78,7 +77,6 @@ def deep_lstm(kind):
 @pytest.mark.parametrize("kind", ["copyable", "posall", "posunk"])
 @pytest.mark.parametrize("make", [rare_model, deep_lstm])
 def test_a_translation_scores_the_same_by_its_places(tmp_path, kind, make):
-    """Wherever the text and its places say all that the network's tokens said."""
     save_model(tmp_path / "m", make(kind))
     model = moses_rnn.load(tmp_path / "m", device="cpu", threads=1)
     sources = ["s2 s8 s3", "s8 s9", "s9 s2 s4 s8", "s2 s3"]

@@ -11,7 +11,6 @@ from tests.commands import run
 
 @pytest.fixture
 def here(tmp_path, table, model):
-    """A folder with the table and its model beside it."""
     shutil.copy(table, tmp_path)
     shutil.copytree(model, tmp_path / model.name)
     return tmp_path
@@ -36,7 +35,6 @@ def long_table(long_table_once, tmp_path):
 
 @pytest.fixture
 def system(tmp_path):
-    """A folder with an ini and the scored table that is to take the old one's place."""
     (tmp_path / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
     (tmp_path / "phrase-table.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5\n")
     (tmp_path / "scored.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 0.25 1\n")

@@ -40,7 +40,6 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Two folders: plain texts, and the same with marks."""
     plain, marked = (tmp_path_factory.mktemp(name) for name in ("plain", "marked"))
     for folder, mark in ((plain, b""), (marked, BYTE_ORDER_MARK)):
         save_models(folder / "m")

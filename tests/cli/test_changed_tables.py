@@ -24,7 +24,6 @@ COMMANDS = {  # on the table t, with the model m
 
 @pytest.fixture
 def changed(tmp_path, model):
-    """A folder with a scored table that changed after it was scored."""
     shutil.copytree(model, tmp_path / "m")
     (tmp_path / "text").write_text("a c\n")
     (tmp_path / "ini").write_text(INI.format(table="phrase-table.gz"))

@@ -25,7 +25,6 @@ def test_memory_that_runs_out_is_said_whoever_notices_it(capsys, allocate):
 
 
 def test_a_patient_stop_request_outlives_a_second_signal(capsys):
-    """As it comes from torchrun and from who stopped torchrun; one that is quiet says nothing."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.getsignal(number) for number in numbers]
     try:
@@ -42,7 +41,6 @@ def test_a_patient_stop_request_outlives_a_second_signal(capsys):
 
 
 def programs(command=main, name="moses-rnn"):
-    """All commands by their names."""
     if not isinstance(command, click.Group):
         return {name: command}
     context = click.Context(command)
@@ -54,7 +52,6 @@ PROGRAMS = programs()
 
 
 def words_of(parameter, value):
-    """The words that give a value to an option or argument."""
     spelling = parameter.opts[:1] if isinstance(parameter, click.Option) else []
     return spelling + [value] * max(parameter.nargs, 1)
 

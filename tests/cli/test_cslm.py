@@ -24,7 +24,6 @@ WORDS = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)])
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Models of one shortlist and of others, n-gram models, texts."""
     here = tmp_path_factory.mktemp("lm")
     model = rnnlm_network(words=len(WORDS), scale=0.7, dtype=torch.float32)
     save_model(here / "r1", rnnlm_checkpoint(model, WORDS))
@@ -53,7 +52,6 @@ def perplexity(prepared):
 
 
 def figures(out):
-    """Perplexities by row, of each text."""
     rows = [line.strip("| ").split(" | ") for line in out.splitlines() if line.startswith("| ")]
     return {row[0]: [float(cell) for cell in row[1:]] for row in rows[1:]}
 
@@ -115,7 +113,6 @@ def test_words_of_other_shortlists_count(perplexity, prepared):
 
 
 def test_even_shares_beside_an_n_gram_model_are_of_its_words(perplexity):
-    """What a network gives to them, and to the n-gram model's <unk>, sums to what it gives to <unk>."""
     pytest.importorskip("kenlm")
     even = perplexity("test.fr", "--model", "r1", "--lm", "lm.arpa", "--rare", "uniform")
     backed_off = perplexity("test.fr", "--model", "r1", "--lm", "lm.arpa")
@@ -148,7 +145,6 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
 
 
 def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perplexity, prepared):
-    """Networks of one shortlist have the same values beside it; the n-gram model's p(<unk>) is divided."""
     pytest.importorskip("kenlm")
     unigrams = {"</s>": 0.25, "le": 0.5, "<unk>": 0.25}
     (prepared / "few.arpa").write_bytes(BackoffModel(unigrams, {("le",): {"</s>": 0.5}}).arpa())

@@ -25,7 +25,6 @@ sys.exit("Ctrl-C was lost")
     "command", [*map(program, ("", *sorted(PROGRAMS))), MODULE], ids=lambda command: str(command[0])
 )
 def test_ctrl_c_ends_a_program_that_starts(tmp_path, command):
-    """And says nothing: no traceback of the import that it interrupts."""
     (tmp_path / "click.py").write_text(INTERRUPTED)
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},

@@ -45,11 +45,8 @@ OPTIONS = {
     "greedy": (["--beam", "1"], {"width": 1}),
     "mean": (["--length-score", "mean"], {"length_score": "mean"}),
     "no <unk>": (["--unknown", "never", "--length-score", "mean"], {"unknown": "never", "length_score": "mean"}),
-    "short": (
-        ["--max-words-factor", "1", "--length-score", "mean"],
-        {"words_per_source_word": 1, "length_score": "mean"},
-    ),
-}
+    "short": (["--max-words-factor", "1", "--length-score", "mean"], {"words_per_source_word": 1, "length_score": "mean"}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", OPTIONS)

@@ -24,7 +24,6 @@ display.close()
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time, in seconds, as progress sees it."""
     now = SimpleNamespace(seconds=1000.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now.seconds))
     return now

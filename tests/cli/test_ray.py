@@ -18,7 +18,6 @@ DRIVERS = 4
 
 @pytest.mark.slow
 def test_workers_and_drivers_are_killed_twenty_times(long_table, monkeypatch):
-    """A driver is resumed. Scoring by torch is slow enough to be killed."""
     monkeypatch.setenv("MOSES_RNN_NATIVE", "0")
     here = long_table
     with Cluster() as cluster:

@@ -29,7 +29,6 @@ def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
 
 
 def test_a_bomb_is_refused_in_little_memory(here):
-    """300 MB of one line in a .gz of 300 kB, under a limit of the address space."""
     with gzip.open(here / "bomb.gz", "wb", 1) as file:
         for _ in range(300):
             file.write(bytes(1 << 20))

@@ -35,7 +35,6 @@ def test_output_that_cannot_be_written_is_a_failure(command, redirection, messag
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("python", ["", "1"])
 def test_a_reader_that_goes_away_is_no_cause_for_noise(command, python):
-    """The reader is gone before the first byte."""
     done = shell(
         f"(sleep 1; {spoken(command)} --help; echo $? >&2) | true", PYTHONUNBUFFERED=python
     )  # `true` ends at once

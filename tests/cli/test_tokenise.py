@@ -36,7 +36,6 @@ def test_two_processes_write_the_same(tmp_path):
     ("language", "known"), [("en", True), ("de", True), ("EN", False), ("english", False), ("qq", False)]
 )
 def test_an_unknown_language_is_a_warning_and_has_the_abbreviations_of_english(language, known):
-    """As Moses's tokenizer.perl does it."""
     done = run("tokenise", "-l", language, given="Mr. Kor'an bzw. Ein\n")
     assert done.stdout.startswith("Mr. ")
     assert ("bzw. Ein" in done.stdout) == (language == "de")

@@ -82,7 +82,6 @@ def test_variables_that_are_no_numbers_are_refused(tmp_path, table, monkeypatch,
 
 
 def kill_rank(rank, folder):
-    """As the system does when memory runs out."""
     os.kill(int((folder / f"pid.{rank}").read_text()), signal.SIGKILL)
 
 
@@ -96,7 +95,6 @@ def here(tmp_path_factory, table):
 
 @pytest.fixture(scope="module")
 def alone(here):
-    """A training by one process."""
     run("train", *PHRASES, *ENOUGH, "--model", "alone", cwd=here)
     return here / "alone"
 
@@ -109,7 +107,6 @@ def shared(here):
 
 
 def costs(folder):
-    """Held-out costs in the course of a training."""
     lines = (folder / "training" / "log.jsonl").read_text().splitlines()
     return [json.loads(line)["nats_per_token"] for line in lines]
 
@@ -130,7 +127,6 @@ def wait_for_evaluations(folder, count, process):
 
 
 def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone, shared):
-    """Looked at after every fifth of more than 100 updates."""
     assert len(costs(alone)) > 20
     assert costs(alone)[-1] < costs(alone)[0] - 0.5
     check_same_course(shared.folder, alone)
@@ -140,7 +136,6 @@ def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone,
 
 
 def test_a_process_that_is_killed_is_started_again_and_the_training_continues(here, shared):
-    """--restart, which is meant the first time, removes nothing then."""
     options = [*PHRASES, *ENOUGH, "--model", "killed", "--restart"]
     with started_ranks("train", *options, cwd=here, restarts=1) as process:
         wait_for_evaluations(here / "killed", 5, process)
@@ -158,7 +153,6 @@ def test_a_process_that_is_killed_is_started_again_and_the_training_continues(he
 
 @pytest.mark.release
 def test_two_processes_continue_for_one_and_one_for_two(here, alone):
-    """The first one is stopped, then torchrun, and one process ends it."""
     options = [*PHRASES, *ENOUGH, "--model", "turns"]
     first = start("train", *options, cwd=here, stderr=subprocess.DEVNULL)
     wait_for_evaluations(here / "turns", 5, first)

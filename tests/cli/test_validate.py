@@ -31,7 +31,6 @@ def test_plain_text_under_the_name_of_a_compressed_file_is_warned_of(tmp_path, n
 
 
 def test_sorted_means_what_sort_means(tmp_path):
-    """LC_ALL=C sort compares whole lines."""
     for lines in ([GOOD, GOOD.replace(b"0.5", b"0.1")], [GOOD, GOOD.replace(b"0.5", b" 0.5")]):
         assert validate(tmp_path, b"".join(lines), "--sorted", check=False).returncode == 3
         validate(tmp_path, b"".join(reversed(lines)), "--sorted")

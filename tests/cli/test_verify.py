@@ -30,7 +30,6 @@ FAILED = Comparison("compact", failure="processPhraseTableMin ended with code 1"
     ids=["good", "wrong", "failed", "nothing"],
 )
 def test_what_the_decoder_saw_is_printed_and_judged(tmp_path, monkeypatch, capsys, seen, code, said):
-    """The command in this process, on a decoder that saw what the test says."""
     (tmp_path / "t").write_text("a ||| b ||| 1\n")
     monkeypatch.setattr(command, "end_cleanly_on_sigterm", lambda: None)
     monkeypatch.setenv("MOSES_ROOT", "moses")

@@ -21,7 +21,6 @@ LIST = b"0 ||| t2 t3 ||| LM0= -1 ||| -1 ||| 0-0=0-0 1-1=1-1 \n0 ||| t2 ||| LM0= 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, case):
-    """A folder with a model, a table, and a list with its source."""
     save_model(tmp_path / "m", case.opened())
     (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
     (tmp_path / "list").write_bytes(LIST)

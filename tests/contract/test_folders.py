@@ -159,7 +159,6 @@ def test_no_network_is_taken_for_another(case, folder):
 
 @EACH
 def test_it_is_what_it_is(case, folder):
-    """A network of pairs, a language model, one that writes."""
     row = case.architecture
     if not row.reads_sources:
         with pytest.raises(CheckpointError, match="expected a network of sources and targets, found: "):

@@ -24,7 +24,6 @@ OF_PAIRS = [case for case in FIRST if case.row.learned in (of_translation,) or c
 
 @LEARNED
 def test_it_is_what_the_equations_say(case):
-    """Of all pairs in one batch, so that neither padding nor neighbours count; in an order that nobody has sorted."""
     for dtype, off in ((torch.float64, {"abs": 1e-10}), (torch.float32, {"rel": 1e-4, "abs": 1e-5})):
         model = case.make(dtype)
         assert case.row.learned(model, PAIRS).tolist() == pytest.approx(case.expected(model, PAIRS), **off)
@@ -34,7 +33,6 @@ def test_it_is_what_the_equations_say(case):
 
 @LEARNED
 def test_gradients_are_those_of_finite_differences_and_every_weight_counts(case):
-    """Of each tensor along a direction of its own; pairs count differently."""
     model, shares = case.make().requires_grad_(True), torch.linspace(0.5, 2, len(PAIRS)).double()
     random = torch.Generator().manual_seed(3)
     (case.row.learned(model, PAIRS) * shares).sum().backward()

@@ -76,7 +76,6 @@ def test_likely_pairs_keep_their_relative_precision(case, compute):
 
 @pytest.mark.parametrize(("case", "compute"), WAYS, ids=name)
 def test_a_score_depends_on_its_pair_alone(case, compute, monkeypatch):
-    """Not on batch, neighbours, order, chunks, threads; of language models and the native core to the last bit."""
     exact = compute.native or case.architecture.words is not None
     near = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-5, "atol": 1e-6}
     scorer, pairs = case.opened().make_scorer(compute), random_pairs(1500 if exact else 150)

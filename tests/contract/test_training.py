@@ -39,7 +39,6 @@ ONE_EACH = pytest.mark.parametrize(("key", "training"), BY_MATERIAL.values(), id
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A folder with material."""
     folder = tmp_path_factory.mktemp("material")
     write_material(folder)
     return folder
@@ -104,11 +103,8 @@ WAYS = {  # to learn, each by a network that can
     "in parts": ("table", {"accumulate": 3}),
     "rounded": ("table", {"precision": "bf16"}),
     "partitions": ("sentences", {"partition_words": 7, "batch_size": 1, "max_epochs": 1}),
-    "partitions, reshuffled": (
-        "sentences",
-        {"partition_words": 7, "batch_size": 1, "max_epochs": 2, "reshuffle": True},
-    ),
-}
+    "partitions, reshuffled": ("sentences", {"partition_words": 7, "batch_size": 1, "max_epochs": 2, "reshuffle": True}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("material", "changes"), WAYS.values(), ids=WAYS)
@@ -123,7 +119,6 @@ def test_a_stopped_training_ends_with_the_same_weights_in_every_way_to_learn(her
 
 @ONE_EACH
 def test_a_killed_training_ends_with_the_same_weights(here, tmp_path, key, training):
-    """By kill -9, before each of the renames by which files get their names; each run continues where the last one died."""
     train(training, here, tmp_path / "whole")
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.contract.training"])
@@ -142,8 +137,6 @@ def test_a_killed_training_ends_with_the_same_weights(here, tmp_path, key, train
 
 
 class Started(Listener):
-    """Looks at the trainer before its first step."""
-
     def starting(self, trainer):
         self.trainer = trainer
 
@@ -176,7 +169,6 @@ AT_ONCE = [  # when nothing is learned: all, some, and one at a time
 
 @pytest.mark.parametrize(("key", "training"), [each for each in TRAININGS if ALL[each[0]].measure is NATS], ids=name)
 def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp_path, monkeypatch, key, training):
-    """Together, all minibatches of an epoch; what is held out is whole whatever is left out in learning."""
     for dropout in (0.0, 0.5):
         trainer = started(training, here, tmp_path / str(dropout), dropout=dropout)
         task, weights = trainer.task, weights_of(trainer.model)
@@ -216,7 +208,6 @@ def test_an_epoch_has_each_example_once_and_can_be_entered_anywhere(here, tmp_pa
 
 @EACH
 def test_a_step_is_along_the_gradient_of_its_minibatch(here, tmp_path, key, training):
-    """However the gradient of a tensor lies in memory."""
     trainer = started(
         training, here, tmp_path / "m", optimiser="sgd", learning_rate=0.5, clip_norm=0.0, weight_decay=0.0
     )
@@ -247,7 +238,6 @@ def test_other_choices_do_not_continue_a_training(here, tmp_path, key, training)
 
 
 def options_of_networks(material):
-    """All of those that learn from it."""
     return {
         name
         for each in NETWORKS.values()

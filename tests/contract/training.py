@@ -42,7 +42,6 @@ def write_material(folder):
 
 
 def options_of(training, folder, model, **changes):
-    """What a training asks for."""
     options = {**COURSE, **training.options, **changes}
     if training.material == "table":
         slotted = SLOTTED if options.get("architecture") in ("cstm", "ranker") else {}
@@ -54,7 +53,6 @@ def options_of(training, folder, model, **changes):
 
 
 def train(training, folder, model, stop=never, listener=None, **changes):
-    """Train, or continue, in a folder."""
     options = options_of(training, folder, model, **changes)
     return trainings.train(**options, observer=listener or Listener(), should_stop=stop)
 

@@ -30,7 +30,6 @@ def mounted(place, options):
 
 @pytest.mark.timeout(6000)
 def test_a_full_disk_costs_nothing_that_was_done(folder):
-    """On a tmpfs of every size from nothing to enough; the old output stays until the new one is complete."""
     size = len(folder.whole)
     sizes = range(0, size + 300_000, 4096 * 12 if FULL else 4096 * 48)
     place = folder.path / "small"
@@ -58,7 +57,6 @@ def test_a_full_disk_costs_nothing_that_was_done(folder):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, table, model):
-    """A folder with a scored table."""
     here = tmp_path_factory.mktemp("written")
     run("score", table, "--model", model, "-o", here / "t", "-q")
     return here
@@ -81,7 +79,6 @@ def test_a_full_disk_names_the_bytes_wanted_and_free(written, tmp_path):
 
 
 def test_a_full_disk_leaves_all_outputs_or_none(written, tmp_path):
-    """A disk that has room for the first file and not for the second."""
     place = tmp_path / "small"
     size = (written / "t").stat().st_size // 4096 * 4096 + 4096
     with mounted(place, f"size={size + 4096}"):
@@ -94,7 +91,6 @@ def test_a_full_disk_leaves_all_outputs_or_none(written, tmp_path):
 
 
 def test_a_file_size_limit_is_a_full_disk(folder):
-    """`ulimit -f`: the message names path, want and room, and --resume continues the run."""
     line = f"ulimit -f {len(folder.whole) // 2048}; {COMMAND} t.gz --model model -o out.gz --threads 1 -q"
     done = subprocess.run(["bash", "-c", line], cwd=folder.path, capture_output=True, text=True, check=False)
     assert done.returncode == 1

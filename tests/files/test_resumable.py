@@ -70,7 +70,6 @@ def make(*, manifest=MANIFEST, after=None, do=kill, rejects=True, advise=None, *
 
 
 def contents(folder=Path()):
-    """All files, hidden ones too."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
@@ -201,7 +200,6 @@ def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, lost, o
 
 @pytest.mark.parametrize("names", range(5))
 def test_killed_again_while_the_names_are_given_they_come_to_the_same_bytes(whole, monkeypatch, names):
-    """A resumed run saves its counts once more, before it gives the rest their names."""
     given = iter(range(names))
     publish = resumable.Part.publish
     with monkeypatch.context() as patch:
@@ -222,7 +220,6 @@ def test_killed_again_while_the_names_are_given_they_come_to_the_same_bytes(whol
 
 @pytest.mark.parametrize("seed", range(200))
 def test_after_a_power_loss_they_come_to_the_same_bytes_or_are_refused_by_name(here, whole, seed):
-    """A file may have lost its end, or have zeros there, or what was never saved."""
     draw = random.Random(seed)
     if draw.random() < 0.2:
         killed(draw.randrange(40, 70))
@@ -291,7 +288,6 @@ def test_what_cannot_be_made_durable_does_not_count(here, monkeypatch):
 
 
 def test_a_second_run_is_refused_until_the_very_end(here, whole, monkeypatch):
-    """Also while files get their names, one after the other."""
     seen = []
 
     def second():
@@ -345,7 +341,6 @@ def test_a_file_that_the_interrupted_run_did_not_write_is_not_replaced(whole):
 
 
 def without_small(state):
-    """The state of a run that wrote no small files."""
     record = json.loads(state.partition(b" ")[2])
     text = json.dumps(record | {"small": []}).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
@@ -428,7 +423,6 @@ DISCARDED = {
 
 @pytest.mark.parametrize("error", (KEPT | DISCARDED).values(), ids=KEPT | DISCARDED)
 def test_what_was_done_stays_unless_the_input_is_at_fault(monkeypatch, whole, error):
-    """It is saved at the latest then, and the advice is by what is saved."""
     monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
     error.advice = ""
     with pytest.raises(type(error)) as caught:

@@ -54,7 +54,6 @@ MANY = [b"%d\n" % i for i in range(20_000)]
 
 
 def test_damage_to_a_later_stream_is_never_taken_for_litter(tmp_path):
-    """Members one after another, as this package writes them; every bit of the second one's head is flipped."""
     first, second = gzip.compress(b"".join(MANY[:10_000])), gzip.compress(b"".join(MANY[10_000:]))
     path = tmp_path / "t"
     path.write_bytes(first + second + bytes(7))

@@ -55,7 +55,6 @@ def test_what_steppers_inherit_agrees():
 
 
 def test_odd_pairs_agree():
-    """A single one, and empty phrases."""
     model = encdec_network(SWITCHES["paper"])
     for pairs in ([([2, 3], [4])], [([], [])], [([2], []), ([], [3])]):
         values = score(EncDecStepper(model, "cuda", torch.float64), pairs)

@@ -80,7 +80,6 @@ BIGRAMS = Architecture("bigrams", "bigram network", "BIGRAM", BigramConfig, Bigr
 
 
 def random_network(source_words, target_words):
-    """Bigrams with random weights."""
     model = Bigrams(BigramConfig(source_words, target_words), seed=None).requires_grad_(False)
     random = torch.Generator().manual_seed(1)
     for tensor in model.parameters():
@@ -93,7 +92,6 @@ def random_stepper(source_words, target_words):
 
 
 def log_prob(weights, source, target, _config):
-    """log p of a pair by scalar loops."""
     total, last = 0.0, END_ID
     for word in [*target, END_ID]:
         logits = [g + len(source) * b for g, b in zip(weights["G"][last], weights["b"], strict=True)]

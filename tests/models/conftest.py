@@ -8,6 +8,5 @@ from tests.models.tiny_lm import SMALL
 
 @pytest.fixture(scope="module")
 def kenlm(tmp_path_factory):
-    """The small n-gram model by KenLM; without that, tests are skipped."""
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
     return KenlmScorer(SMALL.write(tmp_path_factory.mktemp("lm")))

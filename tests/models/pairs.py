@@ -14,13 +14,11 @@ TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(2, 8))])
 
 
 def scorer(variant="paper", direction="source-to-target"):
-    """A scorer, and the weights of its network."""
     model = encdec_network(SWITCHES[variant], dtype=torch.float32)
     return make_scorer(encdec_checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
 
 
 def of_pairs(scorer, pairs):
-    """The scores of source and target phrases."""
     return scorer.log_probs(Pairs.of(pairs))
 
 

@@ -42,7 +42,6 @@ def test_pairs_are_annotated_by_their_links(kind):
 
 
 def test_a_model_of_the_other_direction_transposes_links():
-    """It reads words of TARGETS: they are those that its source vocabulary has."""
     model = rare_model(direction="target-to-source")
     swapped = [source.replace(b"s", b"t") for source in SOURCES], [target.replace(b"t", b"s") for target in TARGETS]
     expected = []
@@ -56,7 +55,6 @@ def test_a_model_of_the_other_direction_transposes_links():
 
 
 def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stands():
-    """What is annotated is the same; the network alone turns the words round."""
     rare = RareWords("posunk", 2)
     source, target = rare_vocabularies(rare)
     sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}

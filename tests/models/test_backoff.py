@@ -84,7 +84,6 @@ def test_a_word_that_kenlm_cannot_be_asked_for_is_an_unknown_one(tmp_path):
 
 
 def changed(*changes):
-    """SMALL as a file with other lines."""
     data = SMALL.arpa()
     for old, new in changes:
         assert old in data

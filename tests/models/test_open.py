@@ -26,7 +26,6 @@ from tests.networks.saved import edit_config
 
 @pytest.fixture
 def models(tmp_path):
-    """An inverse model, one of another cell, a language model."""
     words = {"source": SOURCE, "target": TARGET}
     save_model(tmp_path / "cslm", cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
     inverse = encdec_network(SWITCHES["paper"], dtype=torch.float32)

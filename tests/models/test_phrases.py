@@ -43,7 +43,6 @@ OUT_OF_MEMORY = [
 @pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=["cuda", "cpu", "python"])
 @pytest.mark.parametrize("rows", [1, 7, 64])
 def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
-    """Fault 38: scores stay within the tolerance of other batch sizes."""
     pairs = random_pairs(200)
     expected = of_pairs(scorer()[0], pairs)
     small, _ = scorer()

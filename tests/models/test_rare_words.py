@@ -159,7 +159,6 @@ def test_reserved_words_are_known_by_their_spelling():
 
 
 def test_any_text_at_all_is_restored():
-    """A network may write tokens in any order."""
     random.seed(3)
     for kind in KINDS:
         rare = RareWords(kind)

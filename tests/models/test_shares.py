@@ -45,7 +45,6 @@ def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():
 
 
 def test_over_a_closed_vocabulary_each_model_is_a_distribution(tmp_path):
-    """Two shortlists of which neither the other network nor the n-gram model knows all words."""
     pytest.importorskip("kenlm")
     unigrams = {"</s>": 0.2, "le": 0.4, "loin": 0.1, "<unk>": 0.3}
     path = tmp_path / "few.arpa"

@@ -43,7 +43,6 @@ class BackoffModel:
         return [math.log(self.p(word, ["<s>", *words[:i]])) for i, word in enumerate(words)]
 
     def arpa(self):
-        """The model as a file."""
         sections = [{(word,): p for word, p in [("<s>", 1e-99), *self.unigrams.items()]}]
         for length in range(1, self.order):
             contexts = {context: after for context, after in self.seen.items() if len(context) == length}

@@ -6,7 +6,6 @@ from moses_rnn.moses.decoder import Moses
 
 
 def ran(*command, **options):
-    """Run one of Moses's programs."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stderr[-2000:]
     return done

@@ -88,7 +88,6 @@ REFUSED = {  # and where
 
 @pytest.mark.parametrize(("data", "place"), REFUSED.values(), ids=REFUSED)
 def test_refuses(data, place):
-    """By its line; what is no ARPA file may be anything, and nothing of it is repeated."""
     with pytest.raises(FormatError, match=rf"^lm\.arpa{place}: expected ") as refused:
         list(parse_arpa(data.split(b"\n") if data else [], "lm.arpa"))
     assert refused.value.exit_code == 3

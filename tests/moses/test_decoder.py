@@ -43,7 +43,6 @@ def prepare(source, folder, *options):
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory, moses_root):
-    """The example system, scored."""
     return prepare(EXAMPLES, tmp_path_factory.mktemp("system"), "--shortlist", "150", "--max-epochs", "2")
 
 

@@ -183,7 +183,6 @@ def test_a_relative_path_stays_relative_in_its_folder(folder, old, table, absolu
     ],
 )
 def test_warns_where_another_table_was_scored(folder, loaded, made_from, warned):
-    """The signature beside the scored table says what it was made from, perhaps in several steps."""
     for table, before in {"t5": made_from, "t6": "t4"}.items():
         if before:
             sign(folder / table, {}, input=before)

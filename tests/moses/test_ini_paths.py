@@ -44,17 +44,8 @@ NO_PATHS = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    for name in (
-        "ini/model/top.en",
-        "ini/model/table.gz",
-        "ini/list.txt",
-        "ini/words",
-        "cwd/here/lm.gz",
-        "cwd/near.lm",
-        "ini/near.lm.old",
-        "cwd/reo",
-        "ini/reo.minlexr",
-    ):
+    names = ["model/top.en", "model/table.gz", "list.txt", "words", "near.lm.old", "reo.minlexr"]
+    for name in (*(f"ini/{name}" for name in names), "cwd/here/lm.gz", "cwd/near.lm", "cwd/reo"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path / "cwd")

@@ -31,7 +31,6 @@ def folder(tmp_path):
 
 
 def test_mosess_programs_read_the_lists(moses_root, folder):
-    """Empty translations, empty alignments and all."""
     programs = moses_root / "bin"
     ran(programs / "extractor", "-d", "-r", "reference", "-n", "list", "-F", "features", "-S", "scores", cwd=folder)
     references = (folder / "reference").read_bytes().split(b"\n")[:-1]

@@ -15,7 +15,6 @@ WORDS = [b"<unk>", b"</s>", b"le", "10\u00a0km".encode(), b"<s>", b"<null>"]
 
 
 def counted(*shape):
-    """1, 2, 3, …, row by row."""
     return np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
 
 

@@ -24,7 +24,6 @@ LIST = """\
 
 
 def test_translations_by_one_phrase_of_the_table(tmp_path):
-    """Those by several phrases and those of unknown words are left out."""
     script = f'cp "$2" {tmp_path}/used.ini; cat > {tmp_path}/input; echo "$@" > {tmp_path}/arguments; cat {tmp_path}/list > "$4"'
     (tmp_path / "list").write_text(LIST)
     moses = false_moses(tmp_path, "moses", script)

@@ -79,7 +79,6 @@ def test_hidden_penalties_are_refused(listed, decoder):
 
 @pytest.mark.parametrize("decoder", [*DECODERS, "moses2"])
 def test_shown_penalties_are_a_feature(listed, decoder):
-    """As the advice says; and Moses with its beam threshold has no such hypotheses."""
     folder, copied = listed(decoder, "UnknownWordPenalty" + " tuneable=true" * (decoder != "moses"))
     assert bool(copied) == (decoder != "moses")
     for words in COMMANDS:

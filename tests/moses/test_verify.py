@@ -30,7 +30,6 @@ def scored(tmp_path_factory, moses_root):
 
 
 def paste_commands(messages, folder, moses_root):
-    """Run the commands that moses-rnn ini printed."""
     for command in re.findall(r"make the dictionary with: (.*)\n", messages):
         environment = {"MOSES_ROOT": str(moses_root), "PATH": "/usr/bin:/bin"}
         subprocess.run(command, shell=True, check=True, cwd=folder, env=environment, capture_output=True)
@@ -60,7 +59,6 @@ def test_low_scores_and_odd_lines(moses_root, tmp_path):
 
 
 def test_an_unsorted_table_loses_pairs_in_some_kinds(moses_root, tmp_path):
-    """What facts of Moses say: these two builders lose what is not together, and say nothing."""
     with gzip.open(EXAMPLES / "phrase-table.gz") as lines:
         some = list(itertools.islice(lines, 2000))
     random.Random(1).shuffle(some)

@@ -81,5 +81,4 @@ SPARSE = [nbest(b"LM0= -4 LM0_a= 2 TM0_x|y= -1"), nbest(b"LM0_a= 1 LM0_a= 3 LM0=
 
 
 def two_features():
-    """A and B vary, C does not."""
     return read([nbest(b"A= 1 B= 2 C= 5", b"le chat dort"), nbest(b"A= 2 B= 1 C= 5", b"le chat dort ici")])

@@ -47,7 +47,6 @@ def parsed(lines):
 
 
 def added(lines, named, sources=SOURCES, **options):
-    """The list with features, as bytes."""
     return adding(lines, named, sources, **options)[1]
 
 

@@ -71,7 +71,6 @@ def test_words_that_stand_for_others_are_unknown(models, tmp_path):
 
 
 def test_a_mixture_with_an_n_gram_model_is_a_distribution(models, tmp_path):
-    """Although the n-gram model does not know all words of the shortlist."""
     pytest.importorskip("kenlm")
     unigrams = {"</s>": 0.2, "t2": 0.4, "new": 0.1, "<unk>": 0.3}
     for name, words in (("lm", unigrams), ("other", {**unigrams, "old": 0.1, "<unk>": 0.2})):

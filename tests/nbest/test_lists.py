@@ -199,7 +199,6 @@ def test_segments(hypothesis, segmentation, expected):
 
 
 def of_sacrebleu(hypotheses, references):
-    """BLEU of texts, words parted at blanks."""
     texts = [[text.decode() for text in texts] for texts in (hypotheses, *references)]
     return BLEU(tokenize="none", force=True, smooth_method="none").corpus_score(texts[0], texts[1:]).score
 

@@ -83,17 +83,9 @@ def test_unknown_words_that_a_sentence_shares_are_no_matter(of_ini, scale):
 @pytest.mark.parametrize("unknown", [SOME, OFTEN], ids=["some", "often"])
 def test_a_hidden_penalty_is_refused(of_ini, scale, unknown):
     lines = made(unknown, scale=scale)
-    for listed in (lines, lines[::-1]):
+    for listed in (lines, lines[::-1], made(SOME, hidden=HIDDEN)):
         with pytest.raises(FormatError, match=REFUSED):
             found(listed, of_ini)
-
-
-def test_a_hidden_penalty_is_refused_in_reranking_too():
-    lines = made(SOME)
-    for of_ini in (OTHERS, {**OF_INI, "Added0": [0.0]}):
-        with pytest.raises(FormatError, match=REFUSED) as caught:
-            found_by_reranking(lines, weights_of(of_ini))
-        assert "UnknownWordPenalty tuneable=true" in caught.value.advice
 
 
 def test_an_infinite_total_hides_nothing():
@@ -143,10 +135,3 @@ def test_a_penalty_of_an_unknown_weight_is_no_certain_cause(of_ini):
 def test_other_hidden_scores_are_no_penalties(of_ini):
     assert found(made(EACH, hidden=HIDDEN), of_ini) == 0
     assert found(made(EACH, hidden=60 * HIDDEN), of_ini) > 25
-
-
-@every_start
-def test_a_penalty_is_refused_beside_other_hidden_scores(of_ini):
-    """Such as sparse features."""
-    with pytest.raises(FormatError, match=REFUSED):
-        found(made(SOME, hidden=HIDDEN), of_ini)

@@ -24,7 +24,6 @@ EACH = pytest.mark.parametrize("kind", KINDS, ids=named)
 
 
 def core_of(instructions):
-    """The core with an instruction set, unless it is one already."""
     return NativeCore(CORE.functions, instructions) if isinstance(instructions, int) else instructions
 
 
@@ -56,6 +55,5 @@ def gradients_of_network(switches, kernel=None):
 
 
 def similarity(values, exact):
-    """The cosine between all numbers of two lists of tensors."""
     flat = (torch.cat([tensor.double().flatten() for tensor in tensors]) for tensors in (values, exact))
     return torch.nn.functional.cosine_similarity(*flat, dim=0)

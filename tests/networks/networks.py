@@ -42,12 +42,10 @@ def with_large_weights(model, scale=0.7):
 
 
 def made(module, config, dtype=torch.float64, scale=0.7):
-    """A network with large weights."""
     return with_large_weights(module(config, seed=1).to(dtype), scale)
 
 
 def encdec_network(switches, *, scale=0.7, dtype=torch.float64):
-    """An RNN Encoder-Decoder of `SIZES`."""
     return made(EncDec, EncDecConfig(**SIZES, variant="custom", **switches), dtype, scale)
 
 
@@ -85,17 +83,14 @@ def some_n_grams(count, config=CSLM_CONFIG):
 
 
 def cstm_network():
-    """A continuous-space translation model with the vocabularies of `SIZES`."""
     return made(Cstm, CstmConfig(9, 8, slots=4, embedding_size=3, first_size=6, second_size=5))
 
 
 def ranker_network(dtype=torch.float64):
-    """A ranker with the vocabularies of `SIZES`."""
     return made(Ranker, RankerConfig(9, 8, slots=4, embedding_size=3, hidden_size=6), dtype)
 
 
 def search_network(phases="paper", output_rank=0, *, scale=0.7, dtype=torch.float64):
-    """An RNNsearch of `SIZES`."""
     sizes = {**SIZES, "alignment_size": 4, "output_rank": output_rank}
     return made(RnnSearch, RnnSearchConfig(**sizes, phases=phases), dtype, scale)
 
@@ -106,19 +101,16 @@ def seq2seq_network(order="reversed", *, dtype=torch.float64):
 
 
 def bengio_network(dtype=torch.float64):
-    """Bengio's network of 4-grams for CSLM_VOCABULARY."""
     config = BengioConfig(len(CSLM_VOCABULARY), order=4, embedding_size=3, hidden_size=5)
     return made(Bengio, config, dtype).requires_grad_(False)
 
 
 def language_model(words):
-    """Bengio's network for another number of words."""
     config = BengioConfig(words, order=3, embedding_size=3, hidden_size=4)
     return made(Bengio, config, torch.float32).requires_grad_(False)
 
 
 def rnnlm_network(hidden_size=5, words=CSLM_CONFIG.vocabulary_size, *, scale=0.7, dtype=torch.float64):
-    """A recurrent language model, for CSLM_VOCABULARY."""
     return made(Rnnlm, RnnlmConfig(words, hidden_size), dtype, scale).requires_grad_(False)
 
 

@@ -22,8 +22,6 @@ class MisplacedError(Exception):
 
 
 class Placed(torch.Tensor):
-    """A tensor on the device."""
-
     @staticmethod
     def __new__(cls, held):
         shape = {"size": held.shape, "strides": held.stride(), "storage_offset": held.storage_offset()}
@@ -70,7 +68,6 @@ class _Lists(TorchFunctionMode):
 
 @contextmanager
 def pretended_device():
-    """Pretend that there is a `DEVICE`."""
     with _Lists(), PretendedDevice():
         yield
 
@@ -80,7 +77,6 @@ def _is_copy(func):
 
 
 def _destination(func, args, kwargs, tensors):
-    """Where the result of an operation is."""
     if kwargs.get("device") is not None:
         return torch.device(kwargs["device"])
     if func is aten.copy_.default:

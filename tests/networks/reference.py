@@ -86,7 +86,6 @@ def plain_step(w, e, h, c, cell):
 
 
 def step(w, e, state, c, switches):
-    """The new state and memory."""
     cell, (h, m) = switches.get("cell", "gru"), state
     if cell == "gru":
         reset = switches.get("encoder_reset", "before") if c is None else switches["decoder_reset"]
@@ -97,7 +96,6 @@ def step(w, e, state, c, switches):
 
 
 def summary(weights, source_ids, switches):
-    """The summary c of a source phrase."""
     w, size = side_of(weights, "encoder"), len(weights["decoder.b_V"])
     state = [0.0] * size, [0.0] * size
     for word in source_ids:

@@ -12,7 +12,6 @@ TARGET_LINES = [b"eol", b"UNK", *(b"t%d" % row for row in range(2, K - 1))]
 
 
 def shapes(network):
-    """Of "phrases" or "search"."""
     parts, context = (["enc", "dec"], H) if network == "phrases" else (["enc", "back_enc", "dec"], 2 * H)
     for side, words in (("enc", S), ("dec", K)):
         yield from ((f"W_0_{side}_approx_embdr", (words, E)), (f"b_0_{side}_approx_embdr", (E,)))
@@ -30,7 +29,6 @@ def shapes(network):
 
 
 def weights(network):
-    """Every number another one."""
     random = np.random.default_rng(4)
     return {name: random.normal(0, 0.6, shape).astype(np.float32) for name, shape in shapes(network)}
 

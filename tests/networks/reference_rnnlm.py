@@ -28,7 +28,6 @@ def distributions(weights, ids):
 
 
 def log_probs(weights, ids):
-    """log p of each word."""
     return [log(p[word]) for p, word in zip(distributions(weights, ids), ids, strict=True)]
 
 

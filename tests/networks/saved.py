@@ -20,7 +20,6 @@ def checkpoint(variant="paper", seed=1, **changes):
 
 
 def saved_search(folder):
-    """A folder with an RNNsearch."""
     sizes = {"hidden_size": H, "embedding_size": E, "alignment_size": 6, "maxout_size": M}
     model = RnnSearch(RnnSearchConfig(4, 3, **sizes), seed=1)
     save_model(folder, search_checkpoint(model, SOURCE, TARGET))

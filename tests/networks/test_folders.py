@@ -18,23 +18,19 @@ from tests.networks.saved import SIZES, SOURCE, TARGET, checkpoint, edit_config
 
 @pytest.fixture
 def folder(tmp_path):
-    """A model folder."""
     save_model(tmp_path / "m", checkpoint(provenance={"table": "t.gz"}))
     return tmp_path / "m"
 
 
 HASHES = "expected files to have the hashes of model.safetensors, source"
 CONFIGS = [
-    (
-        {"summary": "last"},
-        "expected variant to be paper or groundhog with their three switches, otherwise custom, found 'paper'",
-    ),
+    ({"summary": "last"}, "expected variant to be paper or groundhog with their three switches, otherwise custom, found 'paper'"),
     ({"files": 3}, "expected files to be hashes by file name, found 3"),
     ({"files": {"model.safetensors": "0"}}, HASHES),
     ({"files": {"../../etc/passwd": "0"}}, HASHES),
     ({"provenance": [3]}, r"expected provenance to be what training recorded, by name, found \[3\]"),
     ({"hidden_size": "x" * 1_000_000}, "expected hidden_size to be a whole number"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "message"), CONFIGS)
@@ -103,8 +99,6 @@ def test_what_is_no_file_of_a_sensible_size_is_not_read(folder, name):
 
 
 class Evil:
-    """Makes a file when it is unpickled."""
-
     def __init__(self, path):
         self.path = path
 

@@ -40,7 +40,6 @@ def test_weights_are_uniform_within_their_bound(make, bound):
     ids=["encdec", "rnnsearch"],
 )
 def test_recurrent_matrices_are_orthogonal_biases_zero_and_the_rest_gaussian(model):
-    """And v of the alignment is zero too, whose matrices are a tenth as large."""
     for name, tensor in model.named_parameters():
         if tensor.dim() == 1:
             assert not tensor.any(), name

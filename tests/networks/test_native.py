@@ -45,7 +45,6 @@ def test_equals_float64_in_each_precision(kind, switches):
 
 @EACH
 def test_more_pairs_than_a_part_in_any_order_with_repeats(kind, monkeypatch):
-    """Each score depends on its pair alone: in whatever company, to the last bit."""
     model = larger_network(words=(12, 9))
     pairs = random_pairs(6000, vocabulary=(12, 9), longest=3)
     values = native_scores(model, pairs, *kind)
@@ -75,7 +74,6 @@ def test_what_is_no_number_stays_none(name):
 
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_tiles_written_out_in_software(software_tiles, switches):
-    """The kernels for AMX, the tile instructions replaced by what they do."""
     model = larger_network(switches)
     pairs = random_pairs(80, vocabulary=(40, 777))
     exact = score(EncDecStepper(model, dtype=torch.float64), pairs)

@@ -78,7 +78,6 @@ def test_states_and_their_gradients(kind, reset_after, H):
 
 @FLOAT32
 def test_states_near_0_are_as_exact_as_large_ones(instructions):
-    """As those of a network that has hardly learned; each to its own size, not to 1."""
     values = torch.cat([torch.logspace(-12, 1, 200), -torch.logspace(-12, 1, 200)])
     x = torch.zeros(400, 3)
     x[:, 2] = values
@@ -129,7 +128,6 @@ def test_large_scores_do_not_overflow(instructions):
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 @EACH
 def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
-    """Of sizes that fill no panel and no vector; the same every time."""
     values, again = (gradients_of_network(switches, kernel_of(*kind)) for _ in range(2))
     assert all(map(torch.equal, values, again))
     exact = gradients_of_network(switches)
@@ -141,7 +139,6 @@ def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
 
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_tiles_written_out_in_software_learn(software_tiles, switches):
-    """The kernels for AMX, the tile instructions replaced by what they do."""
     values = gradients_of_network(switches, kernel_of(software_tiles, torch.bfloat16))
     assert similarity(values, gradients_of_network(switches)) > 0.999
 

@@ -21,7 +21,6 @@ from tests.networks.networks import (
 
 
 def counting(monkeypatch, owner, name, which=0):
-    """How many rows each call of a method gets."""
     counts, method = [], getattr(owner, name)
     by_class = isinstance(owner, type)
 

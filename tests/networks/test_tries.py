@@ -27,7 +27,6 @@ def check(trie, phrases, roots):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_phrases_give_the_tries_of_their_prefixes(seed):
-    """Few words, so that prefixes repeat; lengths even and odd, words of as many bits as ids may have."""
     random = np.random.default_rng(seed)
     words = np.array([0, 2, 3, (1 << 30) + 2, (1 << 31) - 2])
     longest, count = int(random.integers(0, 6)), int(random.integers(1, 80))

@@ -5,18 +5,7 @@ import pytest
 from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.vocabulary import Vocabulary, coverage, shortlist
 
-NO_WORDS = [
-    b"",
-    b"a b",
-    b"a\tb",
-    b"\xff",
-    b"caf\xe9",
-    b"a|||b",
-    b"\0",
-    b"a\x0bb",
-    b"\x1b[31m",
-    b"\x7f",
-]
+NO_WORDS = [b"", b"a b", b"a\tb", b"\xff", b"caf\xe9", b"a|||b", b"\0", b"a\x0bb", b"\x1b[31m", b"\x7f"]
 COUNTS = {b"de": 5, b"la": 5, b"x": 1, b"chat": 3, b"</s>": 7, b"<unk>": 7, b"\xe2\x80\xa8": 2}
 COUNTS |= dict.fromkeys(NO_WORDS, 9)
 

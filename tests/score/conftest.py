@@ -1,15 +1,9 @@
-"""Tiny models on disk, and a table of their words beside which a run writes."""
+"""A table of the words of `models`, beside which a run writes."""
 
 import pytest
 
 from moses_rnn.table.table_blocks import chunks_between_sources
-from tests.score.saved_models import save_models
 from tests.score.tables import LINES
-
-
-@pytest.fixture(scope="session")
-def models(tmp_path_factory):
-    return save_models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture

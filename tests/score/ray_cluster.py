@@ -35,7 +35,6 @@ class Cluster:
             self.add_node()
 
     def add_node(self):
-        """Another node; its process."""
         node = self._start(f"--address={self.address}")
         self.nodes.append(node)
         return node
@@ -70,7 +69,6 @@ class Cluster:
 
 
 def descendants(pid):
-    """Processes that a process started, and those that these started."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -88,7 +86,6 @@ def command_of(pid):
 
 
 def wait_until(condition, seconds=120):
-    """Wait for what has to come, and give it back."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline

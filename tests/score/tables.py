@@ -21,5 +21,4 @@ def never():
 
 
 def names(folder):
-    """All files, hidden ones included."""
     return sorted(path.name for path in folder.iterdir())

@@ -10,7 +10,6 @@ from moses_rnn.score.workers import Threads, map_in_order
 
 
 def worked(items, work, threads):
-    """Results in the items' order, by threads."""
     with Threads([work] * threads) as workers:
         for _, result in map_in_order(items, workers):
             yield result

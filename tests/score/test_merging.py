@@ -19,7 +19,6 @@ COUNT = 4
 
 
 def score_shards(here, models, count=COUNT, /, **changes):
-    """The table in shards, each scored into a file of its own."""
     paths = []
     for number in range(1, count + 1):
         output = str(here / f"scored.{number}-of-{count}")
@@ -101,7 +100,6 @@ def test_rejected_lines_come_together(here, models):
 
 
 def test_shards_skip_the_lines_that_a_whole_run_skips(here, models):
-    """A shard of bad lines alone, and one whose first line has more scores than the table's."""
     lines = (here / "table").read_bytes().splitlines(keepends=True)
     lines[7:15] = [b"bad %d\n" % i for i in range(8)]
     lines[22] = lines[22].replace(b" 0.25", b" 0.25 0.5")
@@ -151,35 +149,14 @@ def shard_of(path):
 COUNTS = "unknown", "floored", "lowest", "highest"
 OF_ANOTHER = {"models": [{"direction": "source-to-target", "sha256": {"x": "y"}}]}
 WRONG = {  # what becomes of the second shard's file and signature; tests/refusals.txt has what is wrong with their list
-    "changed": (
-        lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"),
-        "scored.2-of-4: expected the file that its signature describes, found other bytes\n  The file was changed or cut",
-    ),
-    "of another model": (
-        lambda path: change_signature(path, **OF_ANOTHER),
-        "scored.2-of-4: expected the same models as .*scored.1-of-4, found",
-    ),
-    "no shard": (
-        lambda path: change_signature(path, shard=None),
-        "scored.2-of-4.json: expected the signature of a shard, as .* writes it, found one without 'shard'",
-    ),
-    "shorter": (
-        lambda path: change_signature(path, lines=0),
-        r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines instead of",
-    ),
-    "of other factors": (
-        lambda path: change_signature(path, shard=shard_of(path) | {"factors": [2, 1]}),
-        r"scored.2-of-4: expected the same number of factors as .*, found \(2, 1\) here and \(1, 1\) there",
-    ),
-    "no numbers": (
-        lambda path: change_signature(path, added_columns=[{"name": "RNN", **dict.fromkeys(COUNTS, "x")}]),
-        "scored.2-of-4.json: expected the signature of a shard, .* found invalid literal",
-    ),
-    "of anything": (
-        lambda path: change_signature(path, shard=[], added_columns=7),
-        "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it",
-    ),
-}
+    "changed": (lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"), "scored.2-of-4: expected the file that its signature describes, found other bytes\n  The file was changed or cut"),
+    "of another model": (lambda path: change_signature(path, **OF_ANOTHER), "scored.2-of-4: expected the same models as .*scored.1-of-4, found"),
+    "no shard": (lambda path: change_signature(path, shard=None), "scored.2-of-4.json: expected the signature of a shard, as .* writes it, found one without 'shard'"),
+    "shorter": (lambda path: change_signature(path, lines=0), r"scored.2-of-4.json: expected the signature of a shard, .* found \d lines instead of"),
+    "of other factors": (lambda path: change_signature(path, shard=shard_of(path) | {"factors": [2, 1]}), r"scored.2-of-4: expected the same number of factors as .*, found \(2, 1\) here and \(1, 1\) there"),
+    "no numbers": (lambda path: change_signature(path, added_columns=[{"name": "RNN", **dict.fromkeys(COUNTS, "x")}]), "scored.2-of-4.json: expected the signature of a shard, .* found invalid literal"),
+    "of anything": (lambda path: change_signature(path, shard=[], added_columns=7), "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)

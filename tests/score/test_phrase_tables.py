@@ -18,8 +18,6 @@ LINES = [b"s%d ||| t%d ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (i // 3, i) for 
 
 
 class Length:
-    """Scores a pair by the lengths of its sides."""
-
     name, meaning = "Length", "minus the lengths"
     unbounded = False
 

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("in_small_chunks")
 
 @pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)
 def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
-    """What a worker of a cluster does, without a cluster."""
     monkeypatch.setattr("moses_rnn.score.workers.RayWorkers", in_thread)
     folders = tuple(models / name for name in names)
     threads = options_for(here, models, models=folders, new_table=str(here / "threads"), word_penalty=True)

@@ -48,7 +48,6 @@ def doubling(folder=None, seconds=0.0, dies_at=None, always=False):
 
 
 def failing(error, at):
-    """It cannot begin, or fails at an item."""
     if at is None:
         raise error
 
@@ -98,7 +97,6 @@ def test_a_node_that_dies_takes_nothing_with_it(cluster):
 
 
 def run_alone(program, *arguments, **environment):
-    """A driver in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -131,7 +129,6 @@ print(len(places) > 4, {*places}, folder.exists())
 
 
 def test_a_cluster_of_one_run_listens_at_this_machine_alone_and_leaves_nothing(tmp_path):
-    """It says nothing either."""
     done = run_alone(OF_ONE_RUN, HOME=str(tmp_path)).communicate(timeout=300)
     assert done == ("True {'0100007F'} False\n", "")  # 127.0.0.1, of IPv4 or mapped to IPv6
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,6 @@ def take(rejects, line, content=b"bad\n"):
 
 @pytest.mark.parametrize("done", range(5))
 def test_resumed_behind_any_chunk_each_comes_once(done):
-    """Every run takes all lines, the first before it knows what was written."""
     rejects = Rejects()
     take(rejects, 1, BAD[1])
     rejects.until(0 if done == 0 else ENDS[done - 1])

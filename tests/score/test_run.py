@@ -134,7 +134,6 @@ class Death(BaseException):
 
 @pytest.mark.parametrize("renames", range(4))
 def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeypatch, renames):
-    """Nothing is scored again either."""
     (here / "table").write_bytes(b"bad\n" + b"".join(LINES) + b"worse\n")
     request = options_for(here, models, on_bad_line="skip")
     names_given = iter(range(9))
@@ -163,7 +162,6 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
 
 
 def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):
-    """Lines that differ in nothing else have different scores, each that of its line alone."""
     model = save_rare_model(tmp_path / "rare")
     lines = [b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED if pair[0]]
     (here / "table").write_bytes(b"".join(lines))

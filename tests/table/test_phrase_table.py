@@ -78,7 +78,6 @@ PIECES = [*"a[] \t\r\n|0-+\u00a0", " ||| ", "|||", ".5", "1e5", "e-3", "9e99", "
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join), st.sampled_from(["", "a ||| b ||| 1", "a|||b|||"]))
 def test_dropping_the_new_column_gives_the_line_back(text, begin):
-    """Of a line that the slow parser accepts; others are refused."""
     line = (begin + text).encode().replace(b"\n", b"") + b"\n"
     try:
         parsed = parse_line(line, "t", 1)

@@ -9,8 +9,6 @@ from moses_rnn.training.ranks import Ranks
 
 
 class Meeting:
-    """Where they meet."""
-
     def __init__(self, size):
         self.barrier = threading.Barrier(size, timeout=60)
         self.tensors = [None] * size

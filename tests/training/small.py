@@ -18,8 +18,6 @@ def network(corpus):
 
 
 class Listener(Observer):
-    """Remembers what it is told."""
-
     def __init__(self):
         self.losses, self.figures, self.evaluations = [], [], []
 

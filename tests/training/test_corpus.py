@@ -21,7 +21,6 @@ PAIRS = [
 
 
 def spelled(corpus, rows):
-    """Pairs of the corpus as words."""
     sides = []
     for phrases, vocabulary in ((corpus.source, corpus.source_vocabulary), (corpus.target, corpus.target_vocabulary)):
         words = []

@@ -96,7 +96,6 @@ def test_every_part_of_every_minibatch_has_a_seed_of_its_own():
 
 
 def test_adam_is_torchs(corpus):
-    """With decay on matrices alone."""
     config = dataclasses.replace(FAST, weight_decay=0.3)
     ours, theirs = network(corpus), network(corpus)
     matrices = [tensor for tensor in theirs.parameters() if tensor.dim() > 1]
@@ -182,7 +181,6 @@ def test_the_average_is_of_the_last_share_of_the_steps(corpus, monkeypatch):
 @needs_native
 @pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
 def test_the_steps_are_those_that_torch_does(corpus, optimiser):
-    """With decay on matrices alone, and a factor on the gradient."""
     plain = dataclasses.replace(for_optimiser(FAST, optimiser), weight_decay=0.3)
     models = network(corpus), network(corpus)
     optimisers = [

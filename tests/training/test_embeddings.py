@@ -93,7 +93,6 @@ c 5 5 5
 
 
 def test_rows_that_no_word_has_and_repeated_rows_are_left_out(tmp_path):
-    """As in the largest file of GloVe, and in fastText's and word2vec's."""
     path = tmp_path / "words.vec"
     path.write_bytes(PUBLISHED)
     model = WITH_EMBEDDINGS[0].make(torch.float32)
@@ -142,7 +141,6 @@ def files(tmp_path):
 
 
 def rows_of(folder, side, letter):
-    """What a model has for the words of a file."""
     model = open_model(folder)
     ids = model.vocabularies[side].ids([f"{letter}{i}".encode() for i in range(4)])
     return model.network.embeddings[side][ids].detach().numpy()

@@ -31,8 +31,6 @@ def text(folder):
 
 
 class Material:
-    """Builds a corpus, and remembers it."""
-
     def __init__(self, make=pairs):
         self.built, self._make = [], make
         self.corpus = TextCorpus if make is text else Corpus
@@ -192,19 +190,11 @@ def test_a_dev_text_is_annotated_by_the_shortlists_of_training(prefix, tmp_path)
 
 
 REFUSED = {
-    "a token in the source": (
-        "train.src",
-        b"a <unk> b",
-        "train.src:3: expected no word that is spelled like a token, found",
-    ),
-    "a token in the target": (
-        "train.trg",
-        b"<p:-1>",
-        "train.trg:3: expected no word that is spelled like a token, found",
-    ),
+    "a token in the source": ("train.src", b"a <unk> b", "train.src:3: expected no word that is spelled like a token, found"),
+    "a token in the target": ("train.trg", b"<p:-1>", "train.trg:3: expected no word that is spelled like a token, found"),
     "no links": ("train.links", b"0-0 x", "train.links:3: expected links such as 0-0 2-1, found 'x'"),
     "other words": ("train.links", b"0-0 9-9", "train.links:3: expected links between 2 source and 2 target words"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -36,7 +36,6 @@ PAPERS = {
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_papers_presets_are_the_papers(name):
-    """Their sizes are the defaults of the networks."""
     preset, config, (words, training) = NETWORKS[name].presets["paper"], LEARNERS[name][0].config, PAPERS[name]
     assert {"optimiser": "adadelta", "batch_size": 64, **training}.items() <= vars(preset.training).items()
     assert (preset.words_read, preset.shortlist, preset.min_count) == words
@@ -168,26 +167,17 @@ def test_switches_name_their_variant(plan):
 REFUSED = [
     (phrase_options("t", encoder_reset="after", cell="tanh"), "encoder_reset: cell tanh"),
     (phrase_options("t", leaky_share=0.0), "leaky_share: cell gru"),
-    (
-        phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}),
-        "max_length: expected at most 3, the number of slots",
-    ),
+    (phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most 3, the number of slots"),
     (sentence_options("t", reshuffle=True), "reshuffle: needs partition_words"),
     (phrase_options("t", freeze_embeddings=True), "freeze_embeddings: needs --source-embeddings"),
-    (
-        phrase_options("t", freeze_embeddings=True, source_embeddings="w", weight_decay=0.1),
-        "freeze_embeddings: expected no weight_decay",
-    ),
+    (phrase_options("t", freeze_embeddings=True, source_embeddings="w", weight_decay=0.1), "freeze_embeddings: expected no weight_decay"),
     (phrase_options("t", **OF_CSTM, target_embeddings="w"), "target_embeddings: --architecture cstm has no embeddings"),
     (sentence_options("t", rare_window=3), "rare_window: needs --rare"),
     (sentence_options("t", rare="noalign", rare_window=3), "rare_window: has no effect with --rare noalign"),
     (sentence_options("t", rare="noalign", alignment="a"), "alignment: has no effect with --rare noalign"),
     (sentence_options("t", rare="copyable", alignment="a", dev="d"), "rare: copyable needs --dev-alignment"),
-    (
-        text_options("t", "m", architecture="bengio", hidden_size=0),
-        "hidden_size: only --network bengio with direct connections",
-    ),
-]
+    (text_options("t", "m", architecture="bengio", hidden_size=0), "hidden_size: only --network bengio with direct connections"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED, ids=lambda value: value if isinstance(value, str) else "")

@@ -49,7 +49,6 @@ os._exit(0)
 
 @pytest.fixture(scope="module")
 def seen():
-    """What each of two processes has seen."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

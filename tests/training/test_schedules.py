@@ -10,7 +10,6 @@ def course(examples=0, epochs=0.0, judged=(), decay=0.5):
 
 
 def after_epochs(*nats):
-    """A course with one evaluation an epoch."""
     return course(epochs=len(nats), judged=enumerate(nats, 1))
 
 
@@ -58,7 +57,6 @@ def test_newbob_halves_from_a_poor_epoch_on_and_ends_with_the_second(nats, facto
 
 
 def test_newbob_looks_at_the_first_evaluation_after_each_epoch():
-    """Evaluations between, good or bad, change nothing."""
     judged = [(0.4, 300), (0.8, 1), (1.2, 100), (1.6, 100), (2.0, 99), (2.4, 500), (3.2, 99)]
     assert SCHEDULES["newbob"](course(judged=judged)) == 1 / 2
     assert SCHEDULES["newbob"](course(judged=judged[:-1])) == 1

@@ -33,7 +33,6 @@ from tests.training.small import (
 
 @pytest.fixture
 def table(tmp_path):
-    """A folder with a table of 60 lines."""
     lines = [b"s%d s%d ||| t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 7) for i in range(60)]
     (tmp_path / "table").write_bytes(b"".join(lines))
     return tmp_path / "table"
@@ -145,7 +144,6 @@ CSLM_SIZES = {"order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5
 
 
 def train_on(folder, lines, **changes):
-    """Train on these lines, in `folder`/model."""
     folder.joinpath("a.fr").write_bytes(b"".join(line + b"\n" for line in lines))
     options = text_options(folder / "a.fr", folder / "model", architecture="cslm", **CSLM_SIZES, **changes)
     trainings.train(**options)
@@ -218,7 +216,6 @@ def equal(one, other):
 
 
 def test_a_run_of_rare_words_goes_on_and_remembers_how(tmp_path):
-    """Words are aligned one to one; most are seen once."""
     for name, lines, seed in (("train", 100, 0), ("dev", 30, 1)):
         text = write_texts(tmp_path, name, lines, seed=seed, letters=200)
         sources = text.with_suffix(".src").read_text().splitlines()

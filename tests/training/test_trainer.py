@@ -108,7 +108,6 @@ def test_the_time_budget_ends_with_an_evaluation(corpus, tmp_path):
 
 
 def gradient_norm(corpus, reduction, clip_norm):
-    """The norm of the gradient that the optimiser sees in the first step."""
     config = dataclasses.replace(FAST, reduction=reduction, clip_norm=clip_norm)
     trainer = trainer_of(corpus, config)
     rows = next(epoch_batches(corpus, config, 0))

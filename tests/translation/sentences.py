@@ -20,7 +20,6 @@ def network(dtype=torch.float64):
 
 
 def saved_model(folder, **changes):
-    """Its checkpoint; gives the folder."""
     changes.setdefault("provenance", {"unit": "sentences"})
     save_model(folder, encdec_checkpoint(network(torch.float32), SOURCE, TARGET, **changes))
     return folder

@@ -93,13 +93,14 @@ def test_what_a_text_needs_and_sources_of_few_targets(here, models):
     assert (short.counts.few, short.unknown_sources) == (2, 1)  # not the source of two words
 
 
-def test_the_inverse_network_says_what_its_scorer_says(here, models):
+def test_networks_say_what_their_scorers_say(here, models):
     _, lines = extended(here, models, text="text", inverse="inverse")
     new = new_lines(lines)
-    scorer = open_model(models / "inverse").make_scorer(Compute(precision="fp64"))
-    expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))
-    values = [math.log(float(words(line.scores)[0])) for line in new]
-    np.testing.assert_allclose(values, expected, atol=1e-4)
+    for name, column in (("inverse", 0), ("rnn", 2)):
+        scorer = open_model(models / name).make_scorer(Compute(precision="fp64"))
+        expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))
+        values = [math.log(float(words(line.scores)[column])) for line in new]
+        np.testing.assert_allclose(values, expected, atol=1e-4)
 
 
 def signed(*columns, config=None, meaning=None):

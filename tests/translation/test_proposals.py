@@ -39,8 +39,6 @@ SCORES = {b"t u": -2.0, b"v": -1.0, b"t <unk>": -3.0, b"": -0.5}
 
 
 class Written:
-    """A writer whose targets are given."""
-
     at_once = 1
 
     def __call__(self, sources):
@@ -48,8 +46,6 @@ class Written:
 
 
 class Scorer:
-    """Scores that are given."""
-
     name, meaning = "stub", "of a stub"
     unbounded = False
 
@@ -88,7 +84,6 @@ def test_the_table_is_compared_in_the_networks_words():
 @pytest.mark.parametrize("variant", SWITCHES)
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
-    """Of an inverse model, what it reads are target phrases; its scorer is asked in the table's order."""
     given = encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
     sampler = Sampler(EncDecStepper(given.network, dtype=torch.float64), SamplingConfig(samples=20))
     for proposals in Proposer(Converter(given), sampler, make_scorer(given))([b"a b c", b"d", b"d zork"]):
@@ -121,13 +116,8 @@ LINES = [
     ("source-to-target", PLAIN, b"a b ||| t zork ||| .1\n", (b"a b", b"t <unk>")),
     ("target-to-source", PLAIN, b"t zork ||| a b ||| .1\n", (b"a b", b"t <unk>")),
     ("source-to-target", FACTORED, b"A|a ||| t|N u|V ||| .1\n", (b"a", b"t u")),
-    (
-        "source-to-target",
-        RULES,
-        b"[X][X] a [X] ||| t [X][X] [X] ||| .1 ||| 0-1\n",
-        (b"[X][X]1 a [X]", b"t <unk> <unk>"),
-    ),
-]
+    ("source-to-target", RULES, b"[X][X] a [X] ||| t [X][X] [X] ||| .1 ||| 0-1\n", (b"[X][X]1 a [X]", b"t <unk> <unk>")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("direction", "form", "line", "expected"), LINES)

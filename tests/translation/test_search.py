@@ -102,7 +102,6 @@ def test_a_low_temperature_takes_the_likeliest_word():
 
 @pytest.mark.parametrize("width", [2, 400])
 def test_what_is_too_unlikely_is_not_looked_for(width, monkeypatch):
-    """The others are those that come first without the limit, and most prefixes are not followed."""
     steps = []
     step = EncDecStepper.step
     monkeypatch.setattr(EncDecStepper, "step", lambda self, *rest: steps.append(len(rest[2])) or step(self, *rest))
@@ -159,7 +158,6 @@ STEPPER = random_stepper(9, 4)
 
 
 def forced(source, targets):
-    """log p of targets by the way that scores pairs."""
     return SteppedPairs(STEPPER).log_probs(id_pairs.flat([source] * len(targets)), id_pairs.flat(targets)).tolist()
 
 
@@ -181,7 +179,6 @@ def test_a_width_of_all_prefixes_is_an_exhaustive_search(score):
 
 
 def next_log_probs(source, words):
-    """Of every word behind some."""
     terms, _ = STEPPER.encode(*id_pairs.flat([source]))
     prefixes = STEPPER.start(terms)
     for word in words:
@@ -226,7 +223,6 @@ def test_the_mean_is_searched_as_the_released_code_does(width, limit, banned):
 @pytest.mark.parametrize("score", KEYS)
 @pytest.mark.parametrize("factor", [1, 3])
 def test_each_source_has_a_limit_of_its_own(score, factor):
-    """By the number of its words and the end symbol; what it meets is the same as if the limit were for all."""
     config = {"width": 3, "best": 2, "length_score": score}
     together = ranked(**config, words_per_source_word=factor, max_words=1)
     for source, hypotheses in zip(SOURCES, together, strict=True):

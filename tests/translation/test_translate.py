@@ -80,8 +80,6 @@ def test_what_met_the_limit_is_given_as_it_stands():
 
 
 class Mute(EncDecStepper):
-    """Writes <unk> and nothing else."""
-
     def next_log_probs(self, terms, prefixes, columns=None):
         log_probs = super().next_log_probs(terms, prefixes, columns).fill_(-torch.inf)
         log_probs[:, UNKNOWN_ID] = 0
@@ -213,7 +211,6 @@ WORDS = [b"the", b"cat", b"Paris"]
 
 
 def test_an_unknown_word_is_replaced_by_its_place():
-    """Without a place it stays, and so it does where a lexicon of annotated texts has <unk> for it."""
     chosen = word_for("dictionary", Lexicon({b"cat": [(b"chat", 1.0)], b"the": [(b"<unk>", 1.0)]}))
     written = [b"le", b"<unk>", b"<unk>", b"<unk>", b"<unk>"]
     restored = restore_by_attention(WORDS, written, [0, 1, 2, 0, None], chosen)

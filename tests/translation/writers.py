@@ -39,7 +39,6 @@ def search(switches=SWITCHES["paper"], dtype=torch.float64, **config):
 
 
 def flat(written):
-    """The hypotheses of all sources."""
     return [hypothesis for of_source in written for hypothesis in of_source]
 
 
@@ -49,12 +48,10 @@ def every_target(longest):
 
 
 def words_of(written):
-    """All but the log-probabilities."""
     return [[(hypothesis.words, hypothesis.ended) for hypothesis in of_source] for of_source in written]
 
 
 def model_of(stepper):
-    """What a translator needs of a model."""
     vocabularies = {"source_vocabulary": SOURCE, "target_vocabulary": TARGET}
     return SimpleNamespace(models=[], rare=None, make_stepper=lambda _: stepper, **vocabularies)
 

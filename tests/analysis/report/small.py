@@ -33,8 +33,6 @@ TABLE = [
 
 
 class Scorer:
-    """Scores by the length of the target."""
-
     name, meaning = "RNN", "minus bytes and a half"
     unbounded = False
 

@@ -87,7 +87,6 @@ def test_without_a_signature_that_says_so_no_column_is_the_networks(tmp_path, ta
 
 @pytest.mark.parametrize("name", ["t.gz", "t.rnn.gz"])
 def test_the_model_beside_the_table_is_the_default(tmp_path, model, table, name):
-    """Also beside the one that a scored table was made from."""
     for path, target in ((tmp_path / name, table), (tmp_path / "t.rnn-model", model)):
         path.symlink_to(target)
     named = invoke("map", "gates", table, "--model", model)

@@ -20,13 +20,11 @@ main()
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """Samples of a size that takes a second."""
     for name, count in {"SOURCES": 1, "SAMPLES": 3, "PHRASES": 20, "POINTS": 30}.items():
         monkeypatch.setattr(module, name, count)
 
 
 def invoke(*arguments, code=0):
-    """The subcommand in this process."""
     done = CliRunner().invoke(main, ["report", *map(str, arguments)])
     assert done.exit_code == code, done.output
     return done

@@ -4,12 +4,6 @@ import pytest
 
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
 from tests.commands import zygote
-from tests.score.saved_models import save_models
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    return save_models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture
@@ -35,6 +29,5 @@ def nbest(here, models, monkeypatch):
 
 @pytest.fixture
 def more(nbest, here):
-    """The list with a word penalty."""
     nbest("n", "--source", "src", "--word-penalty", "{}/words", "-o", "more", "-q")
     return here / "more"

@@ -28,7 +28,6 @@ def test_an_n_gram_model_may_be_named_without_its_suffix(nbest, here):
 
 
 def test_unknown_words_are_those_of_the_hypotheses_language(nbest, here):
-    """An inverse model reads that language."""
     (here / "one").write_bytes(b"0 ||| s2 ||| LM0= 1 ||| 1\n0 ||| t2 ||| LM0= 2 ||| 1\n")
     done = nbest("one", "--word-penalty", "{}/inverse")
     assert done.stdout == b"0 ||| s2 ||| LM0= 1 WP0= 0 ||| 1\n0 ||| t2 ||| LM0= 2 WP0= -1 ||| 1\n"
@@ -56,7 +55,6 @@ def test_what_is_there_is_replaced_by_force(nbest, here, more, command):
 
 
 def test_several_networks_of_sentences_are_one_feature(nbest):
-    """Two equal members are one of them; what they learned from decides that hypotheses are scored whole."""
     alone = nbest("n", "--source", "src", "--add", "{}/search").stdout
     together = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/search", "--combine", "mean-log").stdout
     assert alone.count(b"SEARCH0= ") == len(LISTED)
@@ -73,7 +71,7 @@ def test_shards_of_a_list_are_the_whole(nbest, here):
         "--word-penalty",
         "{}/words",
         "--threads",
-        1,
+        "1",
         "--allow-misfit",
     ]
     for number in (1, 2):
