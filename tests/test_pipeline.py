@@ -223,7 +223,7 @@ def test_results_are_of_the_seeds_and_systems_that_are_asked_for(small_corpus, t
         return done.stdout
 
     assert "Mean ± standard deviation of 2 tunings" in compare("rnnenc seq2seq", "4 5")
-    choices = ("rnnenc seq2seq", "5"), ("rnnenc seq2seq", "4 5"), ("seq2seq", "5 4"), ("rnnenc seq2seq", "5 4")
+    choices = ("rnnenc seq2seq", "5"), ("seq2seq", "5 4"), ("rnnenc seq2seq", "5 4")
     for systems, seeds in choices:
         printed = compare(systems, seeds)
         assert "| seq2seq |" in printed

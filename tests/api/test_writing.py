@@ -1,17 +1,11 @@
 """What a loaded network writes: samples, and translations."""
 
-import dataclasses
-
 import pytest
-import torch
 
 import moses_rnn
-from moses_rnn.models.model import Model
 from moses_rnn.models.open import save_model
 from moses_rnn.models.rare_words import RareWords, Shortlists
-from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
-from tests.models.rare import READ, WRITTEN, rare_model, rare_vocabularies
-from tests.networks.networks import with_large_weights
+from tests.models.rare import READ, WRITTEN, deep_lstm, rare_model
 
 
 def test_samples_are_scored_and_counted(encdec):
@@ -63,15 +57,6 @@ def test_a_network_of_phrases_warns(encdec):
     with pytest.warns(UserWarning, match="rnn: learned from phrases") as warned:
         encdec.translate(["s2"])
     assert warned[0].filename == __file__
-
-
-def deep_lstm(kind):
-    rare = RareWords(kind, 2)
-    source, target = rare_vocabularies(rare)
-    sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
-    config = Seq2SeqConfig(len(source), len(target), **sizes, rare=dataclasses.asdict(rare))
-    network = with_large_weights(Seq2Seq(config, seed=None).to(torch.float32))
-    return Model(SEQ2SEQ, network, {"source": source, "target": target}, "source-to-target", {})
 
 
 @pytest.mark.parametrize("kind", ["copyable", "posall", "posunk"])

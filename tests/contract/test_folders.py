@@ -112,23 +112,22 @@ def test_tensors_that_do_not_fit_are_refused(case, folder):
     edit_config(folder, files={})
     path = folder / "model.safetensors"
     whole = load(path.read_bytes())  # not from the file, which is written again
+    others = "expected the tensors of this network .*, found missing or unknown ones: "
     for name, tensor in whole.items():
         nan = tensor.clone().flatten()
         nan[-1] = math.nan
         for changed, message in (
-            ({}, f"expected the tensors of this network .*, found missing or unknown ones: .*{name}"),
+            ({}, f"{others}.*{name}"),
             ({name: tensor[:-1]}, f"expected {name} to be float32"),
-            ({name: tensor[..., None]}, f"expected {name} to be float32"),
             ({name: tensor.half()}, f"expected {name} to be float32"),
             ({name: nan.view_as(tensor)}, f"expected finite weights, found NaN or infinity in {name}"),
-            (
-                {name: tensor, "extra": tensor.clone()},
-                r"expected the tensors of this network .*, found missing or unknown ones: \['extra'\]",
-            ),
         ):
             save_file({key: value for key, value in whole.items() if key != name} | changed, path)
             with pytest.raises(CheckpointError, match=f"model.safetensors: {message}"):
                 open_model(folder, of_pairs=False)
+    save_file(whole | {"extra": tensor.clone()}, path)
+    with pytest.raises(CheckpointError, match=rf"model.safetensors: {others}\['extra'\]"):
+        open_model(folder, of_pairs=False)
 
 
 @EACH

@@ -4,9 +4,11 @@ import dataclasses
 
 import torch
 
+from moses_rnn.models.model import Model
 from moses_rnn.models.open import save_model
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from tests.networks.checkpoints import search_checkpoint
 from tests.networks.networks import with_large_weights
@@ -36,6 +38,16 @@ def rare_model(kind="posunk", window=2, direction="source-to-target"):
     config = RnnSearchConfig(len(source), len(target), **sizes, rare=dataclasses.asdict(rare))
     model = with_large_weights(RnnSearch(config, seed=None).to(torch.float32))
     return search_checkpoint(model, source, target, direction)
+
+
+def deep_lstm(kind="posunk", **changes):
+    """A deep LSTM of a kind of annotation."""
+    rare = RareWords(kind, 2)
+    source, target = rare_vocabularies(rare)
+    sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
+    config = Seq2SeqConfig(len(source), len(target), **sizes, **changes, rare=dataclasses.asdict(rare))
+    network = with_large_weights(Seq2Seq(config, seed=None).to(torch.float32))
+    return Model(SEQ2SEQ, network, {"source": source, "target": target})
 
 
 def save_rare_model(folder, kind="posunk"):

@@ -1,21 +1,16 @@
 """What is scored is annotated first: by links, in either direction, each pair for itself."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from moses_rnn.models.base import Tally
-from moses_rnn.models.model import Model
 from moses_rnn.models.phrases import PhraseScorer
-from moses_rnn.models.rare_words import KINDS, RareWords
+from moses_rnn.models.rare_words import KINDS
 from moses_rnn.moses.alignments import parse_links, transposed
 from moses_rnn.networks.compute import HERE
-from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.table.table_blocks import Pairs
-from tests.models.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies
+from tests.models.rare import ALIGNED, READ, WRITTEN, deep_lstm, rare_model
 from tests.models.reference_rare_words import annotate
-from tests.networks.networks import with_large_weights
 
 SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
 
@@ -55,18 +50,13 @@ def test_a_model_of_the_other_direction_transposes_links():
 
 
 def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stands():
-    rare = RareWords("posunk", 2)
-    source, target = rare_vocabularies(rare)
-    sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
     scored = {}
     for order in ("reversed", "forward"):
-        config = Seq2SeqConfig(len(source), len(target), **sizes, source_order=order, rare=dataclasses.asdict(rare))
-        network = with_large_weights(Seq2Seq(config, seed=None))
-        model = Model(SEQ2SEQ, network, {"source": source, "target": target})
+        model = deep_lstm(source_order=order)
         scored[order] = scores(model)
         np.testing.assert_allclose(scored[order], of_tokens(model), rtol=1e-6)
     assert scored["reversed"][0] != scored["forward"][0]
-    restored = rare.restore([b"t2", b"<unk:1>"], [b"s2", b"zork", b"bork"], frozenset(READ), bytes)
+    restored = model.rare.restore([b"t2", b"<unk:1>"], [b"s2", b"zork", b"bork"], frozenset(READ), bytes)
     assert restored.words == [b"t2", b"bork"]
 
 

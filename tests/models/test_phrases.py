@@ -33,15 +33,13 @@ class Forgetful:
         monkeypatch.setattr(tries, "build_trie", build_trie)
 
 
-OUT_OF_MEMORY = [
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory: you tried to"),
-    MemoryError(),
-]
+OUT_OF_CUDA = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+OUT_OF_CPU = RuntimeError(
+    "[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory: you tried to"
+)
 
 
-@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=["cuda", "cpu", "python"])
-@pytest.mark.parametrize("rows", [1, 7, 64])
+@pytest.mark.parametrize(("error", "rows"), [(OUT_OF_CUDA, 1), (OUT_OF_CPU, 7), (MemoryError(), 64)])
 def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
     pairs = random_pairs(200)
     expected = of_pairs(scorer()[0], pairs)
@@ -61,7 +59,7 @@ def unknown_pairs(pairs):
 
 def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):
     small, _ = scorer()
-    Forgetful(monkeypatch, OUT_OF_MEMORY[0], 0)
+    Forgetful(monkeypatch, OUT_OF_CUDA, 0)
     with pytest.raises(MosesRnnError, match="the memory of cpu is too small for a single phrase: CUDA out of memory"):
         of_pairs(small, random_pairs(5))
 
