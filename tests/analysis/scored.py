@@ -1,5 +1,3 @@
-"""Small scored tables on disk."""
-
 import hashlib
 import json
 

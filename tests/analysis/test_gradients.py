@@ -1,5 +1,3 @@
-"""Means of gradients' norms by distance."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""The comparison of systems, and its table."""
-
 import math
 
 import pytest

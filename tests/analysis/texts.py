@@ -1,5 +1,2 @@
-"""Sentences whose words are numbered."""
-
-
 def sentence(letter, length):
     return b" ".join(b"%s%d" % (letter, i) for i in range(length))

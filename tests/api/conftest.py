@@ -1,5 +1,3 @@
-"""Tiny models, loaded from Python."""
-
 import pytest
 
 import moses_rnn

@@ -1,5 +1,3 @@
-"""A loaded language model."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Tables as columns."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Folders in which commands are run."""
-
 import gzip
 import shutil
 

@@ -1,5 +1,3 @@
-"""moses-rnn ini: an ini for a scored table."""
-
 from tests.cli.scored import INI
 from tests.commands import run
 

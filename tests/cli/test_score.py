@@ -1,5 +1,3 @@
-"""moses-rnn-score: what it makes, what it says, what it refuses."""
-
 import re
 
 from tests.commands import run

@@ -1,5 +1,3 @@
-"""moses-rnn-score on tables with bad and odd lines."""
-
 import gzip
 import json
 import subprocess

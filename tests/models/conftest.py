@@ -1,5 +1,3 @@
-"""Fixtures of this folder: an n-gram model by KenLM."""
-
 import pytest
 
 from moses_rnn.models.kenlm import KenlmScorer

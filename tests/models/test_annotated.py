@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from moses_rnn.errors import InputError
 from moses_rnn.models.base import Tally
 from moses_rnn.models.phrases import PhraseScorer
 from moses_rnn.models.rare_words import KINDS
@@ -65,3 +66,9 @@ def test_pairs_with_unknown_words_are_counted():
         tally = Tally()
         scores(rare_model(kind), tally=tally)
         assert tally.unknown == 4
+
+
+def test_pairs_without_links_are_refused_where_these_are_needed():
+    with pytest.raises(InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs"):
+        rare_model().make_scorer().log_probs(Pairs(SOURCES, TARGETS))
+    assert rare_model("noalign").make_scorer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED),)

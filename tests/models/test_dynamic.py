@@ -1,5 +1,3 @@
-"""Models that learn while they score."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""A moses.ini."""
-
 INI = b"""\
 # comment with PhraseDictionaryMemory name=Other num-features=9
 [input-factors]

@@ -1,5 +1,3 @@
-"""Plain verdicts of trainings."""
-
 import pytest
 
 from moses_rnn.networks.learning_curves import RANKED_WRONG, verdict

@@ -1,5 +1,3 @@
-"""A language to be learned."""
-
 import numpy as np
 import pytest
 

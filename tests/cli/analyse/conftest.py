@@ -1,5 +1,3 @@
-"""A scored table."""
-
 import gzip
 
 import pytest

@@ -1,5 +1,3 @@
-"""moses-rnn analyse report."""
-
 import subprocess
 import sys
 

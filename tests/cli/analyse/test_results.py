@@ -1,5 +1,3 @@
-"""moses-rnn analyse results."""
-
 from tests.analysis.test_results import work
 from tests.commands import run
 

@@ -1,5 +1,3 @@
-"""moses-rnn nbest beside a list."""
-
 import pytest
 
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
