@@ -26,7 +26,7 @@ from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words
-from moses_rnn.table.signatures import own_columns, recorded_names, signature_of, without_number
+from moses_rnn.table.signatures import own_columns, signature_of, without_number
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.translation.proposals import Converter
 
@@ -304,7 +304,7 @@ def explain_in_table(
 ) -> Explanation:
     """Explain a pair in comparison with a table, which must match its signature."""
     name, reading = find_input(table), Converter(model)
-    added = recorded_names(signature_of(name))
+    added = signature_of(name).names
     found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
     return Explainer(model, scorer, others, added, weights)(found)
 

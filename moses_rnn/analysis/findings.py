@@ -24,7 +24,7 @@ from moses_rnn.models.model import Model
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.table.phrases import normalised, words
-from moses_rnn.table.signatures import recorded_floor, recorded_names, records_of
+from moses_rnn.table.signatures import records_of
 from moses_rnn.translation.proposals import Converter, Proposals, Proposer, known_targets
 from moses_rnn.translation.requests import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import Sampler, SamplingConfig
@@ -159,7 +159,7 @@ def gather(
     if model.architecture is ENCDEC:
         announce("looking at gates", "")
         found_gates = gates.measure_gates(model, phrases) if phrases else None
-        disputes = list(_explain(pairs, table, Explainer(model, scorer, phrases, recorded_names(table.signature))))
+        disputes = list(_explain(pairs, table, Explainer(model, scorer, phrases, table.signature.names)))
     return Findings(
         table=table,
         model=model,
@@ -168,7 +168,7 @@ def gather(
         literalness=compare_literalness(pairs),
         selections=selections,
         summary=summarise(pairs),
-        scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column)),
+        scatter=compute_scatter(pairs, floor=table.signature.floor(table.column)),
         proposals=proposals,
         gates=found_gates,
         maps=dict(_maps(model, _draw_sources(table, pairs, reading, POINTS, MIN_WORDS), announce)),

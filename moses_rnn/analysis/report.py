@@ -108,7 +108,7 @@ def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     )
     recorded = {name: value for name, value in model.provenance.items() if name != "history"}
     yield "Its training", list(_scalars(recorded))
-    yield "The scoring, by the signature beside the table", list(_scalars(table.signature))
+    yield "The scoring, by the signature beside the table", list(_scalars(table.signature.record))
 
 
 def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:

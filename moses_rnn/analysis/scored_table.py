@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ from moses_rnn.files.streams import (
 )
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line, read_first_line
 from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, normalised, words
-from moses_rnn.table.signatures import own_columns, recorded_columns, signature_of
+from moses_rnn.table.signatures import Signature, own_columns, signature_of
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 
 SEED = 1  # of all random samples in this package
@@ -116,7 +115,7 @@ class ScoredTable:
     columns: tuple[int, ...]
     form: PhraseForm
     stamp: Mapping[str, object]
-    signature: Mapping[str, Any]
+    signature: Signature
 
     @classmethod
     def open(cls, table: str, column: int | None = None, name: str = "", *, by_table: bool = True) -> ScoredTable:
@@ -139,7 +138,7 @@ class ScoredTable:
             )
             raise InputError(f"{path}: {expected}, found {column}")
         column %= scores
-        own = own_columns(column, recorded_columns(signature))
+        own = own_columns(column, signature.columns)
         if own >= len(TABLE_COLUMNS):
             return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
         if by_table:
@@ -227,13 +226,13 @@ class ScoredTable:
         return found
 
 
-def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
+def _signature(path: str, scores: int, *, needed: bool) -> Signature:
     """Return the table's signature; if `needed`, it must exist and fit the table."""
     try:
         signature = signature_of(path)
     except InputError as error:
         if not needed:
-            return {}
+            return Signature()
         error.add_advice(HOW_TO_SAY)
         raise
     if needed and not signature:
@@ -245,16 +244,16 @@ def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
     return signature
 
 
-def _recorded(path: str, signature: Mapping[str, Any], scores: int, name: str) -> int:
+def _recorded(path: str, signature: Signature, scores: int, name: str) -> int:
     """Return the column of the network's score according to the signature."""
-    records = {column: record for column, record in recorded_columns(signature).items() if column < scores}
-    columns = [column for column, record in records.items() if record["name"] == (name or RNN)]
-    if not columns and not name:
-        columns = [c for c, record in records.items() if any(of in str(record.get("meaning")) for of in OF_TARGETS)]
-    if len(columns) != 1:
-        found = ", ".join(f"{printable(record['name'])} as score {c + 1}" for c, record in records.items()) or "none"
+    added = [column for column in signature.columns.values() if column.index < scores]
+    chosen = [column.index for column in added if column.name == (name or RNN)]
+    if not chosen and not name:
+        chosen = [column.index for column in added if any(of in column.meaning for of in OF_TARGETS)]
+    if len(chosen) != 1:
+        found = ", ".join(f"{printable(column.name)} as score {column.index + 1}" for column in added) or "none"
         raise InputError(
             f"{path}: expected one score named {name or RNN} in its signature, found {found}",
             advice="Choose a score with --column; 0 is the first.",
         )
-    return columns[0]
+    return chosen[0]

@@ -64,8 +64,8 @@ def judge_fit(findings: Findings) -> Answer:
         f"{unknown:.1%} of the pairs have a word that the network reads as <unk>; {floored:.1%} of the scores are at "
         "the floor, where pairs cannot be told apart."
     )
-    lines = signature.get("lines")
-    if signature and dict(findings.model.hashes) not in [one.get("sha256") for one in records_of(signature, "models")]:
+    lines = signature.record.get("lines")
+    if signature and not signature.names_model(findings.model.hashes):
         return BAD, "Another model scored it", f"The signature beside the table says so. {text}"
     for _, explanation in findings.disputes:
         in_table = explanation.columns[findings.table.column].log

@@ -15,7 +15,7 @@ from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, checked_path, read_lines, regular_file
 from moses_rnn.table.phrase_table import parse_table, read_first_line
 from moses_rnn.table.phrases import words
-from moses_rnn.table.signatures import recorded_names, signature_of
+from moses_rnn.table.signatures import signature_of
 from moses_rnn.table.table_blocks import Floats
 
 ROWS = 65_536  # per batch
@@ -37,7 +37,7 @@ class Table:
 
     def __init__(self, path: str) -> None:
         line, self._form = read_first_line(path)
-        names = column_names(len(words(line.scores)), recorded_names(signature_of(path)))
+        names = column_names(len(words(line.scores)), signature_of(path).names)
         self.path: str = path
         self.scores: tuple[str, ...] = tuple(_distinct([name.replace(" ", "_") for name in names]))
         self.columns: tuple[str, ...] = (*TEXTS, *self.scores, *COUNTS)

@@ -120,7 +120,6 @@ def summary(
     from moses_rnn.analysis import agreement
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import output_files
-    from moses_rnn.table.signatures import recorded_floor
 
     kinds = [kind_of(output, (*PICTURES, "csv"), "a .csv does not need it") for output in outputs]
     table, show = ScoredTable.open(phrase_table, column), LAYOUTS[layout]
@@ -129,7 +128,7 @@ def summary(
             pairs = table.pairs(advanced)
         figures = agreement.summarise(pairs)
         if outputs:
-            scatter = agreement.compute_scatter(pairs, floor=recorded_floor(table.signature, table.column))
+            scatter = agreement.compute_scatter(pairs, floor=table.signature.floor(table.column))
         for file, kind in zip(files, kinds, strict=True):
             if kind == "csv":
                 file.append(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
@@ -174,14 +173,14 @@ def prune(
     from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.outputs import output_files
-    from moses_rnn.table.signatures import changed_signature
+    from moses_rnn.table.signatures import Signature
 
     table = ScoredTable.open(phrase_table, column, by_table=by != "rnn")
     try:
         signature = sound_signature(table.path)
     except InputError as error:  # --column says what the signature does not
         warn(f"{error}\n  Its signature is not copied.")
-        signature = {}
+        signature = Signature()
     inputs = table.path, f"{table.path}.json"
     protected = math.inf if keep_best_words is None else keep_best_words
     with output_files([output, f"{output}.json"], force=force, inputs=inputs) as (kept, beside):
@@ -197,7 +196,7 @@ def prune(
             "lines_before": pruned.lines[0],
         }
         shape = {"lines": pruned.lines[1], "columns": table.scores}
-        beside.append(changed_signature(signature, {**files, **shape}, "pruned", how))
+        beside.append(signature.changed({**files, **shape}, "pruned", how).as_file())
     warn(*warnings(pruned))
     print_out(as_text(as_grid(pruned, f"{table.path}, pruned by {by}")))
 

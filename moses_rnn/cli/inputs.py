@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moses_rnn.cli.command import warn
 from moses_rnn.errors import InputError
@@ -13,6 +13,7 @@ from moses_rnn.score.scoring_options import training_command
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.models.ensembles import AnyModel
+    from moses_rnn.table.signatures import Signature
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:
@@ -23,12 +24,12 @@ def default_model(table: str, *, inverse: bool = False) -> Path:
 
 def model_beside(table: str) -> Path:
     """Return the model beside a table; raise InputError with advice if there is none."""
-    from moses_rnn.table.signatures import recorded_names, signature_of
+    from moses_rnn.table.signatures import signature_of
 
     if table == "-":
         raise InputError("standard input has no model beside it; name a model with --model")
     if not (folder := default_model(table)).is_dir():
-        if names := recorded_names(signature_of(table)).values():
+        if names := signature_of(table).names.values():
             raise InputError(
                 f"{table}: has {' and '.join(names)} already, according to the signature beside it",
                 advice=(
@@ -58,7 +59,7 @@ def choose_model(named: Path | None, table: str) -> Path:
     return folder
 
 
-def sound_signature(table: str) -> dict[str, Any]:
+def sound_signature(table: str) -> Signature:
     """Return a table's signature; warn of a file of that name that is none; raise as `signature_of` does."""
     from moses_rnn.table.signatures import signature_of
 

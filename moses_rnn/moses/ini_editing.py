@@ -16,13 +16,7 @@ from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
 from moses_rnn.moses.ini import Feature, MosesIni, begins_a_name, code_of, factor_list, is_readable_path
 from moses_rnn.options import Argument, Option
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, Shape, read_first_line
-from moses_rnn.table.signatures import (
-    check_probabilities,
-    own_columns,
-    read_signature,
-    recorded_columns,
-    signature_of,
-)
+from moses_rnn.table.signatures import check_probabilities, own_columns, read_signature, signature_of
 
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
@@ -98,7 +92,7 @@ def edit_ini(edit: IniEdit) -> NewIni:
         raise InputError(f"{kind}: expected a type that holds hierarchical rules, found one for phrases")
     made = binary.path_for(edit.table) if binary else edit.table
     before = _table_before(ini, feature, edit.table)
-    own = own_columns(declared, recorded_columns(signature))
+    own = own_columns(declared, signature.columns)
     new = _extend(ini, feature, replace(edit, table=made, type=kind), declared, added, before)
     warning = f"{edit.table} has as many scores as {feature.name} had: only its path changes"
     return replace(
@@ -235,7 +229,7 @@ def _table_before(ini: MosesIni, feature: Feature, table: str) -> str | None:
     """
     tables: list[str] = []
     while feature.type in TEXT_TYPES and (signature := read_signature(tables[-1] if tables else table)):
-        before = str(Path(table).parent / Path(str(signature.get("input"))).name)
+        before = str(Path(table).parent / Path(str(signature.record.get("input"))).name)
         if before in (str(Path(table)), *tables) or not Path(before).is_file():
             break
         tables.append(before)

@@ -2,59 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError, number_of
+from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, number_of
 from moses_rnn.models.model import Model
 from moses_rnn.models.phrases import WordPenaltyScorer
-from moses_rnn.score.reading import InputTable
+from moses_rnn.score.input_table import InputTable
 from moses_rnn.score.scoring_options import ScoringOptions, training_command
 from moses_rnn.table.signatures import (
     FLOORED_REFUSAL,
     UNKNOWN_REFUSAL,
     UNKNOWN_WARNING,
     TableCounts,
-    recorded_names,
-    records_of,
-    signature_of,
-    without_counts,
     without_number,
 )
-
-# Keys of a signature that two runs with the same result may differ in
-OF_RESULT = {"torch", "native", "output", "file", "rejected_lines", "lines"}
-
-
-def check_complete(options: ScoringOptions, origin: Mapping[str, Any], ini: bytes) -> TableCounts:
-    """Return the counts in the existing table's signature.
-
-    Raises OutputError unless the signature has this origin, and the existing ini is this one.
-    """
-    try:
-        signature = signature_of(options.output)
-    except InputError:
-        signature = {}
-    recorded = dict(signature)
-    if "added_columns" in recorded:
-        recorded["added_columns"] = [without_counts(column) for column in records_of(recorded, "added_columns")]
-    keys = sorted((origin.keys() | recorded.keys()) - OF_RESULT)
-    differing = [key.replace("_", " ") for key in keys if recorded.get(key) != origin.get(key)]
-    if recorded.get("rejected_lines") and not options.rejects:
-        differing.append("rejected lines")
-    try:
-        counts = TableCounts.of_signature(signature)
-    except (KeyError, TypeError, ValueError):
-        differing.append("counts")
-    if differing:
-        found = f"its signature differs in {', '.join(differing)}" if recorded else "no signature fits it"
-        raise OutputError(f"{options.output}: already exists, and {found}; use --force to replace it")
-    if options.new_ini and Path(options.new_ini).read_bytes() != ini:
-        raise OutputError(
-            f"{options.new_ini}: already exists with other content than this run writes; use --force to replace it"
-        )
-    return counts
 
 
 def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Model], names: Sequence[str]) -> None:
@@ -63,7 +24,7 @@ def check_table(options: ScoringOptions, table: InputTable, models: Sequence[Mod
     Phrases must have the form that the model learned from (a plain model may read a factor), and alignments if the
     model needs them.
     """
-    there = [] if options.again else sorted({*names} & {*recorded_names(table.signature).values()})
+    there = [] if options.again else sorted({*names} & {*table.signature.names.values()})
     if there:
         raise InputError(
             f"{options.table}: expected a table without {' and '.join(there)}, found "

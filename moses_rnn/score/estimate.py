@@ -7,8 +7,8 @@ import time
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import regular_file
 from moses_rnn.score.checks import check_table
-from moses_rnn.score.reading import InputTable
-from moses_rnn.score.score import computed_by, open_models
+from moses_rnn.score.input_table import InputTable
+from moses_rnn.score.score import Run, open_models
 from moses_rnn.score.scoring_options import ScoringOptions
 from moses_rnn.score.workers import map_in_order, open_workers
 
@@ -23,6 +23,7 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
     regular_file(options.table)
     models, columns, compute = open_models(options)
     table = InputTable(options, models[0].form, lambda: None)
+    run = Run(options, table, models, columns, compute)
     check_table(options, table, models, [column.name for column in columns])
     lines = first = read = 0
     started = began = time.monotonic()
@@ -39,4 +40,8 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
         raise FormatError(options.table, None, f"at least one valid line in shard {options.shard}", "none")
     if lines == first:  # the table is a single chunk
         first, began = 0, started
-    return lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(compute)
+    return (
+        lines / (table.share(read) or 1.0),
+        (lines - first) / max(now - began, 1e-9),
+        run.computed_by,
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from moses_rnn.errors import InputError, Stopped, number_of
 from moses_rnn.files.outputs import output_files, refuse_equal
@@ -15,7 +14,7 @@ from moses_rnn.moses.ini_editing import NewIni, lines_of
 from moses_rnn.score.checks import check_fit, check_rejected, fit_warnings
 from moses_rnn.score.score import ScoringResult
 from moses_rnn.score.scoring_options import rejects_of
-from moses_rnn.table.signatures import TableCounts, as_file, logarithm_columns, read_signature, without_counts
+from moses_rnn.table.signatures import Signature, TableCounts, read_signature
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time
 HIERARCHICAL = "hierarchical"  # in the description of a table's phrases
@@ -26,25 +25,27 @@ class ScoredShard:
     """A scored shard and its signature, which is not trusted."""
 
     def __init__(self, path: str) -> None:
-        record = read_signature(path)
-        if not Path(path).is_file() or not record:
+        self.path, self.signature = path, read_signature(path)
+        if not Path(path).is_file() or not self.signature:
             found = "no signature beside it" if Path(path).is_file() else "nothing of that name"
             raise InputError(
                 f"{path}: expected a shard of a scored table, found {found}",
                 advice="Did its run finish? --resume continues it; the run writes PATH.json at its end.",
             )
-        self.path, self.record = path, record
         try:
-            self._read(record)
+            self._read(self.signature)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             expected = "the signature of a shard, as moses-rnn-score --shard writes it"
             found = f"one without {error}" if isinstance(error, KeyError) else str(error)
             raise InputError(f"{path}.json: expected {expected}, found {found}") from error
 
-    def _read(self, record: Mapping[str, Any]) -> None:
-        shard, columns = record["shard"], record["added_columns"]
+    def _read(self, signature: Signature) -> None:
+        record, self.added = signature.record, signature.added
+        shard = record["shard"]
         self.shard = Shard(int(shard["number"]), int(shard["count"]))
-        self.counts, lines_of_table = TableCounts.of_signature(record), int(shard["lines"])
+        self.counts, lines_of_table = TableCounts.of_signature(signature), int(shard["lines"])
+        if len(self.added) < len(record["added_columns"]):
+            raise ValueError("a column without a name or an index")
         lines, share = self.counts.lines + self.counts.rejected, len(self.shard.lines_of(lines_of_table))
         if lines != share:
             raise ValueError(f"{number_of(lines, 'line')} instead of {share:,}")
@@ -59,7 +60,7 @@ class ScoredShard:
             "number of lines": lines_of_table,
             # of the first line; a rule of non-terminals has none
             "number of factors": () if HIERARCHICAL in str(record["phrases"]) else self.factors,
-            "added columns": [without_counts(column) for column in columns],
+            "added columns": [column.as_record() for column in self.added],
         }
 
 
@@ -80,12 +81,11 @@ def merge(
     first, counts = shards[0], TableCounts()
     for shard in shards:
         counts.add(shard.counts)
-    columns = first.record["added_columns"]
-    column_names = tuple(str(column.get("name")) for column in columns)
-    table_name = str(first.record["input"])
+    column_names = tuple(column.name for column in first.added)
+    table_name = str(first.signature.record["input"])
     check_rejected(table_name, counts)
     check_fit(table_name, counts, column_names, allowed=allow_misfit)
-    ini = NewIni() if logarithm_columns(first.record) else lines_of(output, first.columns, first.factors)
+    ini = NewIni() if first.signature.logarithms else lines_of(output, first.columns, first.factors)
     cores = sorted({shard.computed_by for shard in shards})
     whole = sum(shard.bytes for shard in shards)
     if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):
@@ -101,17 +101,17 @@ def merge(
             advanced(table.bytes, table.bytes / whole)
             if should_stop():
                 raise Stopped(f"stopped after {number_of(table.bytes, 'byte')}; the same command starts over")
-        record = first.record | {
+        record = {**first.signature.record} | {
             "output": Path(output).name,
             "file": table.digest(),
             "native": None if cores == ["torch"] else " and ".join(cores),
             "rejected_lines": counts.rejected,
             "lines": counts.lines,
-            "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
+            "added_columns": [column.as_record() | counts.of_column(i) for i, column in enumerate(first.added)],
             "merged_from": len(shards),
         }
         del record["shard"]
-        signature.append(as_file(record))
+        signature.append(Signature(record).as_file())
         if counts.rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.counts.rejected))
     if force and not counts.rejected:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, OutputError, Stopped, number_of
-from moses_rnn.files.outputs import LEVEL, pack, refuse_equal
+from moses_rnn.errors import (
+    AlreadyComplete,
+    FormatError,
+    InputError,
+    MisfitError,
+    MosesRnnError,
+    OutputError,
+    Stopped,
+    number_of,
+)
+from moses_rnn.files.outputs import LEVEL, Note, pack, refuse_equal
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
 from moses_rnn.models.model import Model
@@ -20,30 +29,28 @@ from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
-from moses_rnn.score.checks import check_complete, check_fit, check_rejected, check_table, fit_warnings, unit_warnings
-from moses_rnn.score.reading import InputTable
+from moses_rnn.score.checks import check_fit, check_rejected, check_table, fit_warnings, unit_warnings
+from moses_rnn.score.input_table import InputTable
 from moses_rnn.score.scoring_options import ScoringOptions, rejects_of
-from moses_rnn.score.workers import Column, make_columns, map_in_order, open_workers
+from moses_rnn.score.workers import ScoredColumn, make_columns, map_in_order, open_workers
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.signatures import (
     EARLIER,
     LOGARITHM,
     PROBABILITY,
     PROGRAM,
+    AddedColumn,
+    Signature,
     TableCounts,
-    as_file,
     check_probabilities,
     free_name,
-    logarithm_columns,
-    read_signature,
-    recorded_columns,
-    recorded_names,
-    records_of,
-    without_counts,
+    signature_of,
 )
 from moses_rnn.table.table_blocks import CHUNK_BYTES, CHUNK_LINES
 
 FIRST_CHECK = 100_000  # lines before the first check of the table's fit; the next ones come at each doubling
+# Keys of a signature that two runs with the same result may differ in
+OF_RESULT = {"torch", "native", "output", "file", "rejected_lines", "lines"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,140 @@ class ScoringResult:
     computed_by: str  # the native core or torch, and in which precision
 
 
+@dataclass(frozen=True)
+class Run:
+    """A run of scoring: its options and input table, its models and their columns, and how it computes."""
+
+    options: ScoringOptions
+    table: InputTable
+    models: Sequence[Model]
+    columns: Sequence[ScoredColumn]
+    compute: Compute
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the added columns, each unlike the others and those that the table's signature records."""
+        names: list[str] = []
+        for column in self.columns:
+            names.append(free_name(column.name, [*self.table.signature.names.values(), *names]))
+        return tuple(names)
+
+    @cached_property
+    def ini(self) -> NewIni:
+        """The ini for the new table, or its lines; empty if Moses cannot load the table."""
+        options, table = self.options, self.table
+        if options.moses_ini:
+            check_probabilities(options.table, table.signature)
+        elif options.logarithms or table.signature.logarithms:
+            return NewIni()
+        return ini_of(options.output, options.table, table.shape, len(self.columns), options.moses_ini)
+
+    @property
+    def core(self) -> str | None:
+        """The native core's name; None if torch computes."""
+        core = native_core() if self.compute.native else None
+        return core.name if core else None
+
+    @property
+    def computed_by(self) -> str:
+        """The native core or torch, and its precision."""
+        return f"{self.core or 'torch'}, {self.compute.precision}"
+
+    @property
+    def _used(self) -> list[Note]:
+        """The records of the models."""
+        return [{"direction": model.direction, "sha256": dict(model.hashes)} for model in self.models]
+
+    def manifest(self) -> Note:
+        """Return everything that determines the bytes of the scored table, as JSON; call it after `open_workers`."""
+        options, compute = self.options, self.compute
+        return {
+            "program": PROGRAM,
+            "torch": torch.__version__,
+            "input": self.table.identity,
+            "resumable": "pipe" not in self.table.identity,
+            "models": self._used,
+            "columns": [*self.names],
+            "floor": options.floor,
+            "logarithms": options.logarithms,
+            "chunk": [CHUNK_LINES, CHUNK_BYTES],
+            "level": LEVEL,
+            "device": sorted({torch.device(device).type for device in options.devices}),
+            "threads": 1 if compute.native else torch.get_num_threads(),
+            "precision": compute.precision,
+            "native": self.core,
+            "shard": f"{options.shard} of {self.table.lines:,} lines" if options.shard else None,
+            "phrases": str(self.table.form),
+        }
+
+    def signature(self, counts: TableCounts, digest: Note) -> Signature:
+        """Return the signature of the scored table, given its size and hash."""
+        options, table = self.options, self.table
+        before, old_columns, identity = table.signature, table.shape.columns, table.identity
+        earlier = [column.as_record() for column in before.columns.values() if column.index < old_columns]
+        shard = options.shard and {
+            "number": options.shard.number,
+            "count": options.shard.count,
+            "lines": table.lines,
+            "lines_sha256": table.digest,
+            "factors": list(table.shape.factors),
+        }
+        added = self._added(old_columns)
+        return Signature(
+            {
+                "program": PROGRAM,
+                "torch": torch.__version__,
+                "input": Path(options.table).name,
+                # without its time, which differs between copies; empty for a pipe
+                "input_content": {key: identity[key] for key in ("bytes", "first_mb", "last_mb") if key in identity},
+                **({"shard": shard} if shard else {}),
+                "precision": self.compute.precision,
+                "native": self.core,
+                "phrases": str(table.form),
+                "columns": old_columns + len(added),
+                **({EARLIER: earlier} if earlier else {}),
+                "added_columns": [column.as_record() | counts.of_column(i) for i, column in enumerate(added)],
+                "models": [*before.models, *self._used],
+                "output": Path(options.output).name,
+                "file": digest,
+                "rejected_lines": counts.rejected,
+                "lines": counts.lines,
+            }
+        )
+
+    def _added(self, first: int) -> list[AddedColumn]:
+        written_as = LOGARITHM if self.options.logarithms else PROBABILITY
+        floor = None if self.options.logarithms else self.options.floor
+        return [
+            AddedColumn(i, name, column.meaning, column.unbounded, written_as, floor)
+            for i, (name, column) in enumerate(zip(self.names, self.columns, strict=True), start=first)
+        ]
+
+    def result(self, counts: TableCounts, computed_by: str, examples: Sequence[str] = ()) -> ScoringResult:
+        """Return the result of the run, with warnings; `examples` say what is wrong with rejected lines."""
+        odd_lines = LineWarnings(self.options.table, counts=counts.odd_lines)
+        warnings = (
+            *unit_warnings(self.models, on_sentences=False),
+            *odd_lines.messages(),
+            *self.ini.warnings,
+            *self._warnings(counts, examples),
+            *fit_warnings(counts, self.names),
+        )
+        return ScoringResult(counts, self.names, self.ini, warnings, computed_by)
+
+    def _warnings(self, counts: TableCounts, examples: Sequence[str]) -> Iterator[str]:
+        if counts.rejected:
+            lines = number_of(counts.rejected, "line was", "lines were")
+            more = ", for example" if examples and counts.rejected > len(examples) else ""
+            named = f"{more}: {'; '.join(examples)}" if examples else ""
+            yield f"{lines} left out and written to {self.options.rejects}{named}"
+        if counts.oom_splits:
+            yield (
+                f"the device ran out of memory {number_of(counts.oom_splits, 'time')}; splitting the work can change "
+                "the last digits of a score (by less than 1e-4 in log p)"
+            )
+
+
 def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[], bool]) -> ScoringResult:
     """Score a phrase table; after an error or a stop, the run can be resumed.
 
@@ -64,35 +205,15 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
     the table, a model or the ini is rejected as a whole, or if a pipe is read or written.
     """
     counts = TableCounts()
-
-    def stop_if_requested() -> None:
-        if should_stop():
-            what_next = (
-                "the same command with --resume continues"
-                if options.output != STANDARD_STREAM and Path(options.table).is_file()
-                else "a run through a pipe cannot be resumed: the same command starts over"
-            )
-            raise Stopped(f"stopped after {number_of(counts.lines, 'line')}; {what_next}")
-
-    def save(read: int, block: bytes = b"") -> None:
-        """Record all lines up to number `read`, and append the last block of the new table."""
-        files.append(options.output, block)
-        rejected = table.rejects.until(read)
-        if rejected and options.rejects:
-            files.append(options.rejects, b"".join(rejected))
-        counts.read, counts.rejected = read, counts.rejected + len(rejected)
-        files.save(asdict(counts))
-
+    stop_if_requested = partial(_stop_if_requested, options, counts, should_stop)
     models, columns, compute = open_models(options)
-    with open_files(options, models, columns, compute) as files:
+    with _open_files(options, models, columns, compute) as files:
         table = InputTable(options, models[0].form, stop_if_requested)
-        names = name_columns(table, columns)
+        run = Run(options, table, models, columns, compute)
         check_table(options, table, models, [column.name for column in columns])
-        # fails now, not after hours
-        ini = _ini_of(options, table, len(columns))
+        ini = run.ini  # fails now, not after hours
         with open_workers(options, models, columns, compute) as workers:
-            manifest = manifest_of(options, table, models, columns, compute)
-            counts = TableCounts(**(files.begin(manifest) or {}))
+            counts.add(TableCounts(**(files.begin(run.manifest()) or {})))
             odd_lines = LineWarnings(options.table, counts=counts.odd_lines)
             table.rejects.until(counts.read)  # skip those that an interrupted run has written
             next_check = max(FIRST_CHECK, 2 * counts.lines)
@@ -101,33 +222,43 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
             for chunk, (block, more) in map_in_order(table.chunks(after=counts.read), workers):
                 counts.add(more)
                 odd_lines.look(chunk.odd_lines)
-                save(int(chunk.numbers[-1]), block)
+                _save(run, files, counts, int(chunk.numbers[-1]), block)
                 progress(counts.lines, table.share(counts.read))
                 stop_if_requested()
                 if counts.lines >= next_check:
-                    check_fit(options.table, counts, names, allowed=accepts_misfit)
+                    check_fit(options.table, counts, run.names, allowed=accepts_misfit)
                     next_check = 2 * counts.lines
-        save(max(counts.read, table.rejects.last), _rest_of(files, options.output))
+        _save(run, files, counts, max(counts.read, table.rejects.last), _rest_of(files, options.output))
         check_rejected(options.table, counts, table.rejects.messages, allowed=options.shard is not None)
-        check_fit(options.table, counts, names, allowed=accepts_misfit)
-        misfits = [*fit_warnings(counts, names)]
-        units = unit_warnings(models, on_sentences=False)
-        of_lines = [*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, table.rejects.messages)]
-        result = ScoringResult(counts, names, ini, (*units, *of_lines, *misfits), computed_by(compute))
+        check_fit(options.table, counts, run.names, allowed=accepts_misfit)
+        result = run.result(counts, run.computed_by, table.rejects.messages)
         check_unchanged(table.path, table.identity)
-        origin = _origin(options, table, manifest, columns)
-        signature = origin | {
-            "output": Path(options.output).name,
-            "file": files.digest(options.output),
-            "rejected_lines": counts.rejected,
-            "lines": counts.lines,
-            "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(origin["added_columns"])],
-        }
-        contents = {options.signature: as_file(signature), options.new_ini: ini.content}
+        signature = run.signature(counts, files.digest(options.output))
+        contents = {options.signature: signature.as_file(), options.new_ini: ini.content}
         files.commit({path: content for path, content in contents.items() if path})
     if options.force and options.signature and not options.rejects:
         Path(rejects_of(options.output)).unlink(missing_ok=True)
     return result
+
+
+def _stop_if_requested(options: ScoringOptions, counts: TableCounts, should_stop: Callable[[], bool]) -> None:
+    if should_stop():
+        what_next = (
+            "the same command with --resume continues"
+            if options.output != STANDARD_STREAM and Path(options.table).is_file()
+            else "a run through a pipe cannot be resumed: the same command starts over"
+        )
+        raise Stopped(f"stopped after {number_of(counts.lines, 'line')}; {what_next}")
+
+
+def _save(run: Run, files: ResumableOutputs, counts: TableCounts, read: int, block: bytes) -> None:
+    """Record all lines up to number `read`, and append the last block of the new table."""
+    files.append(run.options.output, block)
+    rejected = run.table.rejects.until(read)
+    if rejected and run.options.rejects:
+        files.append(run.options.rejects, b"".join(rejected))
+    counts.read, counts.rejected = read, counts.rejected + len(rejected)
+    files.save(asdict(counts))
 
 
 def _rest_of(files: ResumableOutputs, output: str) -> bytes:
@@ -135,7 +266,7 @@ def _rest_of(files: ResumableOutputs, output: str) -> bytes:
     return b"" if files.digest(output).get("bytes", 1) else pack(b"", output)
 
 
-def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Compute]:
+def open_models(options: ScoringOptions) -> tuple[list[Model], list[ScoredColumn], Compute]:
     """Open the models; return them, their columns, and how to compute: as the least capable model allows."""
     models = [open_model(folder, direction=SOURCE_TO_TARGET) for folder in options.models]
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
@@ -147,16 +278,8 @@ def open_models(options: ScoringOptions) -> tuple[list[Model], list[Column], Com
     return models, make_columns(options, models), compute
 
 
-def name_columns(table: InputTable, columns: Sequence[Column]) -> tuple[str, ...]:
-    """Name the added columns, each unlike the others and those that the table's signature records."""
-    before, names = recorded_names(table.signature).values(), list[str]()
-    for column in columns:
-        names.append(free_name(column.name, [*before, *names]))
-    return tuple(names)
-
-
-def open_files(
-    options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
+def _open_files(
+    options: ScoringOptions, models: Sequence[Model], columns: Sequence[ScoredColumn], compute: Compute
 ) -> ResumableOutputs:
     """Open the outputs of a run: table, signature, ini and rejected lines."""
     old_ini = [find_input(options.moses_ini)] if options.moses_ini else []
@@ -178,101 +301,36 @@ def open_files(
         if not Path(options.table).is_file():
             raise OutputError(f"{options.output}: already exists; use --force to replace it") from None
         table = InputTable(options, models[0].form, lambda: None)
-        manifest = manifest_of(options, table, models, columns, compute)
-        ini = _ini_of(options, table, len(columns))
-        counts = check_complete(options, _origin(options, table, manifest, columns), ini.content)
-        core = read_signature(options.output).get("native") or "torch"
-        names = tuple(manifest["columns"])
-        warnings = *unit_warnings(models, on_sentences=False), *ini.warnings, *_warnings(options, counts)
-        warnings = *warnings, *fit_warnings(counts, names)
-        error.result = ScoringResult(counts, names, ini, warnings, f"{core}, {compute.precision}")
+        error.result = _result_of_complete(Run(options, table, models, columns, compute))
         raise
 
 
-def _ini_of(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
-    """Return the ini for the new table, or its lines; none if Moses cannot load the table."""
-    if options.moses_ini:
-        check_probabilities(options.table, table.signature)
-    elif options.logarithms or logarithm_columns(table.signature):
-        return NewIni()
-    return ini_of(options.output, options.table, table.shape, added, options.moses_ini)
-
-
-def manifest_of(
-    options: ScoringOptions, table: InputTable, models: Sequence[Model], columns: Sequence[Column], compute: Compute
-) -> dict[str, Any]:
-    """Return everything that determines the bytes of the scored table, as JSON; call it after `open_workers`."""
-    return {
-        "program": PROGRAM,
-        "torch": torch.__version__,
-        "input": table.identity,
-        "resumable": "pipe" not in table.identity,
-        "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
-        "columns": [*name_columns(table, columns)],
-        "floor": options.floor,
-        "logarithms": options.logarithms,
-        "chunk": [CHUNK_LINES, CHUNK_BYTES],
-        "level": LEVEL,
-        "device": sorted({torch.device(device).type for device in options.devices}),
-        "threads": 1 if compute.native else torch.get_num_threads(),
-        "precision": compute.precision,
-        "native": _core_of(compute),
-        "shard": f"{options.shard} of {table.lines:,} lines" if options.shard else None,
-        "phrases": str(table.form),
-    }
-
-
-def computed_by(compute: Compute) -> str:
-    """Name the native core or torch, and its precision."""
-    return f"{_core_of(compute) or 'torch'}, {compute.precision}"
-
-
-def _core_of(compute: Compute) -> str | None:
-    core = native_core() if compute.native else None
-    return core.name if core else None
-
-
-def _origin(
-    options: ScoringOptions, table: InputTable, manifest: Mapping[str, Any], columns: Sequence[Column]
-) -> dict[str, Any]:
-    """Return what the signature says about the origin of a table's scores."""
-    before, old_columns = table.signature, table.shape.columns
-    earlier = [without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
-    shard = options.shard and {
-        "number": options.shard.number,
-        "count": options.shard.count,
-        "lines": table.lines,
-        "lines_sha256": table.digest,
-        "factors": list(table.shape.factors),
-    }
-    added = [
-        {
-            "index": old_columns + i,  # from 0, as Moses counts
-            "name": name,
-            "meaning": column.meaning,
-            **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
-            "written_as": LOGARITHM if options.logarithms else PROBABILITY,
-            "floor": None if options.logarithms else options.floor,
-        }
-        for i, (name, column) in enumerate(zip(manifest["columns"], columns, strict=True))
-    ]
-    return {
-        "program": PROGRAM,
-        "torch": manifest["torch"],
-        "input": Path(options.table).name,
-        # without its time, which differs between copies; empty for a pipe
-        "input_content": {
-            key: table.identity[key] for key in ("bytes", "first_mb", "last_mb") if key in table.identity
-        },
-        **({"shard": shard} if shard else {}),
-        "precision": manifest["precision"],
-        "native": manifest["native"],
-        "phrases": manifest["phrases"],
-        "columns": old_columns + len(added),
-        **({EARLIER: earlier} if earlier else {}),
-        "added_columns": added,
-        "models": [*records_of(before, "models"), *manifest["models"]],
-    }
+def _result_of_complete(run: Run) -> ScoringResult:
+    """Return the result of the run that made the existing files; raise OutputError if this run makes others."""
+    options, ini = run.options, run.ini
+    try:
+        signature = signature_of(options.output)
+    except InputError:
+        signature = Signature()
+    found, expected = dict(signature.record), run.signature(TableCounts(), {}).record
+    if "added_columns" in found:
+        found["added_columns"] = [column.as_record() for column in signature.added]
+    keys = sorted((expected.keys() | found.keys()) - OF_RESULT)
+    differing = [key.replace("_", " ") for key in keys if found.get(key) != expected.get(key)]
+    if found.get("rejected_lines") and not options.rejects:
+        differing.append("rejected lines")
+    try:
+        counts = TableCounts.of_signature(signature)
+    except (KeyError, TypeError, ValueError):
+        differing.append("counts")
+    if differing:
+        reason = f"its signature differs in {', '.join(differing)}" if found else "no signature fits it"
+        raise OutputError(f"{options.output}: already exists, and {reason}; use --force to replace it")
+    if options.new_ini and Path(options.new_ini).read_bytes() != ini.content:
+        raise OutputError(
+            f"{options.new_ini}: already exists with other content than this run writes; use --force to replace it"
+        )
+    return run.result(counts, f"{found.get('native') or 'torch'}, {run.compute.precision}")
 
 
 def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, Any]) -> str:
@@ -285,17 +343,3 @@ def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, 
     if isinstance(error, FormatError):
         return f"{kept} To keep the table as it is, continue with --resume --on-bad-line skip."
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
-
-
-def _warnings(options: ScoringOptions, counts: TableCounts, examples: Sequence[str] = ()) -> Iterator[str]:
-    if counts.rejected:
-        lines = number_of(counts.rejected, "line was", "lines were")
-        more = ", for example" if examples and counts.rejected > len(examples) else ""
-        named = f"{more}: {'; '.join(examples)}" if examples else ""
-        yield f"{lines} left out and written to {options.rejects}{named}"
-    if counts.oom_splits:
-        yield (
-            f"the device ran out of memory {number_of(counts.oom_splits, 'time')}; splitting the work can "
-            "change the last digits "
-            "of a score (by less than 1e-4 in log p)"
-        )

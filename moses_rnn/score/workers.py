@@ -28,7 +28,7 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import Floats, TableLines, append_scores
 
-Column = AnyModel | WordPenaltyScorer  # adds one column to a table
+ScoredColumn = AnyModel | WordPenaltyScorer  # adds one column to a table
 ScoredChunk = tuple[bytes, TableCounts]  # a packed block of the new table and its counts
 ITEMS_AHEAD = 2  # per worker
 MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
@@ -109,7 +109,7 @@ def lines_of(chunk: TableLines) -> str:
 
 
 def open_workers(
-    options: ScoringOptions, models: Sequence[Model], columns: Sequence[Column], compute: Compute
+    options: ScoringOptions, models: Sequence[Model], columns: Sequence[ScoredColumn], compute: Compute
 ) -> Workers[TableLines, ScoredChunk]:
     """Return the workers of a run as a context manager; sets torch's number of threads."""
     if options.ray is not None:
@@ -135,15 +135,15 @@ def open_chunk_scorer(
     return make_chunk_scorer(options, make_columns(options, models), compute)
 
 
-def make_chunk_scorer(options: ScoringOptions, columns: Sequence[Column], compute: Compute) -> ChunkScorer:
+def make_chunk_scorer(options: ScoringOptions, columns: Sequence[ScoredColumn], compute: Compute) -> ChunkScorer:
     """Make a worker's scorer of chunks; threads of one device share it and its networks."""
     scorers = [column.make_scorer(compute) for column in columns]
     return ChunkScorer(scorers, options.table, options.output, None if options.logarithms else options.floor)
 
 
-def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Column]:
+def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[ScoredColumn]:
     """Make the added columns: one for each model or for each direction, and the word penalty."""
-    columns: list[Column] = [*models]
+    columns: list[ScoredColumn] = [*models]
     if options.combine != "columns":
         directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
         columns = [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]

@@ -10,7 +10,8 @@ import itertools
 import json
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from operator import add
 from pathlib import Path
 from typing import Any, Self
@@ -23,26 +24,129 @@ from moses_rnn.version import __version__
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
 EARLIER = "earlier_columns"  # columns recorded by earlier signatures, if a table was scored more than once
-# Counts of a column over all lines
-COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 PROBABILITY, LOGARITHM = "exp of it; Moses takes the logarithm", "natural logarithm"
 UNKNOWN_WARNING = 0.2  # share of pairs with a word that the model reads as <unk>
 UNKNOWN_REFUSAL = 0.8  # the share above which the model does not fit the table
 FLOORED_REFUSAL = 0.5  # share of scores that were raised to the floor
 
 
-def read_signature(table: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class AddedColumn:
+    """A column that scoring or an extension added to a table, without its counts over lines."""
+
+    index: int  # from 0, as Moses counts
+    name: str
+    meaning: str
+    unbounded: bool = False  # whether it may hold more than log-probabilities
+    written_as: str = PROBABILITY
+    floor: float | None = None  # to which log scores were raised
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Self | None:
+        """Check a column's record in a file; return None if it does not say which column it is, or its name."""
+        index, floor = record.get("index"), record.get("floor")
+        if type(index) is not int or index < 0 or "name" not in record:
+            return None
+        return cls(
+            index,
+            str(record["name"]),
+            str(record.get("meaning", "")),
+            unbounded=record.get("unbounded") is True,
+            written_as=str(record.get("written_as", PROBABILITY)),
+            floor=float(floor) if isinstance(floor, int | float) else None,
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the record for a file; a column of log-probabilities has no key "unbounded"."""
+        return {key: value for key, value in asdict(self).items() if key != "unbounded" or value}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The record beside a table; false if there is none.
+
+    `record` is the file's content, which may be anything. The other properties are checked: they leave out what is not
+    as moses-rnn writes it.
+    """
+
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.record)
+
+    @property
+    def added(self) -> list[AddedColumn]:
+        """The columns that the last run added."""
+        return list(filter(None, map(AddedColumn.of_record, records_of(self.record, "added_columns"))))
+
+    @cached_property
+    def columns(self) -> dict[int, AddedColumn]:
+        """The columns that all runs added, by index."""
+        earlier = filter(None, map(AddedColumn.of_record, records_of(self.record, EARLIER)))
+        return {column.index: column for column in (*earlier, *self.added)}
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of these columns, by index."""
+        return {index: column.name for index, column in self.columns.items()}
+
+    @property
+    def logarithms(self) -> list[int]:
+        """The columns written as logarithms (--log), which Moses misreads."""
+        return [index for index, column in self.columns.items() if column.written_as == LOGARITHM]
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """The records of the models that made the scores: direction and hashes."""
+        return records_of(self.record, "models")
+
+    def names_model(self, hashes: Mapping[str, str]) -> bool:
+        """Whether a model, given by the hashes of its files, made some of the scores."""
+        return any(model.get("sha256") == hashes for model in self.models)
+
+    def floor(self, column: int) -> float:
+        """Return the floor to which a column's log scores were raised; the default if none is recorded."""
+        floor = self.columns[column].floor if column in self.columns else None
+        return DEFAULT_FLOOR if floor is None else floor
+
+    def changed(
+        self,
+        changes: Mapping[str, Any],
+        step: str,
+        how: Mapping[str, Any],
+        added: Sequence[tuple[str, str]] = (),
+    ) -> Signature:
+        """Return the signature of a table with changed lines; it keeps the record of what made its scores.
+
+        `changes` has the names of input and output, and the output's size, hash, lines and columns. `step` says what
+        was done ("pruned" or "extended"), `how` with which settings. `added` are names and meanings of new last
+        columns.
+        """
+        record = {"program": PROGRAM, **self.record, **changes}
+        record.pop("input_content", None)  # that of the table before it was scored
+        new = [AddedColumn(i, *one) for i, one in enumerate(added, start=changes["columns"] - len(added))]
+        record["added_columns"] = [column.as_record() for column in (*self.added, *new)]
+        record[step] = [*records_of(record, step), dict(how)]
+        return Signature(record)
+
+    def as_file(self) -> bytes:
+        """Format the signature as a JSON file."""
+        return (json.dumps(self.record, indent=2) + "\n").encode()
+
+
+def read_signature(table: str) -> Signature:
     """Read the signature beside a table, or beside a link's target; empty if there is none or it is invalid."""
     path = Path(table + ".json")
     try:
         if not path.exists() and Path(table).is_symlink():
             path = Path(f"{Path(table).resolve()}.json")
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            return {}
+            return Signature()
         record = parse_json(path.read_bytes())
     except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ") else {}
+        return Signature()
+    is_ours = isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ")
+    return Signature(record if is_ours else {})
 
 
 def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -51,21 +155,9 @@ def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
 
 
-def recorded_columns(signature: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """Return the records of the columns added by earlier runs and the last one, by column index from 0."""
-    records = [*records_of(signature, EARLIER), *records_of(signature, "added_columns")]
-    named = [record for record in records if "name" in record]
-    return {column: record for record in named if type(column := record.get("index")) is int and column >= 0}
-
-
 def own_columns(columns: int, added: Iterable[int]) -> int:
     """Return how many of a table's first columns scoring has not added."""
     return min([columns, *added])
-
-
-def recorded_names(signature: Mapping[str, Any]) -> dict[int, str]:
-    """Return the names of added columns, by column index from 0."""
-    return {column: str(record["name"]) for column, record in recorded_columns(signature).items()}
 
 
 def free_name(name: str, taken: Iterable[str], first: str = "") -> str:
@@ -79,20 +171,9 @@ def without_number(name: str) -> str:
     return name.rstrip(string.digits)
 
 
-def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
-    """Return the floor to which a column's log scores were raised; the default if none is recorded."""
-    floor = recorded_columns(signature).get(column, {}).get("floor")
-    return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
-
-
-def logarithm_columns(signature: Mapping[str, Any]) -> list[int]:
-    """Return the columns, from 0, that a signature calls logarithms (--log), which Moses misreads."""
-    return [i for i, record in recorded_columns(signature).items() if record.get("written_as") == LOGARITHM]
-
-
-def check_probabilities(table: str, signature: Mapping[str, Any]) -> None:
+def check_probabilities(table: str, signature: Signature) -> None:
     """Raise InputError if a score of a table is a logarithm."""
-    for column in logarithm_columns(signature):
+    for column in signature.logarithms:
         raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
 
 
@@ -103,7 +184,7 @@ def check_signature(table: str) -> str:
     signature = read_signature(table)
     if not signature:
         raise InputError(f"{table}.json: expected the signature that moses-rnn-score writes, found none")
-    expected = signature.get("file")
+    expected = signature.record.get("file")
     if not isinstance(expected, dict) or not expected:
         raise InputError(f"{table}.json: expected size and SHA-256 of the table, found none")
     actual = _digest(table)
@@ -115,15 +196,12 @@ def check_signature(table: str) -> str:
                 "and score it again."
             ),
         )
-    return f"{_describe(actual)}, as written by {printable(signature['program'])}"
+    return f"{_describe(actual)}, as written by {printable(signature.record['program'])}"
 
 
-def signature_of(table: str) -> dict[str, Any]:
-    """Return a table's signature, or an empty dict; raise InputError if it is of a different file.
-
-    A pipe has none.
-    """
-    signature = read_signature(table) if Path(table).is_file() else {}
+def signature_of(table: str) -> Signature:
+    """Return a table's signature, if any; raise InputError if it is of a different file. A pipe has none."""
+    signature = read_signature(table) if Path(table).is_file() else Signature()
     if signature:
         check_signature(table)
     return signature
@@ -160,8 +238,9 @@ class TableCounts:
     odd_lines: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def of_signature(cls, record: Mapping[str, Any]) -> Self:
-        """Read the counts of an untrusted signature; raise KeyError, TypeError or ValueError if they are none."""
+    def of_signature(cls, signature: Signature) -> Self:
+        """Read a signature's counts; raise KeyError, TypeError or ValueError if they are none."""
+        record = signature.record
         lines, columns = int(record["lines"]), record["added_columns"]
         counted: dict[str, Any] = {
             key: [convert(column[key]) for column in columns if lines]
@@ -170,7 +249,7 @@ class TableCounts:
         return cls(lines, **counted, rejected=int(record["rejected_lines"]))
 
     def add(self, more: TableCounts) -> None:
-        """Add the counts of a further chunk or shard."""
+        """Add the counts of a further chunk or shard, or those of an interrupted run."""
         if not self.lines:
             self.unknown, self.floored = more.unknown, more.floored
             self.lowest, self.highest = more.lowest, more.highest
@@ -182,9 +261,12 @@ class TableCounts:
         self.lines += more.lines
         self.rejected += more.rejected
         self.oom_splits += more.oom_splits
+        self.read = max(self.read, more.read)
+        for kind, (count, first) in more.odd_lines.items():
+            self.odd_lines.setdefault(kind, [0, first])[0] += count
 
     def of_column(self, i: int) -> dict[str, Any]:
-        """Return a column's counts for a signature, none without lines; see COUNTED."""
+        """Return a column's counts for a signature, none without lines."""
         if not self.lines:
             return {}
         return {
@@ -195,35 +277,3 @@ class TableCounts:
             "lowest": self.lowest[i],
             "highest": self.highest[i],
         }
-
-
-def changed_signature(
-    before: Mapping[str, Any],
-    changes: Mapping[str, Any],
-    step: str,
-    how: Mapping[str, Any],
-    added: Sequence[tuple[str, str]] = (),
-) -> bytes:
-    """Return the signature, as JSON bytes, of a table with changed lines; it keeps the record of what made its scores.
-
-    `changes` has the names of input and output, and the output's size, hash, lines and columns. `step` says what was
-    done ("pruned" or "extended"), `how` with which settings. `added` are names and meanings of new last columns.
-    """
-    record = {"program": PROGRAM, **before, **changes}
-    record.pop("input_content", None)  # that of the table before it was scored
-    record["added_columns"] = [without_counts(column) for column in records_of(record, "added_columns")]
-    for i, (name, meaning) in enumerate(added, start=changes["columns"] - len(added)):
-        new = {"index": i, "name": name, "meaning": meaning, "written_as": PROBABILITY, "floor": None}
-        record["added_columns"].append(new)
-    record[step] = [*records_of(record, step), dict(how)]
-    return as_file(record)
-
-
-def without_counts(column: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a column's record without its counts over lines."""
-    return {key: value for key, value in column.items() if key not in COUNTED}
-
-
-def as_file(record: Mapping[str, Any]) -> bytes:
-    """Format a signature as a JSON file."""
-    return (json.dumps(record, indent=2) + "\n").encode()

@@ -137,7 +137,7 @@ def _compare_signature(validation: Validation) -> str:
     signature = read_signature(validation.name)
     if not signature or not Path(validation.name).is_file():
         return "none beside it"
-    expected = signature.get("lines"), signature.get("columns")
+    expected = signature.record.get("lines"), signature.record.get("columns")
     if expected != (validation.lines, len(validation.ranges)):
         raise InputError(
             f"{validation.name}: expected {printable(expected[0])} lines and {printable(expected[1])} scores as in its "

@@ -39,17 +39,7 @@ from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import SEPARATOR, TableLine, parse_line, parse_table, read_first_line
 from moses_rnn.table.phrases import words
-from moses_rnn.table.signatures import (
-    changed_signature,
-    check_probabilities,
-    free_name,
-    own_columns,
-    recorded_columns,
-    recorded_floor,
-    recorded_names,
-    records_of,
-    without_number,
-)
+from moses_rnn.table.signatures import Signature, check_probabilities, free_name, own_columns, without_number
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.proposals import Converter, Proposal, Proposer
@@ -79,7 +69,6 @@ PROVENANCE_MEANING = "1 for a pair that a network proposed, 0 for any other"
 
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, given its unit
 Models = Sequence[Model]  # the model that writes, and perhaps one of the inverse direction
-Signature = Mapping[str, Any]  # of the table; empty without a matching one
 
 
 @dataclass
@@ -143,7 +132,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         fills = choose_fills(table, survey.columns, models, before)
         # fails now, not after hours
         ini = ini_of(request.new_table, table, survey.shape, int(request.marks), request.moses_ini, 0.0)
-        floors = [recorded_floor(before, column) for column in range(len(fills))]
+        floors = [before.floor(column) for column in range(len(fills))]
         maker = _line_maker(request, models, survey, fills, floors)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
@@ -220,44 +209,43 @@ def _signature(
     }
     added = []
     if request.marks:
-        added.append((free_name(PROVENANCE, recorded_names(before).values()), PROVENANCE_MEANING))
+        added.append((free_name(PROVENANCE, before.names.values()), PROVENANCE_MEANING))
     shape = {"lines": extended.lines, "columns": len(extended.fills) + len(added)}
-    return changed_signature(before, {**files, **shape}, "extended", how, added)
+    return before.changed({**files, **shape}, "extended", how, added).as_file()
 
 
 # --- columns of new lines -------------------------------------------------------------------------------------------
 
 
 def choose_fills(
-    table: str, columns: Sequence[tuple[float, float]], models: Models, signature: Mapping[str, Any]
+    table: str, columns: Sequence[tuple[float, float]], models: Models, signature: Signature
 ) -> list[ColumnValue]:
     """Choose each column's fill in new lines, given its range; reject logarithms and another network's columns."""
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
     check_probabilities(table, signature)
-    added = {i: record for i, record in recorded_columns(signature).items() if i < len(columns)}
-    if own_columns(len(columns), added) >= len(STANDARD):
+    added = [column for column in signature.columns.values() if column.index < len(columns)]
+    if own_columns(len(columns), signature.columns) >= len(STANDARD):
         fills[: len(STANDARD)] = STANDARD
         fills[0] = INVERSE if len(models) > 1 else fills[0]
     known: dict[str, ColumnValue] = {WORD_PENALTY: 1.0, PROVENANCE: math.e}  # exp(1): of an earlier extension
     known |= zip((model.name for model in models), (NETWORK, INVERSE), strict=False)
-    names = [without_number(str(record["name"])) for record in added.values()]
-    recorded = [record.get("sha256") for record in records_of(signature, "models")]
-    for (column, record), name in zip(added.items(), names, strict=True):
+    names = [without_number(column.name) for column in added]
+    for column, name in zip(added, names, strict=True):
         if name not in known:
             raise MisfitError(
-                f"{table}: expected the network of score {column + 1}, {record['name']}, to fill it in new lines, "
+                f"{table}: expected the network of score {column.index + 1}, {column.name}, to fill it in new lines, "
                 "found none",
                 advice="Name it with --model or --inverse-model, or extend the table before you score it.",
             )
-        fills[column] = known[name]
+        fills[column.index] = known[name]
         for model in models:
             alone = names.count(name) == 1
-            is_mean = str(record.get("meaning")).startswith("mean of ")  # of several, see models/ensembles
-            other = recorded and dict(model.hashes) not in recorded
+            is_mean = column.meaning.startswith("mean of ")  # of several, see models/ensembles
+            other = signature.models and not signature.names_model(model.hashes)
             if model.name == name and (is_mean or not alone or other):
                 found = "another" if alone else f"several scores named {name}"
                 raise MisfitError(
-                    f"{model.folder}: expected the model that gave score {column + 1} of {table} according to "
+                    f"{model.folder}: expected the model that gave score {column.index + 1} of {table} according to "
                     f"the signature beside it, found {'one of several whose mean is the score' if is_mean else found}",
                     advice="Name that model, or extend the table before you score it."
                     if alone and not is_mean

@@ -16,5 +16,5 @@ def here(tmp_path):
 def in_small_chunks(monkeypatch):
     """Cut a small table into several blocks, one for each source."""
     monkeypatch.setattr(
-        "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+        "moses_rnn.score.input_table.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
     )

@@ -10,7 +10,7 @@ from tests.score.tables import LINES, names, options_for
 
 def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
     monkeypatch.setattr(
-        "moses_rnn.score.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 500)
+        "moses_rnn.score.input_table.chunks_between_sources", lambda lines: chunks_between_sources(lines, 500)
     )
     (here / "table").write_bytes(b"".join(LINES) * 2000)
     lines, rate, _ = estimate(options_for(here, models, threads=2), seconds=0)

@@ -11,7 +11,7 @@ from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.score.merging import merge
 from moses_rnn.score.score import score
-from moses_rnn.table.signatures import read_signature, recorded_names
+from moses_rnn.table.signatures import read_signature
 from tests.same_scores import check_same_scores
 from tests.score.tables import names, never, options_for
 
@@ -76,9 +76,9 @@ def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
     merged(here, score_shards(here, models, 2, **second))
     for name in ("twice", "merged"):
         signature = read_signature(str(here / name))
-        assert recorded_names(signature) == {2: "RNN", 3: "WordPenalty", 4: "RNNInverse"}
-        assert [model["direction"] for model in signature["models"]] == ["source-to-target", "target-to-source"]
-        assert set(signature["earlier_columns"][0]) == {"index", "name", "meaning", "written_as", "floor"}
+        assert signature.names == {2: "RNN", 3: "WordPenalty", 4: "RNNInverse"}
+        assert [model["direction"] for model in signature.record["models"]] == ["source-to-target", "target-to-source"]
+        assert set(signature.record["earlier_columns"][0]) == {"index", "name", "meaning", "written_as", "floor"}
 
 
 def test_rejected_lines_come_together(here, models):
@@ -108,7 +108,7 @@ def test_shards_skip_the_lines_that_a_whole_run_skips(here, models):
     assert merged(here, score_shards(here, models, on_bad_line="skip")).counts.rejected == 9
     check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
     assert (here / "merged.rejects").read_bytes() == (here / "scored.rejects").read_bytes()
-    assert read_signature(str(here / "scored.2-of-4"))["lines"] == 0
+    assert read_signature(str(here / "scored.2-of-4")).record["lines"] == 0
 
 
 @pytest.mark.parametrize(("lines", "found"), [(b"", "an empty file"), (b"bad\n" * 3, "none")])

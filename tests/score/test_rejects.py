@@ -3,8 +3,8 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.score import reading as rejecting
-from moses_rnn.score.reading import Rejects
+from moses_rnn.score import input_table
+from moses_rnn.score.input_table import Rejects
 
 BAD = {1: b"first\n", 5: b"five\n", 20: b"twenty\n", 21: b"twenty-one\n", 35: b"no line end"}
 ENDS = (10, 20, 30, 35)  # the last lines of the table's chunks
@@ -36,7 +36,7 @@ def test_resumed_behind_any_chunk_each_comes_once(done):
     ],
 )
 def test_too_many_of_them_are_no_table(monkeypatch, limit, most, lines, message):
-    monkeypatch.setattr(rejecting, limit, most)
+    monkeypatch.setattr(input_table, limit, most)
     rejects = Rejects()
     for line in lines[:-1]:
         take(rejects, line)
@@ -45,7 +45,7 @@ def test_too_many_of_them_are_no_table(monkeypatch, limit, most, lines, message)
 
 
 def test_what_was_given_out_waits_no_longer(monkeypatch):
-    monkeypatch.setattr(rejecting, "MOST_WAITING_BYTES", 11)
+    monkeypatch.setattr(input_table, "MOST_WAITING_BYTES", 11)
     rejects = Rejects()
     for line in range(2, 40, 2):
         take(rejects, line)

@@ -16,7 +16,7 @@ from moses_rnn.models.open import open_model
 from moses_rnn.native import native_core
 from moses_rnn.score import score as score_module
 from moses_rnn.score.score import score
-from moses_rnn.table.signatures import read_signature, recorded_names
+from moses_rnn.table.signatures import read_signature
 from moses_rnn.table.table_blocks import Pairs
 from tests.models.rare import ALIGNED, save_rare_model
 from tests.score.tables import LINES, names, never, options_for
@@ -58,7 +58,7 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
     each = options_for(here, models, **folders, combine="columns", new_table=str(here / "each"))
     expected = "RNN", "RNN1", "RNNInverse", "RNNInverse1"
     assert score(each, show_nothing, never).column_names == expected
-    assert tuple(recorded_names(read_signature(str(here / "each"))).values()) == expected
+    assert tuple(read_signature(str(here / "each")).names.values()) == expected
     columns = log_columns(here / "each")
     expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
     np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
@@ -74,7 +74,7 @@ def test_columns_added_again_are_told_apart_by_their_names(here, models):
                        show_nothing, never)  # fmt: skip
         table = here / output
     assert result.column_names == ("RNN2", "RNN3", "WordPenalty1")
-    named = recorded_names(read_signature(str(here / "twice")))
+    named = read_signature(str(here / "twice")).names
     assert [*named.items()] == [
         (4, "RNN"), (5, "RNN1"), (6, "WordPenalty"), (7, "RNN2"), (8, "RNN3"), (9, "WordPenalty1")
     ]  # fmt: skip

@@ -5,14 +5,7 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
-from moses_rnn.table.signatures import (
-    changed_signature,
-    read_signature,
-    recorded_floor,
-    recorded_names,
-    records_of,
-    signature_of,
-)
+from moses_rnn.table.signatures import Signature, read_signature, signature_of
 from tests.analysis.scored import sign
 
 COLUMNS = [
@@ -33,10 +26,10 @@ def table(tmp_path):
 
 
 def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
-    assert read_signature(str(table)) == SIGNATURE
+    assert read_signature(str(table)).record == SIGNATURE
     link = table.with_name("link")
     link.symlink_to(table)
-    assert read_signature(str(link)) == SIGNATURE
+    assert read_signature(str(link)).record == SIGNATURE
 
 
 @pytest.mark.parametrize(
@@ -44,19 +37,20 @@ def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
 )
 def test_anything_else_is_no_signature(table, text):
     table.with_name("t.json").write_text(text)
-    assert read_signature(str(table)) == {}
-    assert signature_of(str(table)) == {}
+    assert not read_signature(str(table))
+    assert not signature_of(str(table))
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", {"a": 1}, [], [1, "a", None]])
 def test_records_that_are_not_there(value):
-    assert records_of({"added_columns": value}, "added_columns") == []
-    assert recorded_names({"added_columns": value}) == {}
+    signature = Signature({"added_columns": value, "earlier_columns": value, "models": value})
+    assert signature.names == {}
+    assert signature.models == ([{"a": 1}] if value == [{"a": 1}] else [])
 
 
 def test_what_was_added(table):
     sign(table, {4: "RNN", 5: "CSLM"})
-    assert recorded_names(signature_of(str(table))) == {4: "RNN", 5: "CSLM"}
+    assert signature_of(str(table)).names == {4: "RNN", 5: "CSLM"}
     table.write_bytes(b"size")  # the same
     with pytest.raises(InputError, match="t: expected 4 bytes, SHA-256 .* as in its signature, found 4 bytes"):
         signature_of(str(table))
@@ -65,12 +59,12 @@ def test_what_was_added(table):
 def test_a_pipe_has_none(table):
     table.unlink()
     os.mkfifo(table)
-    assert signature_of(str(table)) == {}
+    assert not signature_of(str(table))
 
 
 @pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])
 def test_the_floor_of_a_column(column, floor):
-    assert recorded_floor(SIGNATURE, column) == floor
+    assert Signature(SIGNATURE).floor(column) == floor
 
 
 def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
@@ -80,15 +74,16 @@ def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
         "extended": [{"top": 1}],
     }
     changes = {"output": "new", "file": {"bytes": 9}, "lines": 7, "columns": 6}
-    made = json.loads(changed_signature(before, changes, "extended", {"top": 2}, [("Proposed", "1 or 0")]))
+    made = json.loads(Signature(before).changed(changes, "extended", {"top": 2}, [("Proposed", "1 or 0")]).as_file())
     assert (made["program"], made["lines"], made["columns"], made["file"]) == ("moses_rnn 1", 7, 6, {"bytes": 9})
     assert made["extended"] == [{"top": 1}, {"top": 2}]
     first, added = made["added_columns"]
-    assert first == {"name": "RNN", "index": 4, "floor": -50.0}
+    assert (first["name"], first["index"], first["floor"]) == ("RNN", 4, -50.0)
+    assert "unknown" not in first
     assert (added["index"], added["name"], added["meaning"]) == (5, "Proposed", "1 or 0")
 
 
 def test_a_table_without_a_signature_gets_one_when_lines_are_added():
-    made = json.loads(changed_signature({}, {"lines": 7, "columns": 4}, "extended", {"top": 2}))
+    made = json.loads(Signature().changed({"lines": 7, "columns": 4}, "extended", {"top": 2}).as_file())
     assert made["program"].startswith("moses_rnn ")
     assert (made["added_columns"], made["extended"]) == ([], [{"top": 2}])

@@ -15,6 +15,7 @@ from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.phrases import words
+from moses_rnn.table.signatures import Signature
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.extend import LOWEST, NETWORK, extend
 from moses_rnn.translation.requests import ExtensionRequest
@@ -64,7 +65,9 @@ def extended(here, models, *, inverse=None, signature=None, output="new.gz", sta
     given = {"model": models / "rnn", "output": str(here / output), "min_log_prob": -1e9, "device": "cpu"}
     request = ExtensionRequest(phrase_table=str(here / "table"), **given, **files, **options)
     opened = [open_model(models / name) for name in ("rnn", inverse) if name]
-    found = extend(request, opened, signature or {}, stage or (lambda unit: contextlib.nullcontext(show_nothing)))
+    found = extend(
+        request, opened, Signature(signature or {}), stage or (lambda unit: contextlib.nullcontext(show_nothing))
+    )
     with gzip.open(here / output) as lines:
         return found, list(lines)
 

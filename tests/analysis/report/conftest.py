@@ -7,6 +7,7 @@ import torch
 
 from moses_rnn.analysis import findings as module
 from moses_rnn.analysis.findings import gather
+from moses_rnn.table.signatures import Signature
 from tests.analysis.report.small import LIMITS, SIGNATURE, TABLE, Scorer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
@@ -30,7 +31,7 @@ def findings(tmp_path_factory):
         steps.append(title)
         return lambda done, share: None
 
-    opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=SIGNATURE)
+    opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=Signature(SIGNATURE))
     gathered = gather(opened, checkpoint(), Scorer(), None, None, step)
     assert steps[0] == "reading the table"
     return replace(gathered, missing=("matplotlib",))  # pictures take a second each
@@ -42,6 +43,6 @@ def search_findings(findings, tmp_path_factory):
     text = tmp_path_factory.mktemp("text") / "text"
     text.write_bytes(b"a <b> &apos;c\n\n" + b"a " * 39 + b"\ng")
     model = search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES)
-    table = replace(findings.table, signature={})
+    table = replace(findings.table, signature=Signature())
     gathered = gather(table, model, Scorer(), str(text), None, lambda *_: lambda *_: None)
     return replace(gathered, missing=("matplotlib",))

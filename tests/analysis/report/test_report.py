@@ -163,7 +163,7 @@ def test_what_is_recorded_absurdly_is_shown_harmlessly(findings, tmp_path, value
     (tmp_path / "m" / "config.json").write_text(json.dumps(config).replace('"HERE"', provenance))
     (tmp_path / "t.json").write_text(filled(RECORDED.replace("[%s]", f"[{filled(COLUMN, value)}]"), value))
     model, signature = open_model(tmp_path / "m"), read_signature(str(tmp_path / "t"))
-    table = replace(findings.table, signature=signature or {})
+    table = replace(findings.table, signature=signature)
     text = write_report(replace(findings, model=model, table=table)).decode()
     assert not re.search(r"[^a-z](inf|nan)[^a-z]", text)
     assert "<b>" not in text

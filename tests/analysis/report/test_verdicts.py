@@ -18,6 +18,7 @@ from moses_rnn.analysis.verdicts import (
     shorter,
 )
 from moses_rnn.errors import InputError
+from moses_rnn.table.signatures import Signature
 from tests.analysis.report.small import RESULTS
 
 
@@ -44,7 +45,10 @@ def fitting(findings, unknown, floored, **changes):
     group = findings.scatter.groups[0]._replace(pairs=1000, at_floor=floored)
     scatter = replace(findings.scatter, groups=[group])
     signature = {"models": [{"sha256": dict(findings.model.hashes)}]} | changes.pop("recorded", {})
-    table, covered = replace(findings.table, signature=signature), replace(findings.coverage, pairs_unknown=unknown)
+    table, covered = (
+        replace(findings.table, signature=Signature(signature)),
+        replace(findings.coverage, pairs_unknown=unknown),
+    )
     return replace(findings, **{"scatter": scatter, "table": table, "coverage": covered, "disputes": [], **changes})
 
 

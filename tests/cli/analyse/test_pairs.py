@@ -56,15 +56,16 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     assert not (tmp_path / "new.gz").exists()
     seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", "--by", "rnn", "--force", *column)
     assert "as written by moses_rnn" in check_signature(str(tmp_path / "new.gz"))
-    found = read_signature(str(tmp_path / "new.gz"))
+    found = read_signature(str(tmp_path / "new.gz")).record
     assert (found["lines"], found["columns"], found["input"], found["output"]) == (3, 5, "t.gz", "new.gz")
     assert found["pruned"] == [
         {"by": "rnn", "column": 4, "keep": 0.5, "keep_best": True, "keep_best_words": None, "lines_before": 6}
     ]
-    assert found["added_columns"] == ([{"index": 4, "name": "RNN", "floor": -87.0}] if before else [])
+    columns = [(column["index"], column["name"], column["floor"]) for column in found["added_columns"]]
+    assert columns == ([(4, "RNN", -87.0)] if before else [])
     assert found.get("models") == (SIGNATURE["models"] if before else None)
     seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--keep-best-words", "0", *column)
-    assert [one["lines_before"] for one in read_signature(str(tmp_path / "less.gz"))["pruned"]] == [6, 3]
+    assert [one["lines_before"] for one in read_signature(str(tmp_path / "less.gz")).record["pruned"]] == [6, 3]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_pat
     (tmp_path / "t.gz.json").write_text(json.dumps(signature))
     done = seen("prune", scored_table, "-o", tmp_path / "new", "--keep", "0.5", "--column", "4")
     assert (done.exit_code, message in done.stderr) == (0, True), done.stderr
-    assert read_signature(str(tmp_path / "new"))["added_columns"] == []
+    assert read_signature(str(tmp_path / "new")).record["added_columns"] == []
 
 
 def test_a_constant_criterion_is_said(tmp_path):
