@@ -20,6 +20,7 @@ class MosesRnnError(Exception):
     """
 
     exit_code = 1
+    mendable = True  # whether a run can continue after it: its input is not wrong as a whole
 
     def __init__(self, message: str, *, advice: str = "") -> None:
         super().__init__(message)
@@ -42,6 +43,7 @@ class InputError(MosesRnnError):
     """An input file, a model, a combination of them or a variable of the environment was rejected."""
 
     exit_code = 3
+    mendable = False
 
 
 class FormatError(InputError):
@@ -52,6 +54,7 @@ class FormatError(InputError):
         super().__init__(f"{place}: expected {expected}, found {found}", advice=advice)
         self.name = name
         self.line = line
+        self.mendable = line is not None
         self.expected = expected
         self.finding = found
 
@@ -76,6 +79,8 @@ class CheckpointError(InputError):
 
 class MisfitError(InputError):
     """A model and a table do not fit each other; the user may insist."""
+
+    mendable = True
 
 
 class OutputError(MosesRnnError):

@@ -12,7 +12,7 @@ import numpy as np
 from moses_rnn.api.pairs import BytesPair
 from moses_rnn.models.base import Scorer, score_named
 from moses_rnn.networks.own_settings import own_settings
-from moses_rnn.score.workers import Threads, map_in_order
+from moses_rnn.score.workers import ThreadWorkers, map_in_order
 from moses_rnn.table.table_blocks import Floats, Pairs
 
 CHUNK = 4096  # pairs: enough to share prefixes, few enough for several threads
@@ -48,6 +48,6 @@ def score_chunks(pairs: Iterable[BytesPair], scorer: Scorer, size: int = CHUNK, 
     if len(first) < 2:  # starting threads would take longer than scoring
         yield from map(work, first)
         return
-    with Threads([work] * threads) as workers:
+    with ThreadWorkers([work] * threads) as workers:
         for _, scores in map_in_order(chain(first, chunks), workers):
             yield scores

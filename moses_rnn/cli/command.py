@@ -400,7 +400,8 @@ def check_inputs(*paths: str | Path | None) -> None:
     """
     if os.environ.get("WORLD_SIZE", "1") != "1":
         return
-    from moses_rnn.files.streams import STANDARD_STREAM, check_folder, is_misnamed
+    from moses_rnn.files.streams import STANDARD_STREAM, is_misnamed
+    from moses_rnn.models.folder import check_folder
 
     if paths.count(STANDARD_STREAM) > 1:
         raise click.UsageError("only one input can be -")

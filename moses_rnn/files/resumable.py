@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from moses_rnn.errors import AlreadyComplete, FormatError, InputError, MisfitError, MosesRnnError, OutputError
+from moses_rnn.errors import AlreadyComplete, MosesRnnError, OutputError
 from moses_rnn.files.outputs import (
     EMPTY,
     Note,
@@ -65,6 +65,7 @@ class ResumableOutputs:
         self._small = [os.path.relpath(path, folder) for path in small]
         self._parts: dict[str, Part] = {}
         self._record: Note = {}  # the next state
+        self._saved: Note = {}  # the state on disk
         self._due = 0.0  # time of the next save
         self._keeps = True  # whether to keep the parts
         self._state = hidden(self._path, "state")
@@ -74,13 +75,11 @@ class ResumableOutputs:
         self._lock = hold(self._path, "lock") if self.resumable else None
         try:
             state = read_state(self._state) if self._lock else {}
-            self._saved: Note = state or {}
-            left = self._saved.get("counts") is not None
             if looks and state == {}:
                 self._stop_if_complete([*growing, *small], inputs)
-            # Only these runs have published files, or may replace older ones.
-            owns = left and (self._saved["complete"] or self._saved.get("forced"))
-            owned = [*self._saved["files"], *self._saved["small"]] if owns else []
+            self._saved = state or {}
+            left = self._saved.get("counts") is not None
+            owned = _files_owned_by(self._saved)
             for path in (*named, *small):
                 is_old = path in optional and left  # of an older table
                 self._parts[path] = Part(path, replace=force or is_old or os.path.relpath(path, folder) in owned)
@@ -239,12 +238,8 @@ class ResumableOutputs:
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        """Keep what can be resumed, and add advice to the error; otherwise, remove the parts.
-
-        A run cannot be resumed if its input is invalid as a whole; it can after a bad line or a misfitting model.
-        """
-        of_a_line = isinstance(error, FormatError) and error.line is not None
-        mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
+        """Keep what can be resumed, and add advice to the error; otherwise, remove the parts."""
+        mendable = error.mendable if isinstance(error, MosesRnnError) else True
         try:
             if not self._record:  # not begun, or done
                 return
@@ -257,6 +252,12 @@ class ResumableOutputs:
                 error.add_advice(self._advise(error, self._saved["counts"]))
         finally:
             self._close()
+
+
+def _files_owned_by(saved: Note) -> list[str]:
+    """Return the files that the run of a saved state has published, or may replace."""
+    owns = saved.get("counts") is not None and (saved["complete"] or saved.get("forced"))
+    return [*saved["files"], *saved["small"]] if owns else []
 
 
 def read_state(path: Path) -> Note | None:

@@ -29,7 +29,6 @@ from xopen import xopen
 
 from moses_rnn.errors import (
     ArgumentError,
-    CheckpointError,
     FormatError,
     InputError,
     MosesRnnError,
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
 # Progress callback: takes the amount done, in lines or the like, and its share of the whole if known
 Advanced = Callable[[int, float | None], None]
 STANDARD_STREAM = "-"
-MADE_BY = (
-    "Models are folders made by moses-rnn-train, moses-rnn nmt train or moses-rnn cslm train; pickles are never read."
-)
 FEW_LINE_ENDS = "Does the file lack line ends?"  # advice for a line that is too long
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8
 UTF_16 = b"\xff\xfe", b"\xfe\xff"  # its byte order marks
@@ -114,13 +110,6 @@ def find_input(path: str) -> str:
                 raise InputError(f"{candidate}: expected a file, found a directory")
             return candidate
     raise InputError(f"{path}: expected a file, found none (nor {path}.gz)")
-
-
-def check_folder(folder: Path) -> None:
-    """Raise CheckpointError unless the folder exists."""
-    if not folder.is_dir():
-        found, advice = ("a file", MADE_BY) if folder.exists() else ("nothing", "")
-        raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
 
 
 def regular_file(path: str) -> str:

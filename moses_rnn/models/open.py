@@ -21,7 +21,8 @@ from torch import Tensor
 
 from moses_rnn.errors import CheckpointError, InputError, number_of, shown_value
 from moses_rnn.files.outputs import rename_over, replace_file, sync_directory
-from moses_rnn.files.streams import MADE_BY, check_folder, parse_json
+from moses_rnn.files.streams import parse_json
+from moses_rnn.models.folder import MADE_BY, check_folder
 from moses_rnn.models.model import Model
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.bengio import BENGIO

@@ -8,7 +8,7 @@ from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import regular_file
 from moses_rnn.score.checks import check_table
 from moses_rnn.score.input_table import InputTable
-from moses_rnn.score.score import Run, open_models
+from moses_rnn.score.score import computed_by, open_models
 from moses_rnn.score.scoring_options import ScoringOptions
 from moses_rnn.score.workers import map_in_order, open_workers
 
@@ -23,7 +23,6 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
     regular_file(options.table)
     models, columns, compute = open_models(options)
     table = InputTable(options, models[0].form, lambda: None)
-    run = Run(options, table, models, columns, compute)
     check_table(options, table, models, [column.name for column in columns])
     lines = first = read = 0
     started = began = time.monotonic()
@@ -43,5 +42,5 @@ def estimate(options: ScoringOptions, seconds: float = SECONDS) -> tuple[float, 
     return (
         lines / (table.share(read) or 1.0),
         (lines - first) / max(now - began, 1e-9),
-        run.computed_by,
+        computed_by(compute),
     )

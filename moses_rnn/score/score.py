@@ -93,17 +93,6 @@ class Run:
         return ini_of(options.output, options.table, table.shape, len(self.columns), options.moses_ini)
 
     @property
-    def core(self) -> str | None:
-        """The native core's name; None if torch computes."""
-        core = native_core() if self.compute.native else None
-        return core.name if core else None
-
-    @property
-    def computed_by(self) -> str:
-        """The native core or torch, and its precision."""
-        return f"{self.core or 'torch'}, {self.compute.precision}"
-
-    @property
     def _used(self) -> list[Note]:
         """The records of the models."""
         return [{"direction": model.direction, "sha256": dict(model.hashes)} for model in self.models]
@@ -125,7 +114,7 @@ class Run:
             "device": sorted({torch.device(device).type for device in options.devices}),
             "threads": 1 if compute.native else torch.get_num_threads(),
             "precision": compute.precision,
-            "native": self.core,
+            "native": _core_of(self.compute),
             "shard": f"{options.shard} of {self.table.lines:,} lines" if options.shard else None,
             "phrases": str(self.table.form),
         }
@@ -142,7 +131,17 @@ class Run:
             "lines_sha256": table.digest,
             "factors": list(table.shape.factors),
         }
-        added = self._added(old_columns)
+        added = [
+            AddedColumn(
+                old_columns + i,
+                name,
+                column.meaning,
+                column.unbounded,
+                LOGARITHM if options.logarithms else PROBABILITY,
+                None if options.logarithms else options.floor,
+            )
+            for i, (name, column) in enumerate(zip(self.names, self.columns, strict=True))
+        ]
         return Signature(
             {
                 "program": PROGRAM,
@@ -152,7 +151,7 @@ class Run:
                 "input_content": {key: identity[key] for key in ("bytes", "first_mb", "last_mb") if key in identity},
                 **({"shard": shard} if shard else {}),
                 "precision": self.compute.precision,
-                "native": self.core,
+                "native": _core_of(self.compute),
                 "phrases": str(table.form),
                 "columns": old_columns + len(added),
                 **({EARLIER: earlier} if earlier else {}),
@@ -164,14 +163,6 @@ class Run:
                 "lines": counts.lines,
             }
         )
-
-    def _added(self, first: int) -> list[AddedColumn]:
-        written_as = LOGARITHM if self.options.logarithms else PROBABILITY
-        floor = None if self.options.logarithms else self.options.floor
-        return [
-            AddedColumn(i, name, column.meaning, column.unbounded, written_as, floor)
-            for i, (name, column) in enumerate(zip(self.names, self.columns, strict=True), start=first)
-        ]
 
     def result(self, counts: TableCounts, computed_by: str, examples: Sequence[str] = ()) -> ScoringResult:
         """Return the result of the run, with warnings; `examples` say what is wrong with rejected lines."""
@@ -231,7 +222,7 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         _save(run, files, counts, max(counts.read, table.rejects.last), _rest_of(files, options.output))
         check_rejected(options.table, counts, table.rejects.messages, allowed=options.shard is not None)
         check_fit(options.table, counts, run.names, allowed=accepts_misfit)
-        result = run.result(counts, run.computed_by, table.rejects.messages)
+        result = run.result(counts, computed_by(compute), table.rejects.messages)
         check_unchanged(table.path, table.identity)
         signature = run.signature(counts, files.digest(options.output))
         contents = {options.signature: signature.as_file(), options.new_ini: ini.content}
@@ -331,6 +322,16 @@ def _result_of_complete(run: Run) -> ScoringResult:
             f"{options.new_ini}: already exists with other content than this run writes; use --force to replace it"
         )
     return run.result(counts, f"{found.get('native') or 'torch'}, {run.compute.precision}")
+
+
+def computed_by(compute: Compute) -> str:
+    """Name the native core or torch, and its precision."""
+    return f"{_core_of(compute) or 'torch'}, {compute.precision}"
+
+
+def _core_of(compute: Compute) -> str | None:
+    core = native_core() if compute.native else None
+    return core.name if core else None
 
 
 def _advice(options: ScoringOptions, error: MosesRnnError, counts: Mapping[str, Any]) -> str:

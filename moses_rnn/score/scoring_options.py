@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -96,34 +97,45 @@ class ScoringOptions:
     ray: Ray = None
     shard: OneShard = None
 
-    table: str = field(init=False)  # the file that is read, including .gz
-    output: str = field(init=False)  # the new table; .gz is added if the old table was named without it
-    signature: str | None = field(init=False)  # the file beside it; None for standard output
-    rejects: str | None = field(init=False)  # file for invalid lines; None: the first one ends the run
-    new_ini: str | None = field(init=False)  # the extended ini
-    devices: tuple[str, ...] = field(init=False)
+    @cached_property
+    def table(self) -> str:
+        """The file that is read, including .gz."""
+        return find_input(self.phrase_table)
 
-    def __post_init__(self) -> None:
-        """Derive the input and output paths."""
-        table = find_input(self.phrase_table)
-        output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else "")
-        if not output:
-            stem = without_compression_suffix(table)
+    @cached_property
+    def output(self) -> str:
+        """The new table; .gz is added if the old table was named without it."""
+        if not self.new_table and self.table == STANDARD_STREAM:
+            return STANDARD_STREAM
+        if not self.new_table:
+            stem = without_compression_suffix(self.table)
             output = str(stem.with_name(stem.name + ".rnn.gz"))
-            output = output if self.shard is None else with_shard(output, self.shard)
-        elif output != STANDARD_STREAM and table == f"{self.phrase_table}.gz":
-            output += ".gz" if names_file(output) and not is_gzip(output) else ""
-        ini = self.moses_ini and (
-            self.output_ini or str(Path(output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
-        )
-        vars(self).update(
-            table=table,
-            output=output,
-            signature=None if output == STANDARD_STREAM else f"{output}.json",
-            rejects=rejects_of(output) if self.on_bad_line == "skip" else None,
-            new_ini=ini,
-            devices=tuple(self.device.split(",")),
-        )
+            return output if self.shard is None else with_shard(output, self.shard)
+        adds_suffix = self.new_table != STANDARD_STREAM and self.table == f"{self.phrase_table}.gz"
+        adds_suffix &= names_file(self.new_table) and not is_gzip(self.new_table)
+        return f"{self.new_table}.gz" if adds_suffix else self.new_table
+
+    @property
+    def signature(self) -> str | None:
+        """The file beside the new table; None for standard output."""
+        return None if self.output == STANDARD_STREAM else f"{self.output}.json"
+
+    @property
+    def rejects(self) -> str | None:
+        """The file for invalid lines; None: the first one ends the run."""
+        return rejects_of(self.output) if self.on_bad_line == "skip" else None
+
+    @property
+    def new_ini(self) -> str | None:
+        """The extended ini."""
+        if not self.moses_ini:
+            return None
+        return self.output_ini or str(Path(self.output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where to compute."""
+        return tuple(self.device.split(","))
 
 
 def training_command(table: str, *options: str) -> str:

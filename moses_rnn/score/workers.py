@@ -120,7 +120,7 @@ def open_workers(
         return RayWorkers(begin, lambda chunk: f"{options.table}: {lines_of(chunk)}", options.ray, compute.device)
     of_each = share_threads(options.devices, options.threads, compute)
     chunk_scorers = [make_chunk_scorer(options, columns, replace(compute, device=device)) for device in options.devices]
-    return Threads([scorer for scorer in chunk_scorers for _ in range(of_each)])
+    return ThreadWorkers([scorer for scorer in chunk_scorers for _ in range(of_each)])
 
 
 def open_chunk_scorer(
@@ -198,7 +198,7 @@ def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator
         failures.append(error)
 
 
-class Threads(Generic[Item, Result]):
+class ThreadWorkers(Generic[Item, Result]):
     """One thread for each function; torch and the native core release Python's lock, so threads suffice.
 
     As a context manager, like `RayWorkers`; `count` is the number of workers.
@@ -230,4 +230,4 @@ class Threads(Generic[Item, Result]):
         self._executor.shutdown(cancel_futures=True)
 
 
-Workers = Threads[Item, Result] | RayWorkers[Item, Result]
+Workers = ThreadWorkers[Item, Result] | RayWorkers[Item, Result]

@@ -110,11 +110,7 @@ class Signature:
         return DEFAULT_FLOOR if floor is None else floor
 
     def changed(
-        self,
-        changes: Mapping[str, Any],
-        step: str,
-        how: Mapping[str, Any],
-        added: Sequence[tuple[str, str]] = (),
+        self, changes: Mapping[str, Any], step: str, how: Mapping[str, Any], added: Sequence[tuple[str, str]] = ()
     ) -> Signature:
         """Return the signature of a table with changed lines; it keeps the record of what made its scores.
 

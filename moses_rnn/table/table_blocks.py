@@ -43,7 +43,7 @@ SCORES_END, LINE_END = Spans._fields.index("scores_end"), len(Spans._fields)  # 
 COLUMNS = LINE_END + 1
 CHUNK_LINES = 8192
 CHUNK_BYTES = 1 << 24  # maximum; an ordinary chunk has a tenth of it
-MOST_WORDS = 1 << 16  # phrases must be shorter: a network steps through a whole phrase at once
+TOO_MANY_WORDS = 1 << 16  # in a phrase: a network steps through a whole phrase at once
 NUMBER_BYTES = 24  # maximum of a number with its blank
 UNKNOWN_ID = 0  # id of words outside a vocabulary
 OUTSIDE, LINE_END_FOUND = -1, -2  # the core's errors: spans outside the text, a line end inside a phrase
@@ -168,6 +168,11 @@ class TableLines:
         """Return the lines after line `number`."""
         return self[int(np.searchsorted(self.numbers, number, side="right")) :]
 
+    def only(self, chosen: Mask) -> TableLines:
+        """Return the chosen lines, of which there must be one."""
+        edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).reshape(-1, 2)
+        return TableLines.joined([self[first:last] for first, last in edges.tolist()])
+
     def field(self, begin: str) -> TextPhrases:
         """Return the field of each line that begins at that column of `Spans` and ends at the next."""
         column = Spans._fields.index(begin)
@@ -228,24 +233,22 @@ def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> I
         sound[:1] = False
     begins = np.append(0, spans[:-1, LINE_END])
     odd_lines: list[TableLine] = []
-    done = 0
-    try:
-        for i in np.flatnonzero(~sound).tolist():
-            done = i
+    failure = None
+    for i in np.flatnonzero(~sound).tolist():
+        try:
             line = parser.parse(text[begins[i] : spans[i, LINE_END]], number + i)
-            if line is not None:
-                spans[i, :LINE_END] = np.array(line.spans) + begins[i]
-                sound[i] = True
-                odd_lines.append(line)
-        done = len(spans)
-    finally:
-        sound[done:] = False
-        lines = TableLines(text, spans, number + np.arange(len(spans)), tuple(odd_lines), parser.form)
-        if sound.all():
-            yield lines
-        elif sound.any():
-            edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).reshape(-1, 2)
-            yield TableLines.joined([lines[first:last] for first, last in edges.tolist()])
+        except FormatError as error:
+            failure, sound[i:] = error, False
+            break
+        if line is not None:
+            spans[i, :LINE_END] = np.array(line.spans) + begins[i]
+            sound[i] = True
+            odd_lines.append(line)
+    lines = TableLines(text, spans, number + np.arange(len(spans)), tuple(odd_lines), parser.form)
+    if sound.any():
+        yield lines.only(sound)
+    if failure is not None:
+        raise failure
 
 
 # --- chunks ---------------------------------------------------------------------------------------------------------
@@ -273,13 +276,13 @@ def chunks_between_sources(
 
 
 def of_bounded_length(chunks: Iterable[TableLines], name: str) -> Iterator[TableLines]:
-    """Yield the same chunks; raise FormatError for a phrase of MOST_WORDS or more."""
+    """Yield the same chunks; raise FormatError for a phrase of TOO_MANY_WORDS or more."""
     for chunk in chunks:
-        for i in np.flatnonzero(np.diff(chunk.spans[:, LINE_END], prepend=0) > MOST_WORDS):
+        for i in np.flatnonzero(np.diff(chunk.spans[:, LINE_END], prepend=0) > TOO_MANY_WORDS):
             pair = chunk[i : i + 1].pairs()
             longest = max(len(words(pair.sources[0])), len(words(pair.targets[0])))
-            if longest >= MOST_WORDS:
-                expected = f"phrases of fewer than {MOST_WORDS:,} words"
+            if longest >= TOO_MANY_WORDS:
+                expected = f"phrases of fewer than {TOO_MANY_WORDS:,} words"
                 raise FormatError(name, int(chunk.numbers[i]), expected, f"{longest:,}")
         yield chunk
 

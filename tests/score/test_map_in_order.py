@@ -6,11 +6,11 @@ import time
 import pytest
 
 from moses_rnn.errors import FormatError, Stopped
-from moses_rnn.score.workers import Threads, map_in_order
+from moses_rnn.score.workers import ThreadWorkers, map_in_order
 
 
 def worked(items, work, threads):
-    with Threads([work] * threads) as workers:
+    with ThreadWorkers([work] * threads) as workers:
         for _, result in map_in_order(items, workers):
             yield result
 
@@ -60,5 +60,5 @@ def test_each_function_is_called_by_one_thread_at_a_time():
 
         return work
 
-    with Threads([named("a"), named("b")]) as workers:
+    with ThreadWorkers([named("a"), named("b")]) as workers:
         assert sorted(result for _, result in map_in_order(range(2), workers)) == ["a", "b"]

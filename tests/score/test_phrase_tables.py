@@ -7,10 +7,10 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.models.phrases import check_scores
-from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
+from moses_rnn.score.workers import ChunkScorer, ThreadWorkers, map_in_order
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.signatures import TableCounts
-from moses_rnn.table.table_blocks import MOST_WORDS, chunks_between_sources, of_bounded_length, parse_blocks
+from moses_rnn.table.table_blocks import TOO_MANY_WORDS, chunks_between_sources, of_bounded_length, parse_blocks
 
 pytestmark = pytest.mark.usefixtures("either_path")
 
@@ -38,7 +38,7 @@ class Fixed(Length):
 def scored(lines, *scorers, workers=1, floor=DEFAULT_FLOOR, size=8192):
     counts, blocks = TableCounts(), []
     chunks = of_bounded_length(chunks_between_sources(parse_blocks([b"".join(lines)], "t"), size), "t")
-    with Threads([ChunkScorer(scorers, "t", "new", floor)] * workers) as threads:
+    with ThreadWorkers([ChunkScorer(scorers, "t", "new", floor)] * workers) as threads:
         for _, (block, more) in map_in_order(chunks, threads):
             counts.add(more)
             blocks.append(block)
@@ -162,7 +162,7 @@ def test_chunks_hold_a_bounded_number_of_bytes():
 
 
 def test_phrases_too_long_to_be_stepped_through_are_refused():
-    fits = b"b " * (MOST_WORDS - 1)
+    fits = b"b " * (TOO_MANY_WORDS - 1)
     assert len(scored([b"a ||| " + fits + b"||| 1\n"], Length())[0]) == 1
     with pytest.raises(FormatError, match="t:2: expected phrases of fewer than 65,536 words, found 65,536"):
         scored([b"a ||| b ||| 1\n", b"a ||| " + fits + b"b ||| 1\n"], Length())

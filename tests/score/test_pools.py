@@ -12,7 +12,7 @@ from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import show_nothing
 from moses_rnn.networks.compute import Compute
 from moses_rnn.score.score import score
-from moses_rnn.score.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, Threads, share_threads
+from moses_rnn.score.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, ThreadWorkers, share_threads
 from tests.score.tables import names, never, options_for
 
 pytestmark = pytest.mark.usefixtures("in_small_chunks")
@@ -32,7 +32,7 @@ def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
 
 
 def in_thread(begin, *_):
-    return Threads([pickle.loads(pickle.dumps(begin))()])
+    return ThreadWorkers([pickle.loads(pickle.dumps(begin))()])
 
 
 def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch):
