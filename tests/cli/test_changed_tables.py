@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+import moses_rnn
 from tests.analysis.scored import line, sign
 from tests.cli.scored import INI
 from tests.commands import run
@@ -42,3 +43,8 @@ def test_every_command_refuses_it(changed, command):
     assert "t: expected 92 bytes, SHA-256" in done.stderr
     assert "Make changes in the original table, and score it again." in done.stderr
     assert {path.name for path in changed.iterdir()} == before
+
+
+def test_python_refuses_it(changed):
+    with pytest.raises(moses_rnn.InputError, match="t: expected 92 bytes, SHA-256"):
+        moses_rnn.read_table(changed / "t")

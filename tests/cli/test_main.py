@@ -33,9 +33,12 @@ def test_ctrl_c_ends_a_program_that_starts(tmp_path, command):
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_messages_name_a_command_of_the_whole_program(tmp_path):
+def test_messages_name_the_command(tmp_path):
     done = run("", "score", "nowhere", cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr.partition(":")[0]) == (3, "moses-rnn score")
+    command = [*MODULE, "nbest", "rerank", "nowhere", "weights"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.partition(":")[0]) == (3, "moses-rnn nbest")
 
 
 PRESSED = {  # what bash would put in place of the last word

@@ -39,6 +39,19 @@ def test_invalid_lines_can_be_left_out_instead():
     assert rejected[1][1].startswith("t:3: expected 2 scores as on line 2, found 1: '1'")
 
 
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        (b"", []),
+        (b"a", [b"a"]),
+        (b" a  b\tc ", [b"a", b"b", b"c"]),
+        (b"a\xc2\xa0b \xe2\x80\xa8", [b"a\xc2\xa0b", b"\xe2\x80\xa8"]),
+    ],
+)
+def test_words_are_split_as_moses_splits_them(phrase, expected):
+    assert words(phrase) == expected
+
+
 def slow_parse(line):
     """The same by plain searching, as LoaderStandard.cpp goes about it; None for what is refused."""
     line = line.removesuffix(b"\n").removesuffix(b"\r")
