@@ -1,10 +1,10 @@
-"""Agreement of table and RNN: over all pairs (Figure 3 of the paper), and in their preferences per source.
+"""How far the table and the RNN agree: over all pairs (Figure 3 of the paper), and on the targets of each source.
 
-Pairs with an RNN score at the floor (moses-rnn-score writes nothing below e^-87) are counted but left out of the
-histogram and the correlations: only the floor makes them equal.
+moses-rnn-score writes no score below a floor (by default e^-87). Pairs at the floor are counted, but the histogram and
+the correlations leave them out, because only the floor makes their scores equal.
 
-Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
-often a pair was seen. The preferences are means over all sources with at least two targets.
+The paper says that the RNN prefers literal and shorter targets (section 4.3, on Table 2), and that it does not know how
+often a pair was seen (section 3.1). Preferences check this; they are means over all sources with several targets.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
 ROUNDING = 1e-6  # nats; scores have nine digits
-POINTS = 4000  # pairs that are drawn one by one
-OUTSIDE = 0.001  # share of pairs beyond the low end of an axis
+POINTS = 4000  # pairs in the scatter plot
+OUTSIDE = 0.001  # share of pairs that each axis leaves out at its low end
 
 
 def ranks(values: Floats | Ints) -> Floats:
@@ -35,7 +35,7 @@ def ranks(values: Floats | Ints) -> Floats:
 
 def pearson(x: Floats, y: Floats) -> float | None:
     """Return the correlation of two columns, -1 to 1; None if one is constant or there are fewer than two values."""
-    if not len(x) or (x == x[0]).all() or (y == y[0]).all():  # rounding would make tiny variances of constants
+    if not len(x) or (x == x[0]).all() or (y == y[0]).all():  # rounding can give a constant a tiny variance
         return None
     return float(np.corrcoef(x, y)[0, 1])
 
@@ -48,8 +48,8 @@ def spearman(x: Floats, y: Floats) -> float | None:
 class Group(NamedTuple):
     """Pairs with similar counts.
 
-    Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
-    the others. None: there is no correlation.
+    Of `pairs`, `at_floor` have an RNN score at the floor, and `without_log` a score of 0. The others have the
+    correlations, None if there is none.
     """
 
     name: str
@@ -64,15 +64,16 @@ class Group(NamedTuple):
 class Scatter:
     """A histogram of pairs by their two log-probabilities.
 
-    `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of BIN nats (0 belongs to the
-    first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
+    `histogram[i, j]` counts the pairs with log p(target | source) in bin i and the RNN's log p in bin j; [BINS, BINS].
+    Bin i reaches from -(i+1) to -i times BIN nats; 0 belongs to bin 0. `groups` are all pairs, then the classes by
+    count.
     """
 
     floor: float
     histogram: Ints
     groups: list[Group]
-    points: Floats  # both logarithms of a sample of these pairs
-    is_single: Mask  # which of them were extracted once
+    points: Floats  # both logarithms of a sample of the pairs
+    is_single: Mask  # which pairs of the sample were extracted once
 
     @property
     def limits(self) -> list[tuple[float, float]]:
@@ -109,7 +110,7 @@ def groups_grid(pairs: Scatter) -> Grid:
 
 
 def histogram_grid(pairs: Scatter) -> Grid:
-    """Return the middle of each cell that is not empty, in nats, and the number of its pairs."""
+    """Return a row for each cell that is not empty: its middle, in nats, and its number of pairs."""
     rows = [
         (-(i + 0.5) * BIN, -(j + 0.5) * BIN, int(pairs.histogram[i, j]))
         for i, j in np.argwhere(pairs.histogram).tolist()
@@ -159,10 +160,10 @@ PREFERENCE_TITLES = {
 
 @dataclass(frozen=True)
 class Summary:
-    """Preferences by classes of the source's count, all sources first; and correlations over pairs.
+    """Preferences of all sources and of each class by count, and correlations over pairs.
 
-    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count, over the `counted` pairs
-    of these sources that have a count.
+    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count. They are over the pairs
+    of these sources that have a count; there are `counted` of them.
     """
 
     classes: list[Preferences]
@@ -203,7 +204,7 @@ def _figures(pairs: TablePairs) -> dict[str, Floats]:
 
 
 def _correlations_with_count(pairs: TablePairs) -> Floats:
-    """Return Spearman's correlation of RNN score and count among each source's targets; NaN: there is none."""
+    """Return Spearman's correlation of RNN score and count among the targets of each source; NaN if there is none."""
     begins, sizes = pairs.begins, pairs.sizes
     x, y = (
         ranks(pairs.source * len(values) + np.unique(values, return_inverse=True)[1])
@@ -235,15 +236,15 @@ def _mean(values: Floats) -> float | None:
 
 
 class Literalness(NamedTuple):
-    """Counts of sources, among those with different best targets, where the RNN's is more or less literal."""
+    """Whether the RNN's best targets are more literal than the table's, counted where the two differ."""
 
-    sources: int = 0
-    rnn_more: int = 0
+    sources: int = 0  # where the best targets differ
+    rnn_more: int = 0  # of these, where the RNN's is more literal
     rnn_less: int = 0
 
 
 def compare_literalness(pairs: TablePairs) -> Literalness:
-    """Compare the literalness of differing best targets: log lex(target | source) per word of the target."""
+    """Compare how literal the best targets are where they differ, by log lex(target | source) per word."""
     best, begins = pairs.best, pairs.begins
     lexical = pairs.lexical / np.maximum(pairs.target_words, 1)
     means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
@@ -259,7 +260,7 @@ def preferences_grid(summary: Summary) -> Grid:
 
 
 def notes(summary: Summary) -> list[str]:
-    """Return notes on the table: the meaning of its columns, and the correlations over pairs."""
+    """Return notes on the table of preferences: what its columns mean, and the correlations over pairs."""
     over_pairs = ", ".join(
         f"{name} {'–' if value is None else format(value, '.3f')}"
         for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))

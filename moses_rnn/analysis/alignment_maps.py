@@ -1,6 +1,6 @@
-"""Attention maps of translated lines (Bahdanau et al. 2015, section 5.2.1, Figure 3).
+"""Where a network with attention looks while it translates (Bahdanau et al. 2015, section 5.2.1, Figure 3).
 
-N source words with the end symbol, T target words.
+In shapes, N is the number of source words with the end symbol, T that of target words.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from moses_rnn.translation.translate import (
     with_tokens,
 )
 
-MOST_CELLS = 120  # a side of a picture
+MOST_CELLS = 120  # on each side of a picture
 
 
 @dataclass(frozen=True)
 class AlignmentMap:
-    """α of a sentence and a translation; `unknown` are the words outside the network's shortlists."""
+    """The attention weights α of a sentence and its translation."""
 
-    line: int  # of the text, from 1
-    source: list[bytes]  # words without the end symbol
+    line: int  # in the text, from 1
+    source: list[bytes]  # without the end symbol
     target: list[bytes]
-    alpha: Alpha  # T, and one more for the </s> of what has ended, × N
-    unknown: frozenset[bytes] = frozenset()
+    alpha: Alpha  # T × N, or (T + 1) × N if the translation ends with </s>
+    unknown: frozenset[bytes] = frozenset()  # words outside the network's shortlists
 
     @property
     def columns(self) -> list[bytes]:
@@ -47,7 +47,7 @@ class AlignmentMap:
 
     @property
     def rows(self) -> list[bytes]:
-        """Written words, one per row of α."""
+        """Target words, one for each row of α."""
         return [*self.target, END][: len(self.alpha)]
 
     @property
@@ -59,11 +59,13 @@ class AlignmentMap:
 def map_alignments(
     model: Model, sources: Sequence[bytes], name: str, numbers: Iterable[int], targets: Sequence[bytes] | None = None
 ) -> list[AlignmentMap]:
-    """Compute α of some lines of the text `name` and of their translations: given ones, or the network's own.
+    """Compute α for some lines of a text and their translations. Without `targets`, the network translates.
+
+    `name` is the text's name in messages; `numbers` are the lines, from 1.
 
     Raises:
-        InputError: a line is missing or has too many words, or the model did not learn from plain words, has no
-            attention, or writes tokens for rare words that given translations lack.
+        InputError: a line is missing or has too many words. Or the model has no attention, did not learn from plain
+            words, or writes tokens for rare words, which given translations lack.
     """
     check_plain(model)
     reads, writes, rare = model.source_vocabulary, model.target_vocabulary, model.rare

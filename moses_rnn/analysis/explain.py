@@ -1,4 +1,4 @@
-"""Explain one phrase pair by table, network and weights."""
+"""Explain a phrase pair: what the table, the network and the weights say about it."""
 
 from __future__ import annotations
 
@@ -30,35 +30,32 @@ from moses_rnn.table.signatures import own_columns, signature_of, without_number
 from moses_rnn.table.table_blocks import Pairs, TableLines
 from moses_rnn.translation.proposals import Converter
 
-TABLE_LIMIT = 20  # Moses's own
-NEAREST = 5  # phrases that are named, by their summary c
-OTHERS = 5000  # phrases of a table, of which these are the nearest
+TABLE_LIMIT = 20  # Moses's default
+NEAREST = 5  # phrases to show, those with the most similar summaries c
+OTHERS = 5000  # phrases of the table to choose them from
 
 
 class TableTarget(NamedTuple):
-    """A target of the source: as it stands in the table, its scores, and the pair in the network's words."""
+    """A target of the source in the table."""
 
     target: bytes
     scores: list[float]
-    read: tuple[bytes, bytes]
+    read: tuple[bytes, bytes]  # source and target, in the network's words
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A pair, `read` in the network's words, source first; and all targets of its source in the table's order.
-
-    `chosen` is the pair's own place among these `targets`; a rule can be there twice, with other alignments.
-    """
+    """A pair, and what the table has for its source."""
 
     source: bytes
     target: bytes
-    read: tuple[bytes, bytes]
-    targets: Sequence[TableTarget] = ()
-    chosen: int | None = None
+    read: tuple[bytes, bytes]  # source and target, in the network's words
+    targets: Sequence[TableTarget] = ()  # all targets of the source, in the table's order
+    chosen: int | None = None  # the pair's place in `targets`: the first, if a rule occurs with several alignments
 
 
 def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
-    """Parse a pair given by itself or as a line of a table."""
+    """Parse 'source ||| target' or a line of a table."""
     fields = text.rstrip(b"\r\n").split(SEPARATOR)
     if len(fields) < 2 or not words(fields[0]) or not words(fields[1]) or b"\n" in text.rstrip(b"\r\n"):
         raise InputError(f"expected a pair as 'source ||| target', found {shown(text)}")
@@ -66,7 +63,7 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
 
 
 def lookup_of(source: bytes, target: bytes, alignment: bytes, form: PhraseForm) -> Lookup:
-    """Return a pair with single blanks and in the network's words; a rule of a table needs no alignment."""
+    """Make a pair from its parts. A rule of a table needs no alignment, because the table has it."""
     source, target = normalised(source), normalised(target)
     if alignment or not (form.hierarchical and (has_gaps(source) or has_gaps(target))):
         form.check(source, target, alignment, "the pair", 1)
@@ -74,7 +71,7 @@ def lookup_of(source: bytes, target: bytes, alignment: bytes, form: PhraseForm) 
 
 
 def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool) -> tuple[Lookup, list[bytes]]:
-    """Look a pair up in the blocks of a table, and draw a sample of the phrases that a network reads."""
+    """Look a pair up in a table, and draw a sample of the phrases that the network reads."""
     targets: list[TableTarget] = []
 
     def phrases() -> Iterator[tuple[bytes]]:
@@ -101,16 +98,16 @@ def read_target(line: TableLine, name: str, form: PhraseForm) -> TableTarget:
 
 
 @dataclass(frozen=True)
-class Weights:
-    """Weights of a phrase dictionary, one for each score of the table, or one more for an RNN's score it lacks."""
+class TableWeights:
+    """Weights of a phrase dictionary: one for each score, and one for an RNN that has not scored the table yet."""
 
     values: Sequence[float]
-    name: str  # of the ini, for messages
-    table_limit: int = TABLE_LIMIT  # 0: none
+    name: str  # the ini's name, for messages
+    table_limit: int = TABLE_LIMIT  # 0: no limit
 
 
-class Column(NamedTuple):
-    """A score of the pair: as the table has it, and its natural logarithm as Moses takes it."""
+class TableScore(NamedTuple):
+    """A score of the pair in the table, and its natural logarithm as Moses takes it."""
 
     name: str
     score: float
@@ -118,25 +115,21 @@ class Column(NamedTuple):
 
 
 class Word(NamedTuple):
-    """log p(word | words before, the other phrase), natural; `known` is whether it is in the shortlist."""
+    """A word with its natural log p, given the words before it and the other phrase."""
 
     word: str
     log_prob: float
-    known: bool
+    known: bool  # whether it is in the shortlist
 
 
 class Rank(NamedTuple):
-    """The pair's place among the targets of its source, 1 being the best; equal values share the better place.
-
-    `value` is the natural logarithm that ranks it. `cut` is whether Moses's table limit leaves it out; None where no
-    limit applies. `rank` is None if the pair has no such value.
-    """
+    """The place of the pair among the targets of its source, by one score."""
 
     by: str
-    rank: int | None
+    rank: int | None  # from 1, the best; equal values share the better rank; None: the pair has no such score
     of: int
-    value: float | None
-    cut: bool | None = None
+    value: float | None  # the natural logarithm of the score
+    cut: bool | None = None  # whether Moses's table limit leaves the pair out; None: no limit applies
 
 
 class Neighbour(NamedTuple):
@@ -150,20 +143,20 @@ class Neighbour(NamedTuple):
 class Explanation:
     """The explanation of a pair.
 
-    `log_prob` is the natural log p that `scorer` gives the whole pair; `words` are those that the network writes (the
-    target or, of an inverse network, the source) with their shares of it, ``</s>`` last. `unknown` are the words that
-    it reads as ``<unk>``. `table_limit` is None without weights.
+    `log_prob` is the natural log p that `scorer` gives the pair. It is the sum over `words`: the words that the network
+    writes (the target's or, if the network is inverse, the source's), then ``</s>``. `unknown` are the words that the
+    network reads as ``<unk>``. `table_limit` is None without weights.
     """
 
     source: str
     target: str
     in_table: bool = False
-    targets: int | None = None  # of the source in the table; None: without a table
+    targets: int | None = None  # how many the source has in the table; None: there is no table
     scorer: str
     log_prob: float
     words: list[Word]
     unknown: list[str]
-    columns: list[Column] = field(default_factory=list)
+    columns: list[TableScore] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     table_limit: int | None = None
     neighbours: list[Neighbour] = field(default_factory=list)
@@ -173,13 +166,13 @@ class Explanation:
         return "\n".join([*_heading(self), *words, *_further(self)])
 
     def _repr_html_(self) -> str:
-        """Return a table for notebooks: a column for each word, redder if less likely, above the rest of the text."""
+        """Format for notebooks: a table with a column for each word, redder if less likely, within the text."""
         before, after = (html.escape("\n".join(lines)) for lines in (_heading(self), _further(self)))
         return f"<pre>{before}</pre><table><tr>{''.join(map(_cell, self.words))}</tr></table><pre>{after}</pre>"
 
 
 def explain_words(model: AnyModel, scorer: Scorer, pair: Lookup) -> Explanation:
-    """Explain a pair by any network, without a table; `scorer` has the name of its column in a scored table."""
+    """Explain a pair by any network, without a table. `scorer` is named like its column in a scored table."""
     if any(map(has_gaps, pair.read)):  # unnumbered: neither the pair nor the table gave an alignment
         alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
         raise InputError(f"expected a rule of the table, or a line that aligns its non-terminals, found {alone}")
@@ -202,27 +195,27 @@ def explain_words(model: AnyModel, scorer: Scorer, pair: Lookup) -> Explanation:
 
 
 def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
-    """Name the scores of a table: Moses's own four, and the added ones by column, as far as they are known."""
+    """Name the scores of a table, as far as they are known: Moses's own four, and those `added` by column."""
     own = TABLE_COLUMNS if own_columns(columns, added) == len(TABLE_COLUMNS) else ()
     return [added.get(i) or (own[i] if i < len(own) else f"score {i + 1}") for i in range(columns)]
 
 
 @dataclass(frozen=True)
 class Explainer:
-    """Explains pairs of a table by a network and a scorer of its scores.
+    """Explains pairs of a table by a network and its scorer.
 
-    `others` are phrases that the network reads, of which the nearest are named; `added` are the recorded names of the
-    columns that scoring added, by column.
+    `others` are phrases from which the nearest ones are chosen. `added` are the names of the scores that moses_rnn
+    added, by column, as the signature records them.
     """
 
     model: Model
     scorer: Scorer
     others: Sequence[bytes] = ()
     added: Mapping[int, str] = field(default_factory=dict)
-    weights: Weights | None = None
+    weights: TableWeights | None = None
 
     def __call__(self, pair: Lookup) -> Explanation:
-        """Explain a pair; raise an error if there are not as many weights as scores."""
+        """Explain a pair; raise InputError if the number of weights differs from that of scores."""
         found = explain_words(self.model, self.scorer, pair)
         targets, chosen, rnn = pair.targets, pair.chosen, np.zeros(0)  # log p of every target of the source
         scores = np.array([target.scores for target in targets])
@@ -244,24 +237,25 @@ class Explainer:
             found,
             in_table=chosen is not None,
             targets=len(targets),
-            columns=[Column(name, score, log_of(score)) for name, score in zip(names, own, strict=False)],
+            columns=[TableScore(name, score, log_of(score)) for name, score in zip(names, own, strict=False)],
             ranks=ranks,
             table_limit=self.weights.table_limit if self.weights else None,
             neighbours=self._neighbours(pair.read[self.model.inverse]),
         )
 
     def _guess_added(self, scores: Floats, rnn: Floats) -> Mapping[int, str]:
-        """Without a record, find columns that agree with the network's scores; `scores` is targets × columns."""
+        """Find the columns that agree with the network's scores; `scores` is targets × columns."""
         logs = np.log(np.maximum(scores, np.exp(DEFAULT_FLOOR)))
         agree = np.all(np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01), axis=0).tolist()
-        # a score of Moses's own may agree by chance where there is one target only
-        likely = range(len(TABLE_COLUMNS) * (len(scores) == 1), scores.shape[1])
+        # if there is only one target, a score of Moses's own may agree by chance
+        first = len(TABLE_COLUMNS) if len(scores) == 1 else 0
+        likely = range(first, scores.shape[1])
         return {column: self.scorer.name for column in likely if agree[column]}
 
     def _weighted(
-        self, given: Weights, logs: Floats, names: list[str], rnn: Floats, chosen: int | None
+        self, given: TableWeights, logs: Floats, names: list[str], rnn: Floats, chosen: int | None
     ) -> Iterator[Rank]:
-        """Rank by the weighted sum of the scores without the RNN's, and with it if it has a weight."""
+        """Rank by the weighted sum of the scores: without the RNN's and, if it has a weight, with it."""
         weights, rnn_name = np.array(given.values), self.scorer.name
         at = [column for column, name in enumerate(names) if without_number(name) == rnn_name]
         if not at and len(weights) == len(names) + 1:  # not scored yet
@@ -271,8 +265,9 @@ class Explainer:
             raise InputError(f"{given.name}: expected {expected}, found {len(weights)}")
         limit, without = given.table_limit or None, weights.copy()
         without[at] = 0
-        is_clear = bool(at) or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
-        yield _rank("weighted sum" + f" without {rnn_name}" * is_clear, _sums(logs, without), chosen, limit)
+        is_clear = bool(at) or len(names) <= len(TABLE_COLUMNS)  # otherwise an unnamed score may be the RNN's
+        title = f"weighted sum without {rnn_name}" if is_clear else "weighted sum"
+        yield _rank(title, _sums(logs, without), chosen, limit)
         if at:
             yield _rank(f"weighted sum with {rnn_name}", _sums(logs, weights), chosen, limit)
 
@@ -299,10 +294,10 @@ def explain_in_table(
     scorer: Scorer,
     pair: Lookup,
     table: str,
-    weights: Weights | None = None,
+    weights: TableWeights | None = None,
     advanced: Advanced = show_nothing,
 ) -> Explanation:
-    """Explain a pair in comparison with a table, which must match its signature."""
+    """Explain a pair and compare it with a table, which must match its signature."""
     name, reading = find_input(table), Converter(model)
     added = signature_of(name).names
     found, others = look_up(read_for_network(name, reading, advanced), name, pair, inverse=reading.inverse)
@@ -334,7 +329,7 @@ def _heading(explanation: Explanation) -> list[str]:
 
 
 def _cell(word: Word) -> str:
-    """Return a cell with a word above its log p; the redder, the less likely (down to -5 nats)."""
+    """Return a cell with a word and its log p. Less likely words are redder, down to -5 nats."""
     red = min(-word.log_prob / 5, 1.0)
     text = f"{html.escape(word.word)}{'' if word.known else ' (&lt;unk&gt;)'}<br>{word.log_prob:z.2f}"
     return f'<td style="text-align: center; background: rgba(220, 50, 40, {red:.2f})">{text}</td>'
@@ -342,7 +337,7 @@ def _cell(word: Word) -> str:
 
 def _further(explanation: Explanation) -> list[str]:
     """Describe everything except the words: words read as ``<unk>``, scores, ranks, neighbours."""
-    lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
+    lines = [f"  read as <unk>: {' '.join(explanation.unknown)}"] if explanation.unknown else []
     if explanation.columns:
         width = max(len(column.name) for column in explanation.columns)
         lines += ["", f"{'scores of the table':<{width + 2}}  {'score':>11}       log"]
@@ -367,7 +362,7 @@ def _rank_line(rank: Rank) -> str:
 
 
 def as_json(explanation: Explanation) -> str:
-    """Format the fields of `Explanation` for programs, tuples as objects."""
+    """Format an explanation for programs: its fields as JSON."""
     record: dict[str, Any] = asdict(explanation)
     for name in ("words", "columns", "ranks", "neighbours"):
         record[name] = [item._asdict() for item in getattr(explanation, name)]

@@ -1,4 +1,4 @@
-"""Libraries of the extra ``report``, which need not be installed."""
+"""Libraries of the extra ``report``, which are optional."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from moses_rnn.errors import MosesRnnError
 
-LIBRARIES = {"matplotlib": "matplotlib", "scikit-learn": "sklearn"}  # modules by name
+LIBRARIES = {"matplotlib": "matplotlib", "scikit-learn": "sklearn"}  # their modules
 
 
 def missing_libraries() -> list[str]:
@@ -15,6 +15,9 @@ def missing_libraries() -> list[str]:
 
 
 def check_library(name: str, work: str, otherwise: str) -> None:
-    """Raise MosesRnnError if a library is missing; call this before a long computation."""
+    """Raise MosesRnnError if a library is missing. Call this before long work.
+
+    `work` says what needs the library, `otherwise` what works without it.
+    """
     if name in missing_libraries():
         raise MosesRnnError(f"{work} needs {name}: pip install 'moses-rnn[report]' ({otherwise})")

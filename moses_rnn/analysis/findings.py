@@ -1,4 +1,4 @@
-"""Findings about a scored table and its model, for a report. They have everything that the paper shows."""
+"""Findings about a scored table and its model: everything that the report shows."""
 
 from __future__ import annotations
 
@@ -29,46 +29,46 @@ from moses_rnn.translation.proposals import Converter, Proposals, Proposer, know
 from moses_rnn.translation.requests import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
-SOURCES, SAMPLES = 3, 50  # of each kind in Table 2, of each of them in Table 3
-PHRASES, POINTS = 2000, 500  # to draw for the gates, for either map
-TEXT_LINES = 3  # that a network with attention translates
-MIN_WORDS, TOP = 4, 3  # of the sources in Table 2 and of Figure 5's phrases; targets of each source by either
-DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a source on which both may disagree
+SOURCES, SAMPLES = 3, 50  # sources of each kind in Table 2; samples for each of them in Table 3
+PHRASES, POINTS = 2000, 500  # phrases for the gates; points on each map
+TEXT_LINES = 3  # lines that a network with attention translates
+MIN_WORDS, TOP = 4, 3  # words of a source in Table 2 and of a phrase in Figure 5; best targets by each score
+DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # least values of a source for disputes
 LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
-LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
-NATS, BINS = 1.0, 20  # of a column in a row's picture of costs; the last one holds all that cost more
-Announce = Callable[[str, str], Advanced]  # begins a step, by its name and the unit of its progress
+LONGEST_OF = (1, 2, 3, 5)  # most words of these classes; the last has no limit
+NATS, BINS = 1.0, 20  # width and number of the bins of costs; the last one holds all higher costs
+Announce = Callable[[str, str], Advanced]  # begins a step, given its name and the unit of its progress
 
 
 class CostClass(NamedTuple):
-    """Pairs of one kind: their number, their cost, their words with ``</s>``, and a histogram of the costs."""
+    """Pairs of one kind, and their costs."""
 
     name: str
     pairs: int
-    nats: float
-    words: int
-    bins: list[int]
+    nats: float  # total cost
+    words: int  # with </s>
+    bins: list[int]  # number of pairs by cost
 
 
 class Dispute(NamedTuple):
-    """The first choice of one, table or RNN, that ranks lowest with the other; 1 is the best rank."""
+    """The first choice of the table that has the worst rank with the RNN, or the other way round."""
 
-    by: str
-    rank: int
+    by: str  # whose choice it is: table or RNN
+    rank: int  # with the other, from 1
     seen: float  # how often the source was extracted
-    pair: int  # the line, from 0
-    targets: range  # the lines of all targets of its source
+    pair: int  # its line, from 0
+    targets: range  # lines of all targets of its source
 
 
 @dataclass
 class Coverage:
-    """The running words of a table, and those outside a network's shortlists."""
+    """How many words a table has, and which of them are outside a network's shortlists."""
 
     source_words: int = 0
-    target_words: list[int] = field(default_factory=list)  # of each line
+    target_words: list[int] = field(default_factory=list)  # for each line
     source_unknown: Counter[bytes] = field(default_factory=Counter)
     target_unknown: Counter[bytes] = field(default_factory=Counter)
-    pairs_unknown: int = 0  # with an unknown word on either side
+    pairs_unknown: int = 0  # pairs with an unknown word on either side
 
 
 def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
@@ -91,7 +91,7 @@ def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything in a report. Gates and disputes are known of the RNN Encoder-Decoder only."""
+    """Everything in a report. Only an RNN Encoder-Decoder has gates and disputes."""
 
     table: ScoredTable
     model: Model
@@ -108,7 +108,7 @@ class Findings:
     costs: Sequence[CostClass]
     tuning: Tuning | None
     alignments: Sequence[alignment_maps.AlignmentMap] | None  # None: there is no text
-    missing: Sequence[str] = field(default_factory=missing_libraries)  # for pictures
+    missing: Sequence[str] = field(default_factory=missing_libraries)  # libraries for pictures
 
     @property
     def knows_gates(self) -> bool:
@@ -117,14 +117,14 @@ class Findings:
 
     @property
     def history(self) -> list[tuple[float, float]]:
-        """Minutes of training and nats per token of each evaluation; a model's folder may hold anything."""
+        """Minutes of training and nats per token of each evaluation; others than positive numbers are left out."""
         steps = records_of(self.model.provenance, "history")
         figures = [(step.get("seconds"), step.get("nats_per_token")) for step in steps]
         return [(seconds / 60, nats) for seconds, nats in figures if _is_positive(seconds) and _is_positive(nats)]
 
     @property
     def unigram(self) -> float | None:
-        """Cost of a unigram model."""
+        """Cost of a unigram model, in nats per token, if the model's folder records it."""
         return nats if _is_positive(nats := self.model.unigram_nats) else None
 
 
@@ -135,12 +135,12 @@ def _is_positive(value: Any) -> TypeGuard[float]:
 def gather(
     table: ScoredTable, model: Model, scorer: Scorer, source_text: str | None, results: str | None, announce: Announce
 ) -> Findings:
-    """Look at a table and the network of pairs that scored it, by a scorer of its scores.
+    """Inspect a table, its network and its scores.
 
     Raises:
-        InputError: the model is of the inverse direction or of other phrases, the table is damaged or unsorted, or the
-            results are not such a file.
-        CheckpointError: a source text is given for a model without attention.
+        InputError: the model is inverse or learned from phrases of another form, the table is damaged or unsorted, or
+            `results` is not a results.json.
+        CheckpointError: there is a source text, but the model has no attention.
     """
     reading = Converter(model)
     if reading.inverse:
@@ -188,7 +188,10 @@ def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Converter, cou
 
 
 def find_disputes(pairs: TablePairs) -> list[Dispute]:
-    """Find, for each score, the frequent source whose single best target the other ranks worst, and not first."""
+    """Find the frequent sources on which both disagree most: one by the table's first choice, one by the RNN's.
+
+    A source with several equally good best targets has no first choice.
+    """
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
     is_frequent &= pairs.source_counts >= DISPUTED_COUNT
@@ -238,7 +241,7 @@ def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tu
 def _alignments(model: Model, source_text: str, announce: Announce) -> list[alignment_maps.AlignmentMap]:
     """Align the first lines of a text with the network's own translations."""
     announce("translating", "")
-    # of so many words the translation can always be drawn
+    # so long that the translation can always be drawn
     most_words = alignment_maps.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2
     name = find_input(source_text)
     lines = [line.rstrip(b"\r\n") for line in read_text(name)]
@@ -247,7 +250,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
 
 
 def costs_by_class(pairs: TablePairs, lengths: Ints) -> list[CostClass]:
-    """Return the costs of pairs: all, by their targets' lengths in the network's words, and by count."""
+    """Return the costs of all pairs, then by the length of the target in the network's words, then by count."""
     nats = -pairs.logs[:, 1]
     by_length = np.searchsorted(LONGEST_OF, lengths)
     parts = dict(split_by_count(pairs.counts))

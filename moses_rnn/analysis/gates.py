@@ -1,8 +1,8 @@
-"""Find out from the gates which hidden units remember, which forget, and at which words (section 2.3).
+"""Which hidden units remember and which forget, and at which words, by their gates (section 2.3).
 
 "Those units that learn to capture short-term dependencies will tend to have reset gates that are frequently active, but
 those that capture longer-term dependencies will have update gates that are mostly active." A reset gate is active near
-r = 0, where the unit ignores its state; an update gate near z = 1, where the unit keeps it.
+r = 0, where the unit ignores its state. An update gate is active near z = 1, where the unit keeps its state.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from moses_rnn.networks.tries import NOTHING
 from moses_rnn.table.phrases import words
 
 BINS = 10
-MOST = 0.5  # of the steps
-THRESHOLD = 0.5  # an update gate is active where z is above, a reset gate where r is below
-UNITS = 5  # shown of those that remember most, and of those that reset most
-WORDS = 5  # shown of each unit, on either side
-MIN_TIMES = 5  # occurrences in the sample of a word that is shown
+MOST = 0.5  # share of the steps
+THRESHOLD = 0.5  # an update gate is active if z is above, a reset gate if r is below
+UNITS = 5  # to show: so many that remember most, and so many that reset most
+WORDS = 5  # to show of each unit, with the highest and with the lowest gate
+MIN_TIMES = 5  # how often a word must occur in the sample to be shown
 BEGINNING = "(beginning)"  # what a decoder reads before its first word
 
 
@@ -39,10 +39,10 @@ class WordGate(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A unit and the words at which its gate is highest and lowest: z of one that remembers, r of one that resets."""
+    """A unit, and the words at which its gate is highest and lowest: z if it remembers, r if it resets."""
 
     unit: int  # from 0
-    z: float
+    z: float  # means
     r: float
     highest: list[WordGate]
     lowest: list[WordGate]
@@ -52,9 +52,9 @@ class Unit(NamedTuple):
 class GateReport:
     """The gates of all H units over a sample of phrases.
 
-    `z` and `r` are means over steps, `update_active` and `reset_active` shares of steps; H each. `steps` counts the
-    words read, with ``</s>``; `r` and `reset_active` leave out an encoder's first step, which has no state to reset.
-    `remembering` are the units of highest z, `resetting` those of lowest r, the extreme first.
+    `z` and `r` are means over steps, `update_active` and `reset_active` shares of steps; H each. A step reads a word
+    or ``</s>``. `r` and `reset_active` leave out an encoder's first step, which has no state to reset. `remembering`
+    are the units with the highest z, `resetting` those with the lowest r, the most extreme first.
     """
 
     network: str
@@ -79,7 +79,7 @@ class GateReport:
 
 
 def measure_gates(model: Model, sources: Sequence[bytes], targets: Sequence[bytes] | None = None) -> GateReport:
-    """Run the encoder over phrases, or the decoder from them to targets, and summarise its gates."""
+    """Summarise the gates of the encoder while it reads phrases or, if `targets` are given, those of the decoder."""
     read = [model.source_vocabulary.ids(words(source)) for source in sources]
     if targets is None:
         vocabulary, gates = model.source_vocabulary, encoder_gates(model.network, read)
@@ -117,12 +117,12 @@ def _mean(values: npt.NDArray[Any]) -> Floats:
 
 
 def _ends(gates: npt.NDArray[Any], at: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
-    """Return the words at which a unit's gate is highest and lowest; among equals, more frequent ones first."""
+    """Return the words at which a unit's gate is highest and lowest, the most extreme first."""
     times, sums = (np.bincount(at, weights, len(names)) for weights in (None, gates))
     seen = np.flatnonzero(times >= max(min(MIN_TIMES, times.max(initial=0)), 1))
     means = sums[seen] / times[seen]
     found = [WordGate(names[seen[i]], float(means[i])) for i in np.argsort(-means, kind="stable")]
-    shown = min(WORDS, len(found) // 2)  # none on both sides
+    shown = min(WORDS, len(found) // 2)  # so that no word is in both lists
     return found[:shown], found[::-1][:shown]
 
 
@@ -162,7 +162,7 @@ def _units(title: str, units: Sequence[Unit], gate: str, verbs: tuple[str, str])
 
 
 def as_grid(report: GateReport) -> Grid:
-    """Return a row for each unit, from 0: means and shares from 0 to 1; long_term and short_term are 0 or 1."""
+    """Return a row for each unit: means and shares from 0 to 1, and 0 or 1 for long_term and short_term."""
     header = ("unit", "mean_z", "mean_r", "update_active", "reset_active", "long_term", "short_term")
     figures = np.column_stack([report.z, report.r, report.update_active, report.reset_active])
     rows: list[list[Cell]] = [

@@ -1,6 +1,7 @@
-"""How far back a loss reaches: the norm of its gradient in earlier states of the decoder, by distance.
+"""How far back gradients reach: the norm of a loss's gradient with respect to earlier states of the decoder.
 
-Gradients vanish if each step shrinks them (Hochreiter 1991; Bengio et al. 1994). Gates and memories keep them larger.
+Gradients vanish if each step shrinks them (Hochreiter 1991; Bengio et al. 1994). Gates and memory cells keep them
+larger.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from moses_rnn.networks.batches import row_slices
 from moses_rnn.networks.inspection import state_gradients
 from moses_rnn.table.phrases import words
 
-AT_ONCE = 64  # pairs
-FEWEST = 30  # words that a mean is of
+AT_ONCE = 64  # pairs in a batch
+FEWEST = 30  # words in a mean
 COLUMNS = "k", "words"
 
 
@@ -35,9 +36,9 @@ class Gradients:
 def measure_gradients(
     models: Mapping[str, Model], sources: Sequence[bytes], targets: Sequence[bytes], advanced: Advanced = show_nothing
 ) -> Gradients:
-    """Run RNN Encoder-Decoders of one direction through pairs of sentences; an inverse one reads the targets.
+    """Measure the gradients of RNN Encoder-Decoders over pairs of sentences. Inverse models read the targets.
 
-    Raises InputError for models of both directions, and for names that are also those of the grid's other columns.
+    Raises InputError if models differ in direction, or if one is named like another column of the grid.
     """
     if len({model.inverse for model in models.values()}) > 1:
         raise InputError(
@@ -59,7 +60,7 @@ def measure_gradients(
             advanced(done, done / (len(models) * len(pairs)))
         every, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
         counts = np.bincount(distances)
-        counts = counts[: np.count_nonzero(counts >= min(FEWEST, counts[0]))]  # they descend
+        counts = counts[: np.count_nonzero(counts >= min(FEWEST, counts[0]))]  # in descending order
         norms[name] = np.bincount(distances, every)[: len(counts)] / counts
     return Gradients(counts, norms)
 

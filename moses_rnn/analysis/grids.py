@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 COLUMNS = 80  # of a terminal
-Cell = bytes | str | float | int | None  # bytes are phrases as the table has them; None: there is no such figure
+Cell = bytes | str | float | int | None  # bytes: a phrase as in the table; None: there is no such figure
 
-# Whatever could be markup within a cell; CommonMark lets a backslash stand before any punctuation. Moses's own &apos;
+# What could be markup within a cell; CommonMark allows a backslash before any punctuation. Without it, Moses's &apos;
 # would be shown as an apostrophe.
 MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&$#]")
 # As escape-special-chars.perl writes what means something to Moses
@@ -27,8 +27,8 @@ TSV_SPECIAL = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 class Grid:
     """Rows of cells under a header.
 
-    The first `group_columns` cells say what a row belongs to; people see them only above the first of equal ones. They
-    see floats with so many `decimals`, or else with three digits.
+    The first `group_columns` cells say what a row belongs to. In text and Markdown, they appear only in the first of
+    several rows that share them. There, floats have so many `decimals` or, if None, three digits.
     """
 
     title: str
@@ -51,9 +51,9 @@ def unescaped(text: str) -> str:
 
 
 def as_text(grid: Grid) -> str:
-    """Format in columns: words to the left, figures to the right.
+    """Format in columns: words are aligned to the left, figures to the right.
 
-    On a terminal, a wide table comes in parts, each of which begins with what a row belongs to.
+    On a terminal, a wide table is split into parts that fit. Each part repeats the first `group_columns`.
     """
     rows = list(_shown(grid))
     widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
@@ -62,11 +62,12 @@ def as_text(grid: Grid) -> str:
     for columns in _parts(widths, max(grid.group_columns, 1)):
         cells = [[row[i].ljust(widths[i]) if left[i] else row[i].rjust(widths[i]) for i in columns] for row in rows]
         parts.append("\n".join(f"  {'  '.join(row)}".rstrip() for row in cells))
-    return "\n".join([grid.title] * bool(grid.title) + ["\n\n".join(parts)])
+    text = "\n\n".join(parts)
+    return f"{grid.title}\n{text}" if grid.title else text
 
 
 def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
-    """Split the columns into parts that fit side by side; every part repeats the first ones."""
+    """Split the columns into parts that fit on a terminal; every part repeats the first ones."""
     whole = COLUMNS if sys.stdout.isatty() else math.inf
     first, room = [*range(min(repeated, len(widths)))], whole - sum(2 + width for width in widths[:repeated])
     part: list[int] = []
@@ -90,7 +91,7 @@ def _in_markdown(text: str) -> str:
 
 
 def as_csv(grid: Grid) -> str:
-    """Format all cells for programs: figures with nine digits, phrases as they are (odd bytes as surrogates)."""
+    """Format for programs: figures with nine digits, phrases unchanged (invalid bytes as surrogates)."""
     lines = []
     for row in (grid.header, *grid.rows):
         out = io.StringIO()
@@ -100,13 +101,13 @@ def as_csv(grid: Grid) -> str:
 
 
 def as_tsv(grid: Grid) -> str:
-    """Format like CSV, but with tabs and nothing quoted: tab, line ends and backslash within a cell are escaped."""
+    """Format like CSV, but with tabs. Nothing is quoted; tabs, line ends and backslashes within a cell are escaped."""
     rows = ((_exact(cell).translate(TSV_SPECIAL) for cell in row) for row in (grid.header, *grid.rows))
     return "\n".join(map("\t".join, rows))
 
 
 def as_json_lines(grid: Grid) -> str:
-    """Format an object per row, by the names of the header; odd bytes are escaped, numbers that are not finite null."""
+    """Format each row as an object with the header's names. Invalid bytes are escaped; infinity and NaN are null."""
     rows = (dict(zip(grid.header, map(_as_json, row), strict=True)) for row in grid.rows)
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 

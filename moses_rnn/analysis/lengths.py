@@ -1,4 +1,4 @@
-"""BLEU by the length of the source sentence or the rarity of its words, and where nothing is unknown.
+"""BLEU by the length of the source sentence or the rarity of its words, and on sentences without unknown words.
 
 Bahdanau et al. (2015), figure 2 and table 1; Luong et al. (2015), section 5.1.
 """
@@ -22,20 +22,20 @@ from moses_rnn.table.phrases import words
 
 Lines = Sequence[bytes]
 
-LAST_OF_BINS = 8, 10, 12, 15, 20  # source words; one more bin is of longer sentences
-RARITY_BINS = 6  # of equally many sentences, as far as sentences of equal rarity stay together
+LAST_OF_BINS = 8, 10, 12, 15, 20  # most source words of each bin; a last bin has the longer sentences
+RARITY_BINS = 6  # with equally many sentences, except that sentences of equal rarity stay together
 ANY, ALL, NO_UNKNOWN = "any", "All", "No UNK"
 LENGTH, RARITY = "source words", "mean frequency rank of the source words"
 
 
 @dataclass(frozen=True)
 class LengthScores:
-    """BLEU of systems on the parts of a test set, 0 to 100; None where a part has no sentence."""
+    """BLEU of systems on the parts of a test set: the bins, then ALL, then NO_UNKNOWN if a model's words are known."""
 
-    measure: str  # of the bins: LENGTH or RARITY
+    measure: str  # what the bins are made by: LENGTH or RARITY
     bins: list[str]  # titles, in ascending order
-    parts: dict[str, list[int]]  # sentences, from 0, of bins, then ALL, then NO_UNKNOWN if a model's words are known
-    bleu: dict[str, list[float | None]]  # by system, of each part
+    parts: dict[str, list[int]]  # the sentences of each part, from 0
+    bleu: dict[str, list[float | None]]  # of each system, on each part; 0 to 100; None: the part has no sentence
 
 
 def compare_lengths(
@@ -45,11 +45,12 @@ def compare_lengths(
     known: tuple[Vocabulary, Vocabulary] | None = None,
     text: Iterable[bytes] | None = None,
 ) -> LengthScores:
-    """Compare systems on sentences of different lengths, or rarity in a `text`, and on those with only `known` words.
+    """Compare systems on sentences of different lengths or, if a `text` is given, of different rarity.
 
-    `known` are a network's words of the sources' language and of the references'. The rarity of a sentence is the mean
-    rank of its words by their frequency in the text, rounded up; words that the text lacks come last. Raises InputError
-    if texts differ in their lines.
+    The rarity of a sentence is the mean rank of its words by their frequency in the text, rounded up. Words that the
+    text lacks come last. `known` are a network's words in the sources' language and in the references'; if they are
+    given, systems are also compared on sentences with only these words. Raises InputError if texts differ in their
+    number of lines.
     """
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
@@ -85,13 +86,13 @@ def _rarities(sources: Lines, text: Iterable[bytes]) -> list[int]:
 
 
 def _last_of_equal_bins(ascending: Sequence[int]) -> list[int]:
-    """Return the highest value of each bin but the last one; fewer bins if many values are equal."""
+    """Return the highest value of each bin except the last one. If many values are equal, there are fewer bins."""
     at = [len(ascending) * i // RARITY_BINS - 1 for i in range(1, RARITY_BINS)]
     return sorted({ascending[i] for i in at if i >= 0} - {*ascending[-1:]})
 
 
 def _titles(last: Sequence[int]) -> list[str]:
-    """Return the titles of bins, given the highest value of each but the last one."""
+    """Return the titles of bins, given the highest value of each bin except the last one."""
     between = [f"{low + 1}–{high}" if low + 1 < high else str(high) for low, high in itertools.pairwise(last)]
     return [f"≤ {last[0]}", *between, f"> {last[-1]}"] if last else [ANY]
 
@@ -104,7 +105,7 @@ def _bleu(lines: Sequence[str], references: Sequence[str], sentences: Sequence[i
 
 
 def as_grid(scores: LengthScores) -> Grid:
-    """Return one row per system, below the numbers of sentences."""
+    """Return a row with the numbers of sentences, then a row for each system."""
     counts: list[Cell] = ["sentences", *map(len, scores.parts.values())]
     rows = [[name, *(None if b is None else round(b, 2) for b in bleu)] for name, bleu in scores.bleu.items()]
     return Grid(f"BLEU by {scores.measure}", ["system", *scores.parts], [counts, *rows], decimals=2)

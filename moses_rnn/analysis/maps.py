@@ -1,7 +1,7 @@
-"""Figures 4 and 5 of the paper: words and phrases as points on a map, near each other where the network has them near.
+"""Figures 4 and 5 of the paper: words and phrases as points on a map. Points are near if their vectors are.
 
-The paper's map is Barnes-Hut t-SNE (van der Maaten, 2013), here scikit-learn's; PCA needs no library. The parts that
-are enlarged are those where a point's neighbours on the map are its neighbours in the network too.
+The paper uses Barnes-Hut t-SNE (van der Maaten, 2013); we use scikit-learn's. PCA needs no library. Enlarged are parts
+in which a point's neighbours on the map are also its neighbours in the network.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from moses_rnn.networks.inspection import finite_array
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.table.phrases import words
 
-PERPLEXITY = 30.0  # of t-SNE, lowered where there are fewer than three times as many points
-FEWEST = 5  # points for which t-SNE is better than PCA
+PERPLEXITY = 30.0  # of t-SNE; lower for fewer than three times as many points
+FEWEST = 5  # points for t-SNE; for fewer, PCA is better
 ZOOMS = 4  # parts that are enlarged
-ZOOM_POINTS = 24  # about so many in each
-LEAST_ZOOM = 3  # points
-NEIGHBOURS = 10  # whose agreement is counted
+ZOOM_POINTS = 24  # in each part, about
+LEAST_ZOOM = 3  # points of a part
+NEIGHBOURS = 10  # that are compared on the map and in the network
 
 
 class Zoom(NamedTuple):
-    """A square part of a map: its centre and half its side, the points in it, and their share of true neighbours."""
+    """A square part of a map."""
 
-    x: float
+    x: float  # centre
     y: float
-    half: float
+    half: float  # of a side
     points: list[int]
-    purity: float
+    purity: float  # share of neighbours on the map that are also neighbours in the network
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,10 @@ def word_points(model: Model, side: str, count: int) -> tuple[list[str], Floats]
 
 
 def all_embeddings(model: Model, side: str) -> tuple[list[bytes], npt.NDArray[np.floating[Any]]]:
-    """Return the words of the "source" or "target" shortlist and their embeddings, words × E; reject other networks."""
+    """Return the words of the "source" or "target" shortlist and their embeddings, words × E.
+
+    Raises CheckpointError if the network has no embeddings of that side.
+    """
     network = model.network
     if side not in network.embeddings:
         expected = f"a network with embeddings of {side} words"
@@ -69,9 +72,9 @@ def all_embeddings(model: Model, side: str) -> tuple[list[bytes], npt.NDArray[np
 
 
 def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
-    """Return phrases or sentences and the vectors that the decoder begins with (Figure 5), points × dimensions.
+    """Return phrases or sentences, and the vectors from which the decoder starts (Figure 5), points × dimensions.
 
-    Of phrases that differ only in ``<unk>``, the first one is kept. See `Model.summaries`.
+    If phrases differ only in unknown words, only the first is returned. See `Model.summaries`.
     """
     ids_of = source_reader(model)
     distinct: dict[tuple[int, ...], bytes] = {}
@@ -82,7 +85,7 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
 
 
 def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne") -> Map:
-    """Lay points out by "tsne" or "pca" and choose what to enlarge; equal points give equal maps."""
+    """Lay points out by "tsne" or "pca", and choose the parts to enlarge. Equal points give equal maps."""
     coordinates = principal_components(vectors)
     if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
         with np.errstate(all="ignore"):  # reported below
@@ -94,7 +97,10 @@ def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "
 
 
 def principal_components(vectors: Floats) -> Floats:
-    """Return the two directions in which points differ most, the larger part of each positive; points × 2."""
+    """Return coordinates in the two directions in which points differ most; points × 2.
+
+    The largest coordinate in each direction is positive, so that the signs are not left to chance.
+    """
     centred = vectors - vectors.mean(axis=0)
     coordinates = np.zeros((len(vectors), 2))
     if len(vectors) > 1:
@@ -108,14 +114,14 @@ def principal_components(vectors: Floats) -> Floats:
 def _tsne(vectors: Floats, start: Floats) -> Floats:
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     start = (start / start[:, 0].std() * 1e-4).astype(np.float32)  # as scikit-learn scales its own
-    manifold, threads = map(importlib.import_module, ("sklearn.manifold", "threadpoolctl"))  # which ship no types
+    manifold, threads = map(importlib.import_module, ("sklearn.manifold", "threadpoolctl"))  # they ship no types
     tsne = manifold.TSNE(perplexity=perplexity, init=start, random_state=SEED, n_jobs=1)
-    with threads.threadpool_limits(1):  # threads would add up in another order each time
+    with threads.threadpool_limits(1):  # several threads would add in a different order each time
         return np.asarray(tsne.fit_transform(vectors.astype(np.float32)), np.float64)
 
 
 def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
-    """Return each point's nearest others, nearest first, and their distances; both points × count."""
+    """Return the nearest other points of each point, nearest first, and their distances; both points × count."""
     squares = (points**2).sum(1)
     d = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0)
     np.fill_diagonal(d, -1)  # itself comes first
@@ -126,9 +132,9 @@ def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
 def choose_zooms(vectors: Floats, coordinates: Floats, zooms: int = ZOOMS, points: int = ZOOM_POINTS) -> list[Zoom]:
     """Choose parts of a map that are true to the network, dense, and far from each other; the best first.
 
-    A part is a point with its nearest ones on the map. Its purity is the mean share, over its points, of the nearest
-    points on the map that are among the nearest in the network. Its worth is the purity times how much farther one must
-    go for twice as many points.
+    A part is a point with its nearest points on the map. Its purity is the share of nearest points on the map that are
+    also among the nearest in the network, as a mean over its points. Its worth is its purity times the distance within
+    which there are twice as many points, divided by its own radius.
     """
     others = len(coordinates) - 1
     size = min(points, len(coordinates) // (2 * zooms), others // 2)
@@ -142,7 +148,7 @@ def choose_zooms(vectors: Floats, coordinates: Floats, zooms: int = ZOOMS, point
     extent = float(np.ptp(coordinates, axis=0).max())
     edge = 1.1 * half
     centres: list[int] = []
-    for apart in (extent / 4, 0.0):  # far from each other if that is possible, else only beside each other
+    for apart in (extent / 4, 0.0):  # far from each other if possible, otherwise at least not overlapping
         for i in np.argsort(-worth, kind="stable"):
             gaps = [float(np.abs(coordinates[i] - coordinates[j]).max()) - edge[i] - edge[j] for j in centres]
             if len(centres) < zooms and worth[i] > 0 and min(gaps, default=extent) > apart:
@@ -158,7 +164,7 @@ def _zoom(coordinates: Floats, centre: int, half: float, purity: float) -> Zoom:
 
 
 def as_text(map_: Map) -> list[str]:
-    """List the points in the enlarged parts, from the middle of each."""
+    """List the points in each enlarged part, the middle one first."""
     lines = [f"{map_.title}: {number_of(len(map_.labels), 'point')}"]
     for number, zoom in enumerate(map_.zooms, start=1):
         lines += [
@@ -182,7 +188,7 @@ def as_grid(map_: Map) -> Grid:
 
 
 def as_json(map_: Map) -> str:
-    """Format the fields of `Map`; points of a zoom count from 0."""
+    """Format a map for programs: its fields as JSON. Points count from 0."""
     zooms, coordinates = [zoom._asdict() for zoom in map_.zooms], np.round(map_.coordinates, 6).tolist()
     record = {"title": map_.title, "labels": map_.labels, "coordinates": coordinates, "zooms": zooms}
     return json.dumps(record, indent=1, ensure_ascii=False)

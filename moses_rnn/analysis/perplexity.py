@@ -1,4 +1,4 @@
-"""Perplexities of any number of language models over one closed vocabulary: each alone, and interpolated."""
+"""Perplexities of language models over one closed vocabulary, each alone and interpolated."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from moses_rnn.models.language_models import LanguageModel, Marks
 from moses_rnn.networks.batches import Values
 
 SENTENCES = 2000  # scored together
-SUFFICIENT = 1e-6  # nats of a whole text: how near its likelihood is to the highest
-ROUNDS = 20_000  # of expectation maximisation at most, where weights go to 0 slowly
-# of a network beside an n-gram model: Bengio et al. 2003, section 4.2; Mikolov et al. 2010, section 3
+SUFFICIENT = 1e-6  # nats of a whole text: stop if its likelihood is this near to the highest
+ROUNDS = 20_000  # of expectation maximisation at most; weights can go to 0 slowly
+# Of networks mixed with an n-gram model: Bengio et al. 2003, section 4.2; Mikolov et al. 2010, section 3
 FIXED_WEIGHTS = {"bengio": 0.5, "rnnlm": 0.75}
 
 
@@ -26,14 +26,15 @@ class Contender:
 
     name: str
     model: LanguageModel
-    network: str | None  # its kind as config.json names it; None: an n-gram model
+    network: str | None  # the network's name in config.json; None: an n-gram model
 
 
 @dataclass(frozen=True)
 class Scored:
     """Natural logarithms that models give to the words and end symbols of a text.
 
-    `outside` marks the words that a network's shortlist lacks, `unknown` those that an n-gram model lacks; tokens each.
+    `outside` marks the words that some network's shortlist lacks, `unknown` those that some n-gram model lacks; both
+    have one value for each token.
     """
 
     name: str
@@ -58,7 +59,7 @@ def score_text(
     contenders: Sequence[Contender],
     observe: Callable[[int], None] = lambda _sentences: None,
 ) -> Scored:
-    """Score the lines of a text by all models, without blank lines; `observe` gets the number of new sentences.
+    """Score a text by all models; blank lines are skipped. `observe` gets the number of sentences of each step.
 
     Raises InputError if the text has no words. If a model fails, the error names the model and the text.
     """
@@ -87,13 +88,13 @@ def _word_log_probs(one: Contender, sentences: Sequence[bytes], text: str) -> Va
 
 
 def sentences_of(lines: Iterable[bytes]) -> list[bytes]:
-    """Return the lines of a text without their ends, and without lines that have no word."""
+    """Return the lines that have words, without their ends."""
     ended = (line.rstrip(b"\r\n") for line in lines)
     return [sentence for sentence in ended if sentence.strip(b" \t")]
 
 
 def perplexity(log_probs: Values, text: str) -> float:
-    """Return exp of the mean cost; raise an error that names the text if it exceeds a float."""
+    """Return exp of the mean cost. Raise ScoreError, with the name of the text, if no float can hold it."""
     cost = -float(log_probs.mean())
     try:
         return math.exp(cost)
@@ -102,10 +103,10 @@ def perplexity(log_probs: Values, text: str) -> float:
 
 
 def best_weights(scored: Scored) -> Values:
-    """Return the weights of the interpolation that make a text most likely, by expectation maximisation.
+    """Find the weights that make a text most likely, by expectation maximisation.
 
-    With r_m the mean over words of p_m / Σ w p, a round multiplies the weight w_m by r_m. As the logarithm is concave,
-    no other weights are better by more than the number of words times log max r_m, which decides when to stop.
+    Let r_m be the mean of p_m / Σ w p over all words. Each round multiplies the weight w_m by r_m. The logarithm is
+    concave, so no weights are better by more than log max r_m times the number of words. This decides when to stop.
     """
     count, tokens = scored.log_probs.shape
     p = np.exp(scored.log_probs - scored.log_probs.max(0))
@@ -122,8 +123,8 @@ def best_weights(scored: Scored) -> Values:
 def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[tuple[str, Values]]:
     """Yield the rows of the table: what is interpolated, and the weight of each model.
 
-    Beside an n-gram model, a network has the weight of its paper, and so have networks of one kind together. The
-    `first` text decides the best weights.
+    If there is an n-gram model, it is mixed with each network, and with several networks of one kind, by the weight in
+    the network's paper. The best weights are those for the `first` text.
     """
     alone = np.eye(len(contenders))
     rows = [(one.name, weights, one.network) for one, weights in zip(contenders, alone, strict=True)]
@@ -147,9 +148,10 @@ def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[t
 
 
 def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str]:
-    """Yield a row of Markdown per text about a CSLM; `weight` is its weight beside an n-gram model, if there is one.
+    """Yield a Markdown table about a CSLM with a row for each text.
 
-    Perplexities are over all tokens, except those over the shortlist or over the n-gram model's words.
+    `weight` is the CSLM's weight if it is mixed with an n-gram model. Perplexities are over all tokens, except in the
+    columns for the shortlist and for known words.
     """
     head = ["text", "tokens", "outside the shortlist", "CSLM, shortlist only"]
     if weight is not None:
@@ -168,7 +170,7 @@ def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str
 
 
 def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Values]]) -> Iterator[str]:
-    """Yield lines of Markdown: a row for each interpolation, a column for each text, perplexities over all tokens."""
+    """Yield a Markdown table of perplexities over all tokens: a row for each interpolation, a column for each text."""
     yield f"| model | {' | '.join(text.name for text in texts)} |"
     yield "|---|" + "---|" * len(texts)
     for name, weights in rows:

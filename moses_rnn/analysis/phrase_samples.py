@@ -1,4 +1,4 @@
-"""A seeded sample of a table's phrases, drawn in one pass."""
+"""Draw a sample of a table's phrases in one pass."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from moses_rnn.translation.proposals import Converter
 
 
 def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[bytes, ...]]:
-    """Draw `count` distinct phrases, or tuples of phrases, from a stream; each is as likely as any other.
+    """Draw `count` distinct phrases, or tuples of phrases, from a stream; each is equally likely.
 
-    These are the ones with the smallest keys, so that neither order nor repetition matters, and a smaller sample is the
+    The sample has those with the smallest keys. Order and repetition do not matter, and a smaller sample is the
     beginning of a larger one.
     """
     kept: dict[int, tuple[bytes, ...]] = {}
@@ -30,7 +30,7 @@ def draw_phrases(items: Iterable[tuple[bytes, ...]], count: int) -> list[tuple[b
 
 
 def read_for_network(table: str, reading: Converter, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
-    """Yield the blocks of a table; raise an error if its phrases are not of the form that the network learned from."""
+    """Yield the blocks of a table. Raise an error if the network learned from phrases of another form."""
     name, form, meter = find_input(table), reading.form, Meter()
     if Path(name).is_file():  # a pipe cannot be read twice
         _, form = read_first_line(name, form if form.is_factored else None)
@@ -43,7 +43,7 @@ def read_for_network(table: str, reading: Converter, advanced: Advanced = show_n
 def sample_table(
     model: Model, table: str, count: int, *, whole: bool = False, min_words: int = 1, advanced: Advanced = show_nothing
 ) -> list[tuple[bytes, ...]]:
-    """Draw distinct phrases of at least `min_words` words that a network reads; or, if `whole`, distinct pairs."""
+    """Draw distinct phrases that a network reads, of at least `min_words` words. If `whole`, draw pairs."""
     reading = Converter(model)
 
     def items() -> Iterator[tuple[bytes, ...]]:

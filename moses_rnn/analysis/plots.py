@@ -1,4 +1,4 @@
-"""Draw figures as files. This is the only module that imports matplotlib, an extra: import it only to draw."""
+"""Draw figures as files. Import this module only to draw: no other imports matplotlib, which is optional."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure  # not pyplot, which looks for a screen
+from matplotlib.figure import Figure  # pyplot would look for a screen
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -28,15 +28,15 @@ from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import InputError, number_of
 
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
-SIDE = 7.0  # inches of the whole map
-PART_SIDE = 4.2  # of a map or part in a column of a page, where its letters are as large as the text around it
+SIDE = 7.0  # inches, of the whole map
+PART_SIDE = 4.2  # of a map or part in a report, where its letters are as large as the text around it
 PART_PLACE = (0.01, 0.01, 0.98, 0.91)
-MEASURED = 288  # dots per inch: enough that the widths of labels are true at any size
-DOTS = MEASURED / 72  # of a point
-FEW = 60  # points that can all have their labels on the whole map
-LONGEST = 44  # characters of a label
+MEASURED = 288  # dots per inch; enough to measure labels exactly
+DOTS = MEASURED / 72  # in a typographic point
+FEW = 60  # points; with more, the whole map has no labels
+LONGEST = 44  # characters of the longest label
 COLOURS = ("#c0392b", "#2471a3", "#1e8449", "#af601a", "#7d3c98", "#148f77")
-# Where a label may stand: points away from its own point, and how it is aligned there. Near ones first.
+# Where a label may be: its offset in typographic points, and its alignment there. Near places come first.
 PLACES = [
     (dx * away, dy * away, horizontal, vertical)
     for away in (1, 3, 5)
@@ -45,22 +45,22 @@ PLACES = [
         (3, 3, "left", "bottom"), (3, -3, "left", "top"), (-3, 3, "right", "bottom"), (-3, -3, "right", "top"),
     )
 ]  # fmt: skip
-MARGIN = 0.08  # around the points of a part
-FAR = 8  # points, from where on a line leads from a label to its point
+MARGIN = 0.08  # around the points of a part, as a share of its size
+FAR = 8  # typographic points; a line connects a label that is farther away with its point
 INCHES = 5.0
 DOTS_PER_INCH = 200
-CELL = 0.24  # inches of a word's row or column
-WORD_POINTS = 9  # of letters
-GAP = 0.12  # inches around a picture, and between words and cells
+CELL = 0.24  # inches, of a word's row or column
+WORD_POINTS = 9  # size of letters
+GAP = 0.12  # inches, around a picture and between words and cells
 LINES = ("-", "--", ":")
-HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a legend would leave out
+HIDDEN = "\u200b"  # put before a label that begins with an underscore, which a legend would leave out
 
 
 def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes:
-    """Return a figure that a function of this module draws, as an SVG or PNG file; equal data give equal bytes."""
+    """Return a figure of this module as an SVG or PNG file. Equal data give equal bytes."""
     out = io.BytesIO()
     with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
+        warnings.filterwarnings("ignore", "Glyph ")  # letters that the font lacks become boxes
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         size: Any = {"bbox_inches": "tight", "pad_inches": GAP} if draw is alignment_figure else {}
         draw(*data).savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata, **size)
@@ -80,7 +80,7 @@ def map_figure(map_: Map) -> Figure:
 
 
 def map_part_figure(map_: Map, number: int | None = None) -> Figure:
-    """Draw one of the enlarged parts, from 0, or the map without them, small enough for a column of a page."""
+    """Draw an enlarged part, counted from 0, or the whole map, small enough for a column of a report."""
     figure = Figure((PART_SIDE, PART_SIDE * 0.8), dpi=MEASURED)
     axes = figure.add_axes(PART_PLACE)
     if number is None:
@@ -91,11 +91,11 @@ def map_part_figure(map_: Map, number: int | None = None) -> Figure:
 
 
 def _draw_whole(axes: Axes, map_: Map) -> None:
-    """Draw all points, and frames around the parts that are enlarged elsewhere."""
+    """Draw all points, with frames around the enlarged parts."""
     _bare(axes, f"{map_.title} ({len(map_.labels):,})", "#444444")
     axes.scatter(map_.coordinates[:, 0], map_.coordinates[:, 1], s=5, c="#777777", linewidths=0)
     axes.margins(0.03)
-    axes.set_aspect("equal", adjustable="datalim")  # parts are stretched, which makes room for labels
+    axes.set_aspect("equal", adjustable="datalim")  # only parts are stretched, to make room for labels
     for number, zoom in enumerate(map_.zooms):
         colour, ((left, low), (right, high)) = COLOURS[number % len(COLOURS)], _limits(map_, zoom)
         axes.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
@@ -134,7 +134,7 @@ def _bare(axes: Axes, title: str, colour: str) -> None:
 
 
 def _label(axes: Axes, map_: Map, points: list[int]) -> None:
-    """Write the labels of points, each where it covers no other; one without such a place is left out."""
+    """Write the labels of points where they cover no other label; leave out a label without such a place."""
     renderer = FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent()
     dots = axes.transData.transform(map_.coordinates[points])
@@ -156,7 +156,7 @@ def _label(axes: Axes, map_: Map, points: list[int]) -> None:
 
 
 def shortened(label: str) -> str:
-    """Return a label without Moses's escapes and no longer than `LONGEST`."""
+    """Replace Moses's escapes in a label, and cut it to `LONGEST` characters."""
     label = unescaped(label)
     return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
 
@@ -165,7 +165,7 @@ def density_figure(scatter: Scatter) -> Figure:
     """Draw the density of pairs."""
     figure, axes = _axes_of_scores(scatter)
     if scatter.histogram.any():
-        cells = np.ma.masked_equal(scatter.histogram.T[::-1, ::-1], 0)  # 0 to the right and above
+        cells = np.ma.masked_equal(scatter.histogram.T[::-1, ::-1], 0)  # log p = 0 is at the right and at the top
         ends, most = (-BIN * CELLS, 0), max(int(cells.max()), 2)
         image = axes.imshow(
             cells,
@@ -182,7 +182,7 @@ def density_figure(scatter: Scatter) -> Figure:
 
 
 def pairs_figure(scatter: Scatter) -> Figure:
-    """Draw a sample of the pairs as points, as in the paper, and mark those seen once."""
+    """Draw a sample of the pairs as points, as in the paper. Pairs seen once have another colour."""
     figure, axes = _axes_of_scores(scatter)
     kinds = {"seen more often": (COLOURS[1], ~scatter.is_single), "seen once": (COLOURS[0], scatter.is_single)}
     for name, (colour, own) in kinds.items():
@@ -230,7 +230,7 @@ def gates_figure(name: str, means: Floats) -> Figure:
     axes = figure.add_subplot()
     counts, edges = np.histogram(means, 10, (0, 1))
     bars = axes.bar(edges[:-1] + 0.05, counts, 0.09, color=COLOURS[1])
-    axes.bar_label(bars, [f"{count:,}" * bool(count) for count in counts], fontsize=8)
+    axes.bar_label(bars, [f"{count:,}" if count else "" for count in counts], fontsize=8)
     axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
     axes.margins(y=0.15)
     return figure
@@ -252,7 +252,7 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
         )
     sides = [[shortened(readable(word)) for word in words] for words in (alignment.columns, alignment.rows)]
     figure = Figure((CELL * len(sides[0]), CELL * len(sides[1])))
-    axes = figure.add_axes((0, 0, 1, 1))  # labels stand around it
+    axes = figure.add_axes((0, 0, 1, 1))  # labels go outside
     axes.pcolormesh(alignment.alpha, cmap="Greys", vmin=0, vmax=1, edgecolors="#cccccc", linewidth=0.4)
     axes.invert_yaxis()
     axes.tick_params(length=0, pad=GAP * 72 / 2, labelsize=WORD_POINTS, top=True, labeltop=True, labelbottom=False)
@@ -290,7 +290,7 @@ def _curves(heights: Mapping[str, Sequence[float] | Floats], marker: str) -> tup
     axes = figure.add_subplot()
     for number, (name, values) in enumerate(heights.items()):
         style, colour = LINES[number // len(COLOURS) % len(LINES)], COLOURS[number % len(COLOURS)]
-        label = f"{HIDDEN * name.startswith('_')}{readable(name)}"
+        label = f"{HIDDEN if name.startswith('_') else ''}{readable(name)}"
         axes.plot(range(len(values)), values, style, marker=marker, color=colour, label=label)
     for text in axes.legend(fontsize="small").get_texts():
         text.set_parse_math(False)

@@ -1,15 +1,15 @@
-"""Prune a phrase table: drop the pairs that a score finds least likely, and keep a given share.
+"""Prune a phrase table: keep a given share of the pairs, and drop those that a score finds least likely.
 
-Johnson et al. 2007 drop pairs that co-occur no more often than by chance, and halve tables without loss; Zens et al.
-2012 compare such criteria. Here the criterion is a score that the table already has, with one threshold for all pairs:
+Johnson et al. 2007 drop pairs that co-occur no more often than by chance, and halve tables without loss. Zens et al.
+2012 compare such criteria. Here the criterion is a score in the table, with one threshold for all pairs:
 
 - ``direct``: p(target | source), from counts. It is 1 for a source that was seen once.
-- ``rnn``: the RNN's score, which does not know counts. It is a product over words, so it falls with a target's length.
-- ``both``: the mean of the two rank quantiles, the shares of pairs that score lower. The RNN's logarithms spread over
-  some 40 nats and those of relative frequencies over a few, so a sum of the scores would be the RNN's order alone.
+- ``rnn``: the RNN's score, which does not know counts. It is a product over words, so longer targets have lower scores.
+- ``both``: the mean of the two rank quantiles. A rank quantile is the share of pairs that score lower. A sum of both
+  scores would follow the RNN alone: its logarithms range over some 40 nats, those of frequencies over a few.
 
-Pairs within 0.0001 nats, or a millionth of the quantiles, of the threshold are ties. Of these, evenly spread ones stay,
-so that the share is exact and runs can be repeated.
+Pairs within 0.0001 nats of the threshold, or within a millionth of the quantiles, are ties. Some of them stay, evenly
+spread over the table, so that the share is exact and every run gives the same table.
 """
 
 from __future__ import annotations
@@ -28,26 +28,22 @@ from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.streams import Advanced, check_unchanged, read_lines, show_nothing
 from moses_rnn.table.phrase_table import LOWEST
 
-WRITTEN_AT_ONCE = 20_000  # lines: compressed outputs have few and long members
+WRITTEN_AT_ONCE = 20_000  # lines; so that a compressed output has few, long members
 STEPS_PER_NAT = 10_000  # finer differences are ties
 QUANTILE_STEPS = 1_000_000
-MANY_TIES = 0.01  # share of all lines that are dropped as ties, from which the user is warned
+MANY_TIES = 0.01  # warn if ties that are dropped exceed this share of all lines
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """Counts before and after pruning.
+    """Counts before and after pruning."""
 
-    `wanted` lines were to stay; more do if more sources keep their best target. `lost_words` are single words without
-    a line. `tied` lines were at the threshold, of which `tied_stay` stay.
-    """
-
-    wanted: int
+    wanted: int  # lines to keep; more stay if the best targets of sources exceed them
     lines: tuple[int, int]
     sources: tuple[int, int]
     bytes: tuple[int, int]  # before compression
-    lost_words: int
-    tied: int
+    lost_words: int  # sources of one word that have lost all lines
+    tied: int  # lines at the threshold
     tied_stay: int
 
 
@@ -60,11 +56,11 @@ def prune_table(
     keep_best: float = math.inf,
     advanced: Advanced = show_nothing,
 ) -> Pruned:
-    """Write the lines that stay, byte for byte and in their order; `by` is "rnn", "direct" or "both".
+    """Write the lines that stay, unchanged and in their order. `by` is "rnn", "direct" or "both".
 
     `keep` is the share of lines that stay, rounded to whole lines. Sources of at most `keep_best` words keep their best
-    target, the first of equal ones. The share includes these targets; more lines stay if they alone exceed it, as most
-    sources of a raw table have a single target. `advanced` counts the lines of both passes.
+    target, the first of equal ones. These targets count towards the share. More lines stay if there are more of them,
+    because most sources of a raw table have a single target. `advanced` counts the lines of both passes.
     """
     pairs = table.pairs(lambda lines, share: advanced(lines, share and share / 2))
     count = len(pairs.logs)
@@ -88,11 +84,11 @@ def prune_table(
 
 
 def _goodness(logs: Floats, by: str) -> Ints:
-    """Return each pair's quality by a criterion, in steps; higher is better."""
+    """Return the quality of each pair by a criterion, in steps; higher is better."""
     steps = ((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64)
     if by != "both":
         return steps[:, 0 if by == "direct" else -1]
-    # the share of pairs below each, with equal ones counted half: 0 to 1
+    # from 0 to 1: the share of pairs below each, with half of the equal ones
     left, right = ((ranks(column) - 0.5) / len(steps) for column in (steps[:, 0], steps[:, -1]))
     return ((left + right) / 2 * (QUANTILE_STEPS - 1)).astype(np.int64)
 
@@ -100,7 +96,7 @@ def _goodness(logs: Floats, by: str) -> Ints:
 def _choose(pairs: TablePairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
     """Return a mask of the pairs that stay, the number of pairs at the threshold, and how many of these stay."""
     goodness = _goodness(pairs.logs, by)
-    best = np.lexsort((-goodness, pairs.source))[pairs.begins]  # the first of equal ones, as it is stable
+    best = np.lexsort((-goodness, pairs.source))[pairs.begins]  # lexsort is stable: the first of equal ones
     stay = np.zeros(len(goodness), np.bool_)
     stay[best[pairs.source_words <= keep_best]] = True
     free = np.flatnonzero(~stay)

@@ -1,4 +1,4 @@
-"""The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and different choices of phrases."""
+"""The paper's Table 1: tuned systems by BLEU, with significance, weights, and how often they choose other phrases."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from moses_rnn.moses.ini import MosesIni
 from moses_rnn.nbest.bleu import WordNumbers
 
 Json = dict[str, Any]
-TINY = 1e-3  # of the largest weight: what MERT gives a feature that it finds no use for
-UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
+TINY = 1e-3  # times the largest weight: MERT gives less to a feature that does not help
+UNTUNED = "UnknownWordPenalty"  # MERT leaves its weight at 1
 UNTUNED_RUN = "no round of tuning beat the starting weights on dev, so they were kept: try another tuner"
 DEV = "dev"
 BASELINE = "baseline"
 PREFERRED = "rnn", "rnn2", "rnn-wp"  # systems with the score, those with nothing else first
-COLUMNS = 6  # of a row of moses_configs/systems
+COLUMNS = 6  # in a row of moses_configs/systems
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
-FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
+FIRST_ROUND = b"# We were before running iteration 1"  # in an ini with the starting weights
 ON_LISTS = (
     "* The CSLM (and WP) and sentence networks rescored n-best lists of the system without them; everything else was "
     "in the decoder."
@@ -49,10 +49,10 @@ WHITE_SPACE = (
 
 
 class System(NamedTuple):
-    """A row of moses_configs/systems, which pipeline.mk reads too and which explains the kinds."""
+    """A row of moses_configs/systems. That file explains the kinds; pipeline.mk reads it too."""
 
     kind: str
-    title: str  # in tables of results
+    title: str  # its name in tables of results
 
 
 def read_systems() -> dict[str, System]:
@@ -70,10 +70,10 @@ def read_systems() -> dict[str, System]:
 
 
 class Run(NamedTuple):
-    """One tuning of one system and its translations; a network that translates by itself has only these.
+    """One tuning of one system, and its translations. A network that translates by itself has only translations.
 
-    `phrases` are the phrase pairs of the test sets' translations: set, sentence, first and last source word, target.
-    Systems of rules do not show them.
+    `phrases` are the phrase pairs in the translations of the test sets: set, sentence, first and last source word,
+    target. Hierarchical systems do not report them.
     """
 
     system: str
@@ -82,11 +82,11 @@ class Run(NamedTuple):
     weights: Mapping[str, list[float]] = {}
     on_lists: bool = False  # whether features were added to n-best lists, not to the decoder
     phrases: frozenset[tuple[str, int, int, int, str]] | None = None
-    is_untuned: bool = False  # whether no round of tuning was better on dev than the starting weights
+    is_untuned: bool = False  # whether the starting weights were better on dev than those of every round
 
 
 def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, seed: str) -> Run:
-    """Read a run; `sizes` are the numbers of lines of all sets."""
+    """Read a run. `sizes` are the numbers of lines of all sets."""
     row = read_systems().get(system)
     path = folder / "tune" / f"{system}.{seed}" / "moses.ini"
     tuned = None if row is not None and row.kind == "self" else _read(path)
@@ -118,7 +118,7 @@ def _read(path: Path) -> bytes:
 
 
 def _lines(path: Path, expected: int | None = None) -> list[str]:
-    """Read the lines of a text, split at line feeds only; raise an error unless there are as many as expected."""
+    """Read the lines of a text, which end at line feeds only. Raise InputError if their number is not as expected."""
     lines = _read(path).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if expected is not None and len(lines) != expected:
         raise InputError(
@@ -130,11 +130,11 @@ def _lines(path: Path, expected: int | None = None) -> list[str]:
 def compare_systems(
     folder: Path, target: str, tests: Sequence[str], systems: Sequence[str], seeds: Sequence[str], samples: int = 1000
 ) -> Json:
-    """Compare systems, each tuned several times, with the first one, by a paired bootstrap of so many samples.
+    """Compare systems with the first one, by a paired bootstrap. Each system was tuned once with each seed.
 
-    The pipeline left their weights, translations and phrase pairs in `folder`; `target` is the target language's
-    suffix. Returns the figures for `format_table`, as JSON. Raises InputError if a file is missing or has not as many
-    lines as the references.
+    `folder` is the pipeline's, with weights, translations and phrase pairs; `target` is the suffix of the target
+    language. Returns figures for `format_table`, as JSON. Raises InputError if a file is missing or does not have as
+    many lines as the references.
     """
     for what, values in (("system", systems), ("seed", seeds), ("set", (DEV, *tests))):
         if len({*values}) < len(values):
@@ -168,10 +168,10 @@ def _compare_runs(
     samples: int,
     numbers: WordNumbers,
 ) -> tuple[list[Json], Json]:
-    """Score one run of each system, all of one seed; return scores and the metrics' signatures.
+    """Score the runs of all systems with one seed. Return the scores and the metrics' signatures.
 
-    A run's scores are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all runs but the first, the p-values
-    ``SET_p`` of each test set and ``p`` of all together.
+    The scores of a run are its seed and, for each set, ``SET_BLEU`` and ``SET_chrF``. All runs except the first also
+    have p-values: ``SET_p`` for each test set, and ``p`` for all test sets together.
     """
     bleu, chrf = open_bleu(), CHRF()
     scored: list[Json] = [{"seed": run.seed} for run in runs]
@@ -215,7 +215,7 @@ def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], tests: S
             name: [weight if math.isfinite(weight) else None for weight in values]
             for name, values in run.weights.items()
         }
-        record["warnings"] = [UNTUNED_RUN] * run.is_untuned + list(odd_weights(run.weights))
+        record["warnings"] = [*([UNTUNED_RUN] if run.is_untuned else []), *odd_weights(run.weights)]
         record["phrases_chosen_differently"] = None
         if run.phrases is not None and baseline.phrases is not None:
             record["phrases_chosen_differently"] = len(run.phrases - baseline.phrases) / max(len(run.phrases), 1)
@@ -254,9 +254,8 @@ def format_table(results: Json) -> Iterator[str]:
         yield f"| {' | '.join(cell for _, cell in cells)} |"
     yield ""
     sentences = [f"{count:,}" for count in results["sentences"].values()]
-    tunings = "tuning" if len(results["seeds"]) == 1 else "tunings"
     yield (
-        f"Mean ± standard deviation of {len(results['seeds'])} {tunings}; p: paired bootstrap of "
+        f"Mean ± standard deviation of {number_of(len(results['seeds']), 'tuning')}; p: paired bootstrap of "
         f"{results['bootstrap_samples']:,} samples against {baseline} with the same seed; "
         f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
     )
@@ -270,10 +269,10 @@ def format_table(results: Json) -> Iterator[str]:
 
 
 def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the headers of a system's cells, and the cells; other systems are compared with the first one."""
+    """Yield the header and the text of each cell of a system. Systems are compared with the first one."""
     system, (baseline, first) = systems[name], next(iter(systems.items()))
     is_compared = any("p" in record for record in system["runs"])
-    yield "system", titles[name] + "*" * system["on_lists"]
+    yield "system", f"{titles[name]}*" if system["on_lists"] else titles[name]
     yield "dev BLEU", _spread(system["dev_BLEU"])
     for test in tests:
         difference = system[f"{test}_BLEU"]["mean"] - first[f"{test}_BLEU"]["mean"]
@@ -288,7 +287,7 @@ def _columns(titles: Mapping[str, str], systems: Json, name: str, tests: list[st
 
 
 def _ps(system: Json, key: str) -> str:
-    """Format p of all runs; the baseline has none."""
+    """Format p of all runs. The baseline has none."""
     return ", ".join(f"{record[key]:.3f}" for record in system["runs"] if key in record)
 
 
@@ -298,30 +297,27 @@ def _spread(value: Mapping[str, float | None]) -> str:
 
 
 class Gain(NamedTuple):
-    """On a test set: mean BLEU of all tunings without and with the score, and p of each tuning."""
+    """What the score gains on a test set."""
 
     name: str
-    before: float
+    before: float  # mean BLEU of all tunings, without the score
     after: float
-    p: tuple[float, ...]
+    p: tuple[float, ...]  # one for each tuning
 
     @property
     def gain(self) -> float:
-        """Gain in BLEU."""
+        """Difference in BLEU."""
         return self.after - self.before
 
 
 class Tuning(NamedTuple):
-    """A system beside the baseline.
-
-    Of each tuning: `gains` are summed over the test sets, `overall_p` are of all sets together, `weights` by feature.
-    """
+    """A system compared with the baseline."""
 
     system: str
     sets: tuple[Gain, ...]
-    gains: tuple[float, ...]
-    overall_p: tuple[float, ...]
-    weights: tuple[Mapping[str, Any], ...]
+    gains: tuple[float, ...]  # of each tuning: the gain in BLEU, summed over the test sets
+    overall_p: tuple[float, ...]  # of each tuning: p over all sets together
+    weights: tuple[Mapping[str, Any], ...]  # of each tuning: weights by feature
 
 
 def read_tuning(path: str) -> Tuning:

@@ -1,7 +1,7 @@
 """A scored phrase table as arrays of its pairs and sources.
 
-The table must be in the order of ``LC_ALL=C sort``, as train-model.perl leaves it, so that the lines of each source
-stay together.
+The table must be in the order of ``LC_ALL=C sort``, as train-model.perl leaves it, so that the lines of each source are
+together.
 """
 
 from __future__ import annotations
@@ -32,16 +32,21 @@ from moses_rnn.table.phrases import LEFT_HAND_SIDE, PhraseForm, normalised, word
 from moses_rnn.table.signatures import Signature, own_columns, signature_of
 from moses_rnn.table.table_blocks import TableLines, parse_blocks
 
-SEED = 1  # of all random samples in this package
-TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
+SEED = 1  # for all random samples in this package
+TABLE_COLUMNS = (
+    "inverse phrase",
+    "inverse lexical",
+    "direct phrase",
+    "direct lexical",
+)  # as phrase-extract has them
 LEXICAL_COLUMN = 3  # lex(target | source)
-RNN = "RNN"  # usual name of the score of a network of p(target | source)
-OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
+RNN = "RNN"  # the usual name of the score of a network of p(target | source)
+OF_TARGETS = ("log p(target | source)", "s(source, target)")  # the meaning of such a score has one of these
 NO_LOGARITHMS = "Moses cannot use a table of logarithms: score it again without --log."
 HOW_TO_SAY = "Or give the position of the network's score with --column."
 ALL = "all"  # pairs or sources, whatever their count
 CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
-FIRST_COUNTS = (2, 10)  # of the second and the third class
+FIRST_COUNTS = (2, 10)  # where the second and the third class begin
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -49,7 +54,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
-    """Yield a mask of everything, then one for each of CLASSES that is not empty, with their names."""
+    """Yield ALL and a mask of everything, then the name and mask of each of CLASSES that is not empty."""
     yield ALL, np.ones(len(counts), np.bool_)
     classes = np.where(counts > 0, np.searchsorted(FIRST_COUNTS, counts, side="right"), len(FIRST_COUNTS) + 1)
     for number, name in enumerate(CLASSES):
@@ -58,22 +63,23 @@ def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
 
 
 def length(phrase: bytes) -> int:
-    """Count the words of a phrase: gaps count, the left-hand side of a rule does not."""
+    """Count the words of a phrase. The gaps of a rule count, its left-hand side does not."""
     all_words = words(phrase)
-    return len(all_words) - bool(all_words and LEFT_HAND_SIDE.fullmatch(all_words[-1]))
+    has_left_hand_side = all_words and LEFT_HAND_SIDE.fullmatch(all_words[-1])
+    return len(all_words) - 1 if has_left_hand_side else len(all_words)
 
 
 def sample_key(*phrases: bytes) -> int:
-    """Return the number by which phrases are drawn; it depends only on their words."""
+    """Return a pseudo-random number that depends only on the words of phrases. Those with the smallest are drawn."""
     return int.from_bytes(blake2b(b"\n".join(phrases), digest_size=8, key=b"%d" % SEED).digest())
 
 
 @dataclass(frozen=True)
 class TablePairs:
-    """All pairs of a table in its order, and its sources; counts are 0 where the table has none."""
+    """All pairs of a table in its order, and its sources. Counts are 0 if the table has none."""
 
     logs: Floats  # natural logarithms of the compared scores, as Moses takes them; pairs × columns
-    lexical: Floats  # the same of lex(target | source), where the table has it
+    lexical: Floats  # natural logarithm of lex(target | source), if the table has it
     counts: Floats  # how often each pair was extracted
     target_words: Floats
     source: Ints  # number of each pair's source, from 0
@@ -93,7 +99,7 @@ class TablePairs:
 
     @cached_property
     def best(self) -> Mask:
-        """Mask of the targets with their source's best score, by column; pairs × columns."""
+        """Whether each pair has the best score of its source; pairs × columns."""
         best: Mask = self.logs == np.maximum.reduceat(self.logs, self.begins)[self.source]
         return best
 
@@ -104,26 +110,22 @@ class TablePairs:
 
 @dataclass(frozen=True)
 class ScoredTable:
-    """A scored table; see `open`.
-
-    `columns` are the compared scores, from 0: p(target | source), if known, then the network's score. `scores` is the
-    number of scores per line, `stamp` identifies the file's state, `signature` is the record beside the table.
-    """
+    """A scored table; see `open`."""
 
     path: str
-    scores: int
-    columns: tuple[int, ...]
+    scores: int  # on each line
+    columns: tuple[int, ...]  # the compared scores, from 0: p(target | source), if known, then the network's
     form: PhraseForm
-    stamp: Mapping[str, object]
-    signature: Signature
+    stamp: Mapping[str, object]  # identifies the state of the file
+    signature: Signature  # the record beside the table
 
     @classmethod
     def open(cls, table: str, column: int | None = None, name: str = "", *, by_table: bool = True) -> ScoredTable:
-        """Read a table's first line and its signature; raise an error if its columns are not known.
+        """Read a table's first line and its signature. Raise InputError if the columns are not known.
 
-        `column` is the position of the network's score, from 0 or from the end. If it is None, the signature tells: the
-        score of that `name` or, without one, the RNN's or else another network's. `by_table` tells whether
-        p(target | source) is needed.
+        `column` is the position of the network's score, from 0 or, if negative, from the end. If it is None, the
+        signature decides: the network's score is that of this `name`; if no name is given, the RNN's, otherwise that of
+        another network. `by_table` is whether p(target | source) is needed.
         """
         path = regular_file(table)
         stamp = fingerprint(path)
@@ -155,7 +157,7 @@ class ScoredTable:
         return self.columns[-1]
 
     def blocks(self, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
-        """Yield all lines; raise an error if the table has changed."""
+        """Yield all lines. Raise an error at the end if the table has changed."""
         meter = Meter()
         for block in parse_blocks(read_blocks(self.path, meter=meter), self.path, form=self.form):
             advanced(meter.lines_read, meter.share)
@@ -163,7 +165,7 @@ class ScoredTable:
         check_unchanged(self.path, self.stamp)
 
     def pairs(self, advanced: Advanced = show_nothing) -> TablePairs:
-        """Read all pairs; raise an error for logarithms in place of probabilities and for unsorted sources."""
+        """Read all pairs. Raise FormatError if scores are logarithms or if sources are not sorted."""
         of_pairs, of_sources, keys, before, head_before = [], array("d"), array("Q"), b"", b""
         for block in self.blocks(advanced):
             sources = array("q")
@@ -191,7 +193,7 @@ class ScoredTable:
         return TablePairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
 
     def _check_together(self, keys: npt.NDArray[np.uint64], sources: Ints) -> None:
-        """Raise FormatError if a source, by its key, has lines apart from its others, because of their blanks."""
+        """Raise FormatError if the lines of a source are not together, because they differ in blanks."""
         again = np.setdiff1d(np.arange(len(keys)), np.unique(keys, return_index=True)[1])
         if len(again):
             row = int(np.searchsorted(sources, again[0]))
@@ -218,7 +220,7 @@ class ScoredTable:
         return np.array([[*map(log_of, values)] for values in numbers]).T
 
     def lines(self, numbers: Iterable[int]) -> dict[int, TableLine]:
-        """Read some lines by their numbers, which count from 0."""
+        """Read the lines with these numbers, from 0."""
         wanted = frozenset(numbers)
         lines = enumerate(read_lines(self.path))
         found = {i: parse_line(line, self.path, i + 1, self.form) for i, line in lines if i in wanted}
@@ -227,7 +229,7 @@ class ScoredTable:
 
 
 def _signature(path: str, scores: int, *, needed: bool) -> Signature:
-    """Return the table's signature; if `needed`, it must exist and fit the table."""
+    """Return the table's signature. If it is `needed`, it must exist and fit the table."""
     try:
         signature = signature_of(path)
     except InputError as error:
@@ -245,7 +247,7 @@ def _signature(path: str, scores: int, *, needed: bool) -> Signature:
 
 
 def _recorded(path: str, signature: Signature, scores: int, name: str) -> int:
-    """Return the column of the network's score according to the signature."""
+    """Return the column of the network's score, as the signature says."""
     added = [column for column in signature.columns.values() if column.index < scores]
     chosen = [column.index for column in added if column.name == (name or RNN)]
     if not chosen and not name:

@@ -1,6 +1,6 @@
 """Table 2 of the paper (section 4.3): the best targets of a source by the translation model and by the RNN.
 
-Sources are given, or chosen: long ones, seen often or seldom.
+The user names the sources; otherwise long ones are chosen, frequent and rare.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moses_rnn.errors import number_of
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
 from moses_rnn.table.phrases import normalised, words
 
-MOST_OF_RARE = 3  # times that a rare source was extracted
+MOST_OF_RARE = 3  # a rare source was extracted at most so often
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Targets:
         return self.lines[0].counts.source
 
     def picks(self, column: int, top: int) -> list[tuple[bytes, float, bytes, float]]:
-        """Return, for each rank up to `top`, the target by p(target | source) and that by a column, with scores.
+        """Return the best targets, up to `top`: by p(target | source) with its value, and by a column with its value.
 
-        Of equal ones, the first in the table comes first.
+        Equal targets keep the table's order.
         """
         left, right = (
             sorted(((line.target, float(words(line.scores)[at])) for line in self.lines), key=lambda one: -one[1])
@@ -49,7 +49,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class SourceGroup:
-    """Sources under a title, such as the long and rare ones; `note` says how they were chosen."""
+    """Sources under a title, such as the long and rare ones. `note` says how they were chosen."""
 
     title: str
     sources: Sequence[Targets]
@@ -59,10 +59,10 @@ class SourceGroup:
 def long_sources(
     table: ScoredTable, pairs: TablePairs, count: int, *, min_words: int, min_targets: int
 ) -> list[SourceGroup]:
-    """Choose the paper's two kinds of sources, `count` of each: the most frequent ones, and a draw of rare ones.
+    """Choose the paper's two kinds of sources, `count` of each: the most frequent, and a random sample of rare ones.
 
-    A rule's gaps count as words, its left-hand side does not. The draw depends only on a source's words: a table that
-    was filtered or scored again gives the same sources, as far as it has them.
+    The sample depends only on the words of the sources. A table that was filtered or scored again gives the same
+    sources, as far as it has them.
     """
     fitting = np.flatnonzero((pairs.sizes >= min_targets) & (pairs.source_words >= min_words))
     seen = pairs.source_counts[fitting]
@@ -87,7 +87,7 @@ def long_sources(
 
 
 def find_sources(table: ScoredTable, pairs: TablePairs, names: Sequence[bytes]) -> list[Targets]:
-    """Find sources with all their targets, in the table's order; blanks between words do not count."""
+    """Find sources with all their targets, in the table's order. The number of blanks between words does not matter."""
     wanted = set(map(normalised, names))
     keys = np.array([sample_key(name) for name in wanted], np.uint64)
     found = _read_targets(table, pairs, np.flatnonzero(np.isin(pairs.source_keys, keys)))
@@ -101,7 +101,7 @@ def _read_targets(table: ScoredTable, pairs: TablePairs, sources: Ints) -> list[
 
 
 def as_text(groups: Sequence[SourceGroup], column: int, top: int) -> str:
-    """Format sources, each with its best targets by either score side by side."""
+    """Format sources, with the best targets by each score side by side."""
     lines: list[str] = []
     for group in groups:
         lines += [f"{group.title} ({group.note})", ""] if group.title else []

@@ -1,4 +1,4 @@
-"""Interpret a report's figures in words that say no more than the figures do."""
+"""Judge the findings of a report, in words that claim no more than the figures show."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from moses_rnn.networks.learning_curves import verdict
 from moses_rnn.table.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
-LITTLE = 0.01  # harmless share of scores at the floor
+LITTLE = 0.01  # share of scores at the floor that does no harm
 TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
-DECISIVE = 0.05  # p below which a gain counts
-DEVIATIONS = 2.0  # standard deviations of a fair coin beyond which a difference counts
-FEWEST = 30  # sources or pairs: too few for any verdict below that
-WEAK, MODERATE, STRONG = 0.1, 0.3, 0.5  # from which |Spearman's correlation| counts as such
+DECISIVE = 0.05  # a gain counts if p is below
+DEVIATIONS = 2.0  # a difference counts if it exceeds so many standard deviations of a fair coin
+FEWEST = 30  # sources or pairs; with fewer, there is no verdict
+WEAK, MODERATE, STRONG = 0.1, 0.3, 0.5  # least absolute values of Spearman's correlation
 STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
 HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Cannot be decided here"
 UNSEEN = "Not seen here"
-TRAINING = {  # a verdict on the curve: how good that is, the answer
+TRAINING = {  # for each verdict on the learning curve: how good it is, and the answer
     "converged": (GOOD, "Yes"),
     "overfitting": (GOOD, "Yes, but longer than needed"),
     "still falling": (DOUBTFUL, "Not fully"),
     "learned nothing": (BAD, "No"),
 }
 
-Answer = tuple[str, str, str]  # GOOD, DOUBTFUL or BAD; the answer; the figures behind it
+Answer = tuple[str, str, str]  # GOOD, DOUBTFUL or BAD; the answer; its reasons
 
 
 def cards(findings: Findings) -> dict[str, Answer]:
-    """Return the answers at the top of a report, by question."""
+    """Return the questions at the top of a report with their answers."""
     return {
         "Is the network well trained?": judge_training(findings),
         "Does it fit this table?": judge_fit(findings),
@@ -41,7 +41,7 @@ def cards(findings: Findings) -> dict[str, Answer]:
 
 
 def judge_training(findings: Findings) -> Answer:
-    """Judge the training by its recorded held-out costs."""
+    """Judge the training by the held-out costs that the model's folder records."""
     model = findings.model
     history = [step for step in records_of(model.provenance, "history") if "nats_per_token" in step]
     if not history:
@@ -84,7 +84,7 @@ def judge_fit(findings: Findings) -> Answer:
 
 
 def judge_tuning(tuning: Tuning | None) -> Answer:
-    """Judge a tuning by BLEU on the test sets; a gain counts if most tunings gained more than chance would."""
+    """Judge a tuning by BLEU on the test sets. A gain counts if most tunings gained more than chance explains."""
     if tuning is None:
         how = "--results results.json (from moses-rnn pipeline results) shows it here."
         return DOUBTFUL, "Not measured", f"Only tuning shows what a score is worth in BLEU. {how}"
@@ -106,7 +106,7 @@ def _joined(p: tuple[float, ...]) -> str:
 
 
 def shorter(figures: Preferences) -> str:
-    """Whether the RNN prefers shorter targets, by the length of the best ones."""
+    """Whether the RNN prefers shorter targets, as its best targets show."""
     if figures.sources < FEWEST:
         return OPEN
     of_all = _decided((figures.shorter or 0) * figures.sources, (figures.longer or 0) * figures.sources)

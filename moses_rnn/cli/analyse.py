@@ -19,7 +19,7 @@ from moses_rnn.analysis.grids import LAYOUTS, PICTURES, as_csv, as_text
 from moses_rnn.cli.analyse_map import MAX_SENTENCES, map_
 from moses_rnn.cli.analyse_options import (
     SORTED,
-    Column,
+    ColumnOption,
     Layout,
     kind_of,
     named_files,
@@ -33,7 +33,7 @@ from moses_rnn.errors import CheckpointError, InputError, number_of, shown_value
 from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.explain import Weights
+    from moses_rnn.analysis.explain import TableWeights
     from moses_rnn.files.streams import Advanced
 
 TARGETS_EPILOG = f"""\b
@@ -58,7 +58,7 @@ def targets(
     count: Annotated[int, Option("Number of frequent and of rare sources", min=1)] = 3,
     min_words: Annotated[int, Option("Minimum words per source", min=1)] = 4,
     top: Annotated[int, Option("Targets per source", min=1)] = 3,
-    column: Column = None,
+    column: ColumnOption = None,
     layout: Layout = "text",
 ) -> None:
     """Show the best targets of source phrases. Rank them by p(target|source) and by the RNN (the paper's Table 2)."""
@@ -111,7 +111,7 @@ def summary(
             "-o --output",
         ),
     ] = (),
-    column: Column = None,
+    column: ColumnOption = None,
     layout: Layout = "text",
     force: Force = False,
 ) -> None:
@@ -166,7 +166,7 @@ def prune(
         int | None,
         Option("Keep the best target of each source of at most this many words; 0: of none [default: of all]", min=0),
     ] = None,
-    column: Column = None,
+    column: ColumnOption = None,
     force: Force = False,
 ) -> None:
     """Write a table without the least likely pairs. The RNN, p(target|source) or both together judge them."""
@@ -243,9 +243,9 @@ def explain(
     print_out(str(found))
 
 
-def _weights(moses_ini: str, table: str) -> Weights:
+def _weights(moses_ini: str, table: str) -> TableWeights:
     """Return the weights and the table limit that an ini has for a table."""
-    from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
+    from moses_rnn.analysis.explain import TABLE_LIMIT, TableWeights
     from moses_rnn.files.streams import reading
     from moses_rnn.moses.ini import MosesIni
 
@@ -256,7 +256,7 @@ def _weights(moses_ini: str, table: str) -> Weights:
     weights = ini.all_weights()[feature.name]  # [weight-overwrite] wins
     if len(weights) != expected or not all(map(math.isfinite, weights)):
         raise ini.error(None, f"{expected} finite weights of {feature.name} in [weight-overwrite]", f"{weights}")
-    return Weights(weights, moses_ini, TABLE_LIMIT if limit is None else limit)
+    return TableWeights(weights, moses_ini, TABLE_LIMIT if limit is None else limit)
 
 
 LENGTHS_EPILOG = """\b
@@ -377,7 +377,7 @@ def report(
         str | None, Option("Draw where a network with attention looks in the first lines of this text", metavar="FILE")
     ] = None,
     results: Annotated[str | None, Option("results.json of the pipeline: what tuning gained", metavar="FILE")] = None,
-    column: Column = None,
+    column: ColumnOption = None,
     force: Force = False,
 ) -> None:
     """Write a page about a scored table and its network. It has the paper's tables and figures."""

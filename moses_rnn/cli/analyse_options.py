@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moses_rnn.files.streams import Advanced
     from moses_rnn.models.model import Model
 
-Column = Annotated[
+ColumnOption = Annotated[
     int | None,
     Option("Position of the RNN's score, from 0; -1 is the last [default: from the signature beside the table]"),
 ]

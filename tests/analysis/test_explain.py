@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.explain import Explainer, Rank, Weights, look_up, parse_pair
+from moses_rnn.analysis.explain import Explainer, Rank, TableWeights, look_up, parse_pair
 from moses_rnn.errors import InputError
 from moses_rnn.table.phrases import PhraseForm
 from moses_rnn.table.table_blocks import parse_blocks
@@ -53,7 +53,7 @@ def test_an_inverse_network_writes_the_source():
     assert found.unknown == ["qq"]
 
 
-FIVE = Weights([0, 0, 1, 0, 2], "moses.ini", 1)
+FIVE = TableWeights([0, 0, 1, 0, 2], "moses.ini", 1)
 
 
 # the pair, weights; by p(target|source), by the RNN, without its weight, with it: rank and value
@@ -79,7 +79,7 @@ def test_ranks(lines, pair, weights, table, rnn, without, with_):
 
 
 def test_without_a_table_limit_nothing_is_cut():
-    found = explain(b"a b ||| u v", weights=Weights([0, 0, 1, 0, 0], "i", 0))
+    found = explain(b"a b ||| u v", weights=TableWeights([0, 0, 1, 0, 0], "i", 0))
     assert found.ranks[2][1:3] + found.ranks[2][4:] == (2, 3, None)
 
 
@@ -92,7 +92,7 @@ def test_equal_scores_have_equal_sums():
     """NumPy 2's product of matrices on AVX-512 gave the last rows of this table another sum."""
     scores = b"0.0915848 0.361057 0.169084 0.808962 0.853834 0.251583 0.212219 0.0357344"
     lines = [b"a ||| %c ||| %b\n" % (letter, scores) for letter in b"tuvwxyz"]
-    weights = Weights([0.681246, 0.999719, 0.638471, 0.803669, 0.860244, 0.509067, 0.37206, 0.935712], "i", 7)
+    weights = TableWeights([0.681246, 0.999719, 0.638471, 0.803669, 0.860244, 0.509067, 0.37206, 0.935712], "i", 7)
     same = Scorer(lambda _, targets: np.full(len(targets), -1.0))
     pairs = [b"a ||| %c" % letter for letter in b"tuvwxyz"]
     found = [explain(pair, lines, scorer=same, weights=weights, added={}).ranks[-1] for pair in pairs]
