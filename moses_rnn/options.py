@@ -23,7 +23,7 @@ class Option:
     """What a command line knows about a parameter, besides its name, type and default.
 
     Args:
-        help: line in --help.
+        help: line in --help; without help and spelling, only a file of settings has the option.
         spelling: with blanks between: "-o --output"; by default, `max_words` is "--max-words".
         min: least number.
         max: largest number.
@@ -46,11 +46,6 @@ class Option:
     parse: Callable[[str], object] | None = None
     metavar: str | None = None
     bare: str | None = None
-
-
-@dataclass(frozen=True)
-class Setting(Option):
-    """The same for a parameter that only a file of settings can set."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,7 +23,7 @@ from click.shell_completion import CompletionItem
 
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
-from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, Setting, noted
+from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, noted
 from moses_rnn.version import __version__
 
 P = ParamSpec("P")
@@ -130,24 +130,19 @@ def _record_of(parameter: inspect.Parameter) -> tuple[Callable[..., Any], list[i
     """Return what combines several options into a parameter, and these options; None for a single option."""
     hint = parameter.annotation
     if is_dataclass(hint):
-        return hint, _parameters_of(hint)  # type: ignore[return-value, arg-type]
+        return hint, _offered(_parameters_of(hint))  # type: ignore[return-value, arg-type]
     notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     for note in notes:
         if isinstance(note, OptionsOf):
-            return dict, [one.replace(default=None) for one in _parameters_of(note.record) if noted(one.annotation)[1]]
+            fields = [one.replace(default=None) for one in _parameters_of(note.record) if noted(one.annotation)[1]]
+            return dict, _offered(fields)
     return None
 
 
-class SettingParameter(click.Parameter):
-    """A parameter that only a file of settings can set."""
-
-    param_type_name = "setting"
-
-    def _parse_decls(self, decls: Sequence[str], _expose_value: bool) -> tuple[str, list[str], list[str]]:
-        return decls[0], [], []
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Do nothing: the command line cannot give it."""
+def _offered(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Return the parameters of the command line: the others can only be set in a file of settings."""
+    with_options = ((one, noted(one.annotation)[1]) for one in parameters)
+    return [one for one, option in with_options if option is None or option.help or option.spelling]
 
 
 def _parameter(declared: inspect.Parameter, section: str) -> click.Parameter:
@@ -158,10 +153,6 @@ def _parameter(declared: inspect.Parameter, section: str) -> click.Parameter:
     if default not in (inspect.Parameter.empty, None, ()):
         attributes["default"] = default
     attributes["type"] = _click_type(get_args(kind)[0] if repeated else kind, option or Option())
-    if isinstance(option, Setting):
-        setting = SettingParameter([name], **attributes)
-        vars(setting)["hint"] = hint
-        return setting
     if option is None:
         metavar = next((note.metavar for note in get_args(hint)[1:] if isinstance(note, Argument)), None)
         return click.Argument([name], nargs=-1 if repeated else 1, metavar=metavar, **attributes)

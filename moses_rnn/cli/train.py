@@ -23,6 +23,7 @@ from moses_rnn.cli.training import (
     TrainingDisplay,
     check_options,
     options_of_rank,
+    placing_options,
     print_next,
     run_training,
     shown_presets,
@@ -131,7 +132,8 @@ def _print_estimate(options: Options) -> None:
         if ranks.size > 1:
             raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
         display = TrainingDisplay(quiet=options["quiet"])
-        expected = estimate_training(options_of_rank(options, ranks), display, StopRequest())
+        with placing_options():
+            expected = estimate_training(options_of_rank(options, ranks), display, StopRequest())
     seconds = expected.pairs / expected.pairs_per_second
     passes = f"{expected.passes:.1f} passes within the limit" if expected.passes < math.inf else "no limit"
     print_out(

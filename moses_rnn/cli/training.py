@@ -20,7 +20,6 @@ from click.core import ParameterSource
 
 from moses_rnn.cli.command import (
     AMERICAN,
-    SettingParameter,
     StopRequest,
     choose_device,
     print_err,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome
     from moses_rnn.training.trainer import Trainer
 
-CONFIG = "config"  # key of the context's notes
+CONFIG, SETTINGS = "config", "settings"  # keys of the context's notes
 LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
 MOST_NATS = 700.0  # whose exponential is a number
 SMOOTHING = 0.02  # weight of a minibatch in the mean loss that the bar shows
@@ -56,28 +55,49 @@ def shown_presets(*names: str) -> str:
 
 def check_options(material: object, learning: Options, run: RunOptions) -> dict[str, Any]:
     """Return all options of a training run; refuse conflicts, naming the command line or the settings file."""
-    options = {**vars(material), **learning, **vars(run)}
+    settings = click.get_current_context().meta.get(SETTINGS, {})
+    options = {**vars(material), **learning, **vars(run), **settings}
+    with placing_options():
+        _, preset = choose(options)
+        if settings:
+            from moses_rnn.training.train import configure
+
+            configure(options["architecture"], preset.network)
+    return options
+
+
+@contextlib.contextmanager
+def placing_options() -> Iterator[None]:
+    """Say where an option that does not fit was given: on the command line or in the settings file."""
     try:
-        choose(options)
+        yield
     except UnfitOption as error:
         context = click.get_current_context()
-        if context.get_parameter_source(error.name) is ParameterSource.DEFAULT_MAP:
-            expected = "settings that work together"
-            raise InputError(f"{context.meta[CONFIG]}: expected {expected}, found {error}") from error
+        in_file = context.get_parameter_source(error.name) is ParameterSource.DEFAULT_MAP
+        if in_file or error.name in context.meta.get(SETTINGS, {}):
+            path = context.meta[CONFIG]
+            if error.why.startswith("expected"):
+                raise InputError(f"{path}: {error}") from error
+            expected, advice = "settings that work together", "docs/training.md lists the settings."
+            raise InputError(f"{path}: expected {expected}, found {error}", advice=advice) from error
         raise click.UsageError(f"--{error.name.replace('_', '-')}: {error.why}") from error
-    return options
 
 
 @reports_errors
 def _take_settings(context: click.Context, _option: click.Parameter, path: str | None) -> None:
-    """Make a file's values the defaults."""
+    """Make a file's values the defaults of options; note the others, which the network or its training may have."""
     if path is None:
         return
-    keys = {name: parameter for parameter in context.command.params if _is_key(parameter) for name in _keys(parameter)}
+    keys = {name: parameter for parameter in context.command.params for name in _keys(parameter)}
     taken: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in _read(path).items():
         if key not in keys:
-            raise InputError(f"{path}: expected keys among {', '.join(sorted(keys))}, found {key}")
+            settings[key] = value
+            continue
+        if not _is_key(keys[key]):
+            expected = "options with a number or choice, and settings"
+            raise InputError(f"{path}: expected {expected}, found {key}", advice="Give it on the command line.")
         if expected := expectation(vars(keys[key])["hint"], value):
             raise InputError(f"{path}: {key}: expected {expected}, found {shown_value(value)}")
         name = str(keys[key].name)
@@ -85,7 +105,7 @@ def _take_settings(context: click.Context, _option: click.Parameter, path: str |
             raise InputError(f"{path}: expected each setting once, found two of {', '.join(_keys(keys[key]))}")
         taken[name] = value
     context.default_map = taken
-    context.meta[CONFIG] = path
+    context.meta.update({CONFIG: path, SETTINGS: settings})
 
 
 def _keys(param: click.Parameter) -> list[str]:
@@ -95,10 +115,8 @@ def _keys(param: click.Parameter) -> list[str]:
 
 
 def _is_key(param: click.Parameter) -> bool:
-    """Whether a file may set a parameter: numbers, choices and settings, but no file names and no flags."""
-    return isinstance(param, SettingParameter) or isinstance(
-        param.type, click.Choice | click.IntRange | click.FloatRange
-    )
+    """Whether a file may set a parameter: numbers and choices, but no file names and no flags."""
+    return isinstance(param.type, click.Choice | click.IntRange | click.FloatRange)
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -215,7 +233,8 @@ def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda
     with together() as ranks:
         options = options_of_rank(options, ranks)
         display = TrainingDisplay(quiet=options["quiet"])
-        outcome = train(**options, observer=display, should_stop=stop, ranks=ranks)
+        with placing_options():
+            outcome = train(**options, observer=display, should_stop=stop, ranks=ranks)
     display.close()
     progress = outcome.progress
     if not ranks.leads:

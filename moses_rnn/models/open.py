@@ -1,7 +1,6 @@
 """Folders that hold a trained network: read, check and write them.
 
-No pickle is read or written. Hashes, sizes and finiteness are checked before anything is used. To add a network, add a
-file to `networks` that ends with its `Architecture`, and an entry in NETWORKS.
+No pickle is read or written. Hashes, sizes and finiteness are checked before anything is used.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from moses_rnn.files.streams import parse_json
 from moses_rnn.models.folder import MADE_BY, check_folder
 from moses_rnn.models.model import Model
 from moses_rnn.models.rare_words import RareWords
-from moses_rnn.networks.bengio import BENGIO
-from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import (
     CONFIG,
     DIRECTIONS,
@@ -40,18 +37,11 @@ from moses_rnn.networks.config import (
     Architecture,
     Config,
     Json,
+    find_architectures,
     vocabulary_file,
 )
-from moses_rnn.networks.cslm import CSLM
-from moses_rnn.networks.cstm import CSTM
-from moses_rnn.networks.encdec import ENCDEC
-from moses_rnn.networks.ranker import RANKER
-from moses_rnn.networks.rnnlm import RNNLM
-from moses_rnn.networks.rnnsearch import RNNSEARCH
-from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.networks.vocabulary import Vocabulary
 
-NETWORKS = (ENCDEC, ENCDEC_OF_CELLS, RNNSEARCH, SEQ2SEQ, CSTM, RANKER, CSLM, BENGIO, RNNLM)
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
 
@@ -110,7 +100,7 @@ def read_shortlist(path: Path) -> Vocabulary:
 
 def model_files(folder: Path) -> list[str]:
     """Return all files that a model folder of any kind may have."""
-    return sorted({str(folder / name) for row in NETWORKS for name in row.files})
+    return sorted({str(folder / name) for row in find_architectures() for name in row.files})
 
 
 def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> Model:
@@ -124,7 +114,7 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
     problems = []
     for name in (CONFIG, PENDING_CONFIG, CONFIG):
         try:
-            model = _read_model(folder / name, NETWORKS)
+            model = _read_model(folder / name, find_architectures())
             break
         except CheckpointError as error:
             problems.append(error)

@@ -38,7 +38,12 @@ class BengioConfig(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.direct or self.hidden_size):
-            self.refuse("direct", "true without hidden units")
+            self.refuse("hidden_size", "above 0 without direct connections")
+
+    @property
+    def width(self) -> int:
+        """Units of the hidden layer."""
+        return self.hidden_size
 
     @property
     def description(self) -> str:

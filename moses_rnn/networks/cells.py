@@ -13,14 +13,14 @@ H hidden units, E embedding dimensions, S sums inside a step: one, or the four o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
 
-from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Rare, Unit
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Rare, SettingError, Unit
 from moses_rnn.networks.encdec import (
     Decoder,
     EncDec,
@@ -35,6 +35,15 @@ from moses_rnn.networks.layers import LSTM, LSTM_PEEPHOLE, Cell, Layer, State, S
 from moses_rnn.options import Option
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
+GATED = {"cell": "gru", "encoder_reset": "before"}  # the network of format 1, whose config does not say so
+CELLS: dict[str, dict[str, Any]] = {  # usual values of the switches that a cell has
+    "gru": {"encoder_reset": "before"},
+    "tanh": {},
+    "relu": {},
+    "leaky": {"leaky_share": 0.25},
+    "lstm": {"forget_bias": 1.0},
+    "lstm-peephole": {"forget_bias": 1.0},
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,18 @@ class CellConfig(EncDecConfig):
         for key in ("decoder_reset", "encoder_reset"):
             self._check_own(key, self.cell == "gru")
 
+    @classmethod
+    def complete(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the usual switches of the cell; return only those of format 1 if it can hold them."""
+        cell = given.get("cell", "gru")
+        if cell not in [*CELLS]:
+            raise SettingError("cell", f"one of {', '.join(CELLS)}", cell)
+        of_cell = {"cell": cell, **CELLS[cell], **{key: given[key] for key in CELL_SWITCHES if key in given}}
+        others = {key: value for key, value in given.items() if key not in CELL_SWITCHES}
+        if cell != "gru":
+            others = {"decoder_reset": None, **others}
+        return {**super().complete(others), **({} if of_cell == GATED else of_cell)}
+
     def _check_own(self, key: str, has: bool) -> None:
         """Raise ValueError if a switch is given that the cell lacks, or is missing though the cell has it."""
         if (getattr(self, key) is not None) != has:
@@ -68,6 +89,9 @@ class CellConfig(EncDecConfig):
     def description(self) -> str:
         """Description for logs."""
         return f"{self.cell} cells, {super().description}"
+
+
+CELL_SWITCHES = [key for key in CellConfig.settings() if key not in EncDecConfig.settings()]
 
 
 def leaky_step(x: Tensor, Uh: Tensor, alpha: Tensor | None, state: State) -> State:

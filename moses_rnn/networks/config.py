@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, fields
 from types import NoneType
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
 
@@ -29,9 +32,24 @@ Unit = Literal["sentences", "phrases"]
 Rare = Mapping[str, Any]  # kind and window of rare-word annotation
 
 
+OF_MATERIAL = "unit", "rare"  # fields that the training material decides
+
+
+class SettingError(ValueError):
+    """A value that the type of its field or the other values of a config do not allow."""
+
+    def __init__(self, key: str, expected: str, value: object) -> None:
+        self.key, self.why = key, f"expected {expected}, found {shown_value(value)}"
+        super().__init__(f"expected {key} to be {expected}, found {shown_value(value)}")
+
+
 @dataclass(frozen=True)
-class Config:
-    """Base of the networks' configs: checks every field against its type, or raises ValueError."""
+class Config(ABC):
+    """Base of the networks' configs: checks every field against its type, or raises SettingError.
+
+    The first fields are the vocabulary sizes of the architecture's sides. Fields with a default are settings of its
+    training, by the same name, except those that the material decides.
+    """
 
     def __post_init__(self) -> None:
         for key, hint in get_type_hints(type(self), include_extras=True).items():
@@ -39,14 +57,28 @@ class Config:
                 self.refuse(key, expected)
 
     def refuse(self, key: str, expected: str) -> NoReturn:
-        """Raise ValueError for a field."""
-        raise ValueError(f"expected {key} to be {expected}, found {shown_value(getattr(self, key))}")
+        """Raise SettingError for a field."""
+        raise SettingError(key, expected, getattr(self, key))
+
+    @classmethod
+    def settings(cls) -> list[str]:
+        """Return the names of the settings."""
+        return [one.name for one in fields(cls) if one.default is not MISSING and one.name not in OF_MATERIAL]
+
+    @classmethod
+    def complete(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the settings that the given ones imply, if these are not the defaults."""
+        return given
 
     @property
+    @abstractmethod
     def width(self) -> int:
         """Units of the first hidden layer, which decide how to compute efficiently."""
-        own: Any = self
-        return int(own.hidden_size if hasattr(own, "hidden_size") else own.first_size)
+
+    @property
+    def description(self) -> str:
+        """Description for logs; by default, the settings."""
+        return ", ".join(f"{name} {getattr(self, name)}" for name in self.settings())
 
 
 def _expectation(hint: Any, value: Any) -> str:
@@ -67,7 +99,7 @@ def _expectation(hint: Any, value: Any) -> str:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A kind of network, as in NETWORKS.
+    """A kind of network.
 
     Its stepper serves scoring and search; `pairs` or `words` may replace it for scoring.
     """
@@ -87,13 +119,22 @@ class Architecture:
     format: int = FORMAT  # of config.json
     measure: Measure = NATS  # measure of held-out cost
 
-    reads_sources: bool = field(init=False)  # whether it is a network of pairs, not only of targets
-    files: tuple[str, ...] = field(init=False)  # names of all files in a folder
+    @property
+    def reads_sources(self) -> bool:
+        """Whether it is a network of pairs, not only of targets."""
+        return "source" in self.sides
 
-    def __post_init__(self) -> None:
-        """Derive fields from the sides."""
-        names = (CONFIG, MODEL, *map(vocabulary_file, self.sides))
-        vars(self).update(reads_sources="source" in self.sides, files=names)
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all files in a folder."""
+        return (CONFIG, MODEL, *map(vocabulary_file, self.sides))
+
+
+def find_architectures() -> list[Architecture]:
+    """Return the architectures of all networks: each file of this package may end with one."""
+    package = importlib.import_module(str(__package__))
+    files = [importlib.import_module(f"{__package__}.{file.name}") for file in pkgutil.iter_modules(package.__path__)]
+    return [value for file in files for value in vars(file).values() if isinstance(value, Architecture)]
 
 
 def vocabulary_file(side: str) -> str:

@@ -35,6 +35,11 @@ class CslmConfig(Config):
     second_size: Size = 1024
 
     @property
+    def width(self) -> int:
+        """Units of the first layer."""
+        return self.first_size
+
+    @property
     def description(self) -> str:
         """Description for logs."""
         sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.first_size, self.second_size

@@ -38,6 +38,11 @@ class CstmConfig(Config):
     rare: Rare | None = None  # None: <unk>
 
     @property
+    def width(self) -> int:
+        """Units of the first layer."""
+        return self.first_size
+
+    @property
     def description(self) -> str:
         """Description for logs."""
         sizes = self.slots * self.embedding_size, self.first_size, self.second_size

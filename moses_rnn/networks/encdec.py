@@ -20,7 +20,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks.batches import Batch, Ints, Lengths, Values, take_rows
-from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, Size
+from moses_rnn.networks.config import FIRST_NETWORK, Architecture, Config, SettingError, Size
 from moses_rnn.networks.native_learning import addresses, numbers
 from moses_rnn.networks.network import (
     Drop,
@@ -68,19 +68,30 @@ class EncDecConfig(Config):
         if self.decoder_reset is None:
             self.refuse("decoder_reset", "'after' or 'before'")
 
+    @classmethod
+    def complete(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the switches of the variant, which names those that are given if it can."""
+        variant = given.get("variant", "paper")
+        if variant not in [*SWITCHES]:
+            raise SettingError("variant", " or ".join(SWITCHES), variant)
+        switches = {key: given.get(key, value) for key, value in SWITCHES[variant].items()}
+        named = next((name for name in SWITCHES if _is_named(name, switches)), "custom")
+        return {**given, "variant": named, **switches}
+
+    @property
+    def width(self) -> int:
+        """Units of the hidden layer."""
+        return self.hidden_size
+
     @property
     def description(self) -> str:
         """Description for logs."""
         return f"{self.variant} variant, H {self.hidden_size}"
 
 
-def variant_of(switches: Mapping[str, object]) -> str:
-    """Return the name of three switches (None if one does not apply): paper, groundhog or custom."""
-    return next((name for name in SWITCHES if _is_named(name, switches)), "custom")
-
-
 def _is_named(variant: str, switches: Mapping[str, object]) -> bool:
-    return all(switches[key] in {value, None} for key, value in SWITCHES[variant].items())
+    """Whether a variant has these switches; None stands for one that the cell does not have."""
+    return all(switches[key] in (value, None) for key, value in SWITCHES[variant].items())
 
 
 class EncDec(TranslationNetwork):

@@ -36,6 +36,11 @@ class RankerConfig(Config):
     rare: Rare | None = None  # None: <unk>
 
     @property
+    def width(self) -> int:
+        """Units of the hidden layer."""
+        return self.hidden_size
+
+    @property
     def description(self) -> str:
         """Description for logs."""
         sizes = 2 * self.slots * self.embedding_size, self.hidden_size, 1

@@ -50,6 +50,11 @@ class RnnlmConfig(Config):
     rare: None = None  # rare words are <unk>
 
     @property
+    def width(self) -> int:
+        """Units of the hidden layer."""
+        return self.hidden_size
+
+    @property
     def description(self) -> str:
         """Description for logs."""
         return f"RNNLM, H {self.hidden_size}"

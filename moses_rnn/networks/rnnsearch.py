@@ -131,6 +131,11 @@ class RnnSearchConfig(Config):
     rare: Rare | None = None  # None: <unk>
 
     @property
+    def width(self) -> int:
+        """Units of the hidden layer."""
+        return self.hidden_size
+
+    @property
     def description(self) -> str:
         """Description for logs."""
         return f"RNNsearch, phases of {self.phases}, H {self.hidden_size}"

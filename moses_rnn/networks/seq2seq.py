@@ -41,6 +41,11 @@ class Seq2SeqConfig(Config):
     rare: Rare | None = None  # None: <unk>
 
     @property
+    def width(self) -> int:
+        """Units of the hidden layer."""
+        return self.hidden_size
+
+    @property
     def description(self) -> str:
         """Description for logs."""
         return f"deep LSTM, {number_of(self.layers, 'layer')}, source {self.source_order}, H {self.hidden_size}"

@@ -10,12 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 from moses_rnn.errors import number_of
-from moses_rnn.options import (
-    FIRST_SECTION,
-    Option,
-    Section,
-    Setting,
-)
+from moses_rnn.options import FIRST_SECTION, Option, Section
 from moses_rnn.training.schedules import SCHEDULES
 
 EACH_EPOCH = 1 << 40  # examples between two evaluations; there is at least one per epoch
@@ -25,7 +20,7 @@ CUSTOMARY_RATES = {"adadelta": 1.0, "adam": 1e-3, "sgd": 0.7}
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Optimiser, loss, batches and stopping; fields with an `Option` or `Setting` are options of every training.
+    """Optimiser, loss, batches and stopping; only a file of settings sets the fields without a help text.
 
     `reduction` scales the gradient: "pair-mean" is the paper's equation 4 (log-likelihood averaged over the phrase
     pairs of a batch), "token-mean" averages over target words, "sum" is what the released code does. `sort_batches`
@@ -41,24 +36,28 @@ class TrainingConfig:
         float,
         Option("Step size [default: the preset's; with another --optimiser, its usual one]", min=0, min_open=True),
     ] = 1.0
-    rho: float = 0.95  # Adadelta
-    epsilon: float = 1e-6  # Adadelta; inside both roots
-    schedule: Annotated[str, Setting(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
-    decay_on_plateau: float = 1.0  # factor of the schedule "plateau" after an evaluation without gain
+    rho: Annotated[float, Option(min=0, max=1, max_open=True)] = 0.95  # Adadelta
+    epsilon: Annotated[float, Option(min=0, min_open=True)] = 1e-6  # Adadelta; inside both roots
+    schedule: Annotated[str, Option(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
+    # factor of the schedule "plateau" after an evaluation without gain
+    decay_on_plateau: Annotated[float, Option(min=0, max=1, min_open=True)] = 1.0
     batch_size: Annotated[int, Option("Pairs, n-grams or sentences per minibatch", min=1)] = 64
-    sort_batches: int = 10
-    warm_up: Annotated[int, Setting(min=0)] = 0  # minibatches over which the learning rate rises to its value
-    cool_down: Annotated[float, Setting(min=0, max=1)] = 0.0  # the last share of the budget: the rate falls to zero
-    averaging: Annotated[float, Setting(min=0, max=1)] = 0.0  # about the last share of the steps: weights are averaged
-    weight_decay: Annotated[float, Setting(min=0)] = 0.0  # Adam and SGD; of matrices, times the learning rate
+    sort_batches: Annotated[int, Option(min=1)] = 10
+    warm_up: Annotated[int, Option(min=0)] = 0  # minibatches over which the learning rate rises to its value
+    cool_down: Annotated[float, Option(min=0, max=1)] = 0.0  # the last share of the budget: the rate falls to zero
+    averaging: Annotated[float, Option(min=0, max=1)] = 0.0  # about the last share of the steps: weights are averaged
+    weight_decay: Annotated[float, Option(min=0)] = 0.0  # Adam and SGD; of matrices, times the learning rate
     # of embeddings and maxout, or of a CSLM's layers
     dropout: Annotated[float, Option("Share of units to drop during training", min=0, max=1, max_open=True)] = 0.0
-    initial_deviation: Annotated[float, Setting(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
-    sampled_words: int = 0  # drawn per minibatch to estimate the normalisation; 0: use all words
-    partition_words: int = 0  # maximum number of words in a normalisation, see training/tasks.py; 0: all words
+    initial_deviation: Annotated[float, Option(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
+    sampled_words: Annotated[int, Option(min=0)] = (
+        0  # drawn per minibatch to estimate the normalisation; 0: use all words
+    )
+    # maximum number of words in a normalisation, see training/tasks.py; 0: all words
+    partition_words: Annotated[int, Option(min=3)] = 0
     reshuffle: bool = False  # use a new order of pairs in each epoch, and so new partitions
-    reduction: str = "pair-mean"
-    clip_norm: Annotated[float, Setting(min=0)] = 1.0  # bound on the gradient's L2 norm; 0: none
+    reduction: Annotated[str, Option(choices=("pair-mean", "token-mean", "sum"))] = "pair-mean"
+    clip_norm: Annotated[float, Option(min=0)] = 1.0  # bound on the gradient's L2 norm; 0: none
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
     native: str = ""  # the native core's instruction set if it computes, which changes the last digits too; "": torch
     seed: Annotated[
@@ -75,11 +74,11 @@ class TrainingConfig:
         Option("Stop after this many passes over the training data; 0 for no limit", min=0),
     ] = 0.0
     max_minutes: Annotated[float, Option("Stop after this many minutes; 0 for no limit", min=0)] = 3 * 24 * 60.0
-    evaluate_every: Annotated[int, Setting(min=1)] = 500_000  # pairs
-    patience: Annotated[int, Setting(min=1)] = 20  # evaluations without gain before stopping
-    save_minutes: float = 10.0
+    evaluate_every: Annotated[int, Option(min=1)] = 500_000  # pairs
+    patience: Annotated[int, Option(min=1)] = 20  # evaluations without gain before stopping
+    save_minutes: Annotated[float, Option(min=0)] = 10.0
     threads: int = 1  # that share a minibatch, see training/ranks.py; changes the last digits
-    accumulate: Annotated[int, Setting(min=1)] = 1  # parts of a minibatch, one after the other; likewise
+    accumulate: Annotated[int, Option(min=1)] = 1  # parts of a minibatch, one after the other; likewise
     source_embeddings: str = ""  # SHA-256 of the file that they begin as, see training/embeddings.py; "": random
     target_embeddings: str = ""
     freeze_embeddings: bool = False  # those of a file are not learned
@@ -155,26 +154,22 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
 
 # --- networks ---------------------------------------------------------------------------------------------------------
 
-CORRUPT = "last", "any"  # target word that is replaced to train a ranker
-
 
 @dataclass(frozen=True)
 class Network:
-    """A network that can be trained.
-
-    `switches` are the defaults of its config's entries besides the preset's sizes; `also` are further options.
-    """
+    """A network that can be trained: what it learns from, how, and with which presets."""
 
     material: str  # table, sentences or text
+    task: str  # its class in training/tasks
     presets: Mapping[str, Preset]
-    switches: Mapping[str, Any] = field(default_factory=dict)
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # options that only some networks have, besides the presets' sizes
+    key: str = ""  # of its architectures; "": its name
 
     @property
     def own(self) -> set[str]:
         """Options of this network that not all networks of its material have."""
         presets = (key for preset in self.presets.values() for key in (*preset.network, *preset.learning))
-        return {*self.switches, *self.also, *presets}
+        return {*self.also, *presets}
 
 
 # --- presets ----------------------------------------------------------------------------------------------------------
@@ -230,8 +225,8 @@ SMALL_TEXT = replace(SMALL_CSLM, evaluate_every=EACH_EPOCH, cool_down=0.5, avera
 UNPENALISED = {"self_normalise": 0.0}
 
 
-def _slotted(network: dict[str, Any], **training: Any) -> dict[str, Preset]:
-    """Return the presets of a network of phrases in slots; we chose its sizes."""
+def _of_phrases(network: dict[str, Any], **training: Any) -> dict[str, Preset]:
+    """Return the presets of another network of phrases, whose sizes we chose."""
     return {
         name: replace(preset, network=network, training=replace(preset.training, **training))
         for name, preset in PHRASES.items()
@@ -239,33 +234,28 @@ def _slotted(network: dict[str, Any], **training: Any) -> dict[str, Preset]:
 
 
 OF_RARE_WORDS = "rare", "rare_window", "alignment", "dev_alignment"
+PARTITIONED = "partition_words", "reshuffle"
+GROUNDHOG = {"variant": "groundhog"}
 
 NETWORKS = {
-    "encdec": Network(
-        "table",
-        PHRASES,
-        {
-            "variant": "paper",
-            **dict.fromkeys(("summary", "first_step", "decoder_reset")),  # the variant's
-            "cell": "gru",
-            **dict.fromkeys(("encoder_reset", "leaky_share", "forget_bias")),  # the cell's
-        },
-        ("sampled_words",),
-    ),
+    "encdec": Network("table", "PhrasePairs", PHRASES, ("sampled_words", "freeze_embeddings")),
     "cstm": Network(
         "table",
-        _slotted({"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256}),
-        also=("sampled_words",),
+        "PhrasePairs",
+        _of_phrases({"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256}),
+        ("sampled_words", "freeze_embeddings"),
     ),
     "ranker": Network(
         "table",
+        "RankedPairs",
         # from the paper's ±0.01 some did not begin to learn
-        _slotted({"slots": 7, "embedding_size": 64, "hidden_size": 256}, initial_deviation=0.1),
-        {"corrupt": CORRUPT[0]},
+        _of_phrases({"slots": 7, "embedding_size": 64, "hidden_size": 256}, initial_deviation=0.1),
+        ("freeze_embeddings",),
     ),
     # Bahdanau et al. 2015, appendix A.2.3 and B: 30 000 words, Adadelta, 80 sentences, five days
     "rnnsearch": Network(
         "sentences",
+        "PhrasePairs",
         {
             "paper": Preset(
                 {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500},
@@ -278,12 +268,12 @@ NETWORKS = {
                 min_count=2,
             ),
         },
-        {"phases": "paper", "output_rank": 0},
-        OF_RARE_WORDS,
+        (*PARTITIONED, *OF_RARE_WORDS),
     ),
     # Sutskever et al. 2014, sections 3.1 and 3.4; sorted widely, for batches of similar length
     "seq2seq": Network(
         "sentences",
+        "PhrasePairs",
         {
             "paper": Preset(
                 {"layers": 4, "hidden_size": 1000, "embedding_size": 1000},
@@ -310,25 +300,30 @@ NETWORKS = {
                 min_count=2,
             ),
         },
-        {"source_order": "reversed", "peepholes": True},
-        OF_RARE_WORDS,
+        (*PARTITIONED, *OF_RARE_WORDS),
     ),
     # Bahdanau's RNNenc: the network of the phrase model, as the released code has it
     "rnnenc": Network(
         "sentences",
+        "PhrasePairs",
         {
             "paper": Preset(
-                {"hidden_size": 1000, "embedding_size": 620, "maxout_size": 500, "output_rank": 620}, SENTENCES, 30_000
+                {**GROUNDHOG, "hidden_size": 1000, "embedding_size": 620, "maxout_size": 500, "output_rank": 620},
+                SENTENCES,
+                30_000,
             ),
             "small": Preset(
-                {"hidden_size": 256, "embedding_size": 128, "maxout_size": 128, "output_rank": 128},
+                {**GROUNDHOG, "hidden_size": 256, "embedding_size": 128, "maxout_size": 128, "output_rank": 128},
                 SMALL_SENTENCES,
                 min_count=2,
             ),
         },
+        PARTITIONED,
+        key="encdec",
     ),
     "cslm": Network(
         "text",
+        "NGrams",
         {
             # section 4.1.2 of the paper, which does not name the optimiser
             "paper": Preset(
@@ -349,6 +344,7 @@ NETWORKS = {
     # Bengio et al. 2003, sections 3.2 and 4: MLP1 on the Brown corpus; steps along sums, as if one after each word
     "bengio": Network(
         "text",
+        "NGrams",
         {
             "paper": Preset(
                 {"order": 5, "embedding_size": 60, "hidden_size": 50, "direct": True},
@@ -377,6 +373,7 @@ NETWORKS = {
     # Mikolov et al. 2010, section 3: 250/5, which has the words seen five times; a step after each sentence
     "rnnlm": Network(
         "text",
+        "Sentences",
         {
             "paper": Preset(
                 {"hidden_size": 250},

@@ -14,23 +14,23 @@ from typing import Any, NamedTuple
 
 import torch
 
-from moses_rnn.errors import InputError
 from moses_rnn.files.streams import checked_path
 from moses_rnn.models.model import Model
-from moses_rnn.networks.bengio import BENGIO
-from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.compute import choose_device, choose_precision
-from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
-from moses_rnn.networks.cslm import CSLM
-from moses_rnn.networks.cstm import CSTM
-from moses_rnn.networks.encdec import ENCDEC, SWITCHES, variant_of
+from moses_rnn.networks.config import (
+    PHRASES,
+    SENTENCES,
+    SOURCE_TO_TARGET,
+    TARGET_TO_SOURCE,
+    Architecture,
+    Config,
+    SettingError,
+    find_architectures,
+)
 from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.own_settings import training_settings
-from moses_rnn.networks.ranker import RANKER
-from moses_rnn.networks.rnnlm import RNNLM
-from moses_rnn.networks.rnnsearch import RNNSEARCH
-from moses_rnn.networks.seq2seq import SEQ2SEQ
+from moses_rnn.training import tasks
 from moses_rnn.training.descent import rounds
 from moses_rnn.training.embeddings import begin_as, sha256_of
 from moses_rnn.training.materials import (
@@ -46,34 +46,19 @@ from moses_rnn.training.materials import (
 from moses_rnn.training.model_folder import ModelFolder, Progress
 from moses_rnn.training.presets import NETWORKS, TrainingConfig
 from moses_rnn.training.ranks import ALONE, Ranks
-from moses_rnn.training.tasks import NGrams, PhrasePairs, RankedPairs, Sentences, Task, describe_partitions
+from moses_rnn.training.tasks import Task, describe_partitions
 from moses_rnn.training.trainer import NOBODY, Observer, Trainer
-from moses_rnn.training.training_options import Options, UnfitOption, choose
+from moses_rnn.training.training_options import Options, UnfitOption, choose, refuse_unknown
 from moses_rnn.version import __version__
 
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
-LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # defaults of cells
 ROWS = 64  # minimum examples per thread and minibatch: smaller products are inefficient
 NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
 
 
 OTHER_NAMES = {"format": "layout", "network": "architecture", "optimizer": "optimiser"}  # as the commands spell them
 MATERIAL_OPTIONS = {"table": ("phrase_table",), "sentences": ("prefix", "source", "target"), "text": ("texts",)}
-OF_CELLS = "encdec of other cells"  # its folder has another format
-# what a network of NETWORKS is, and how it learns
-LEARNERS: dict[str, tuple[Architecture, Callable[..., Task]]] = {
-    "encdec": (ENCDEC, PhrasePairs),
-    OF_CELLS: (ENCDEC_OF_CELLS, PhrasePairs),
-    "cstm": (CSTM, PhrasePairs),
-    "ranker": (RANKER, RankedPairs),
-    "rnnsearch": (RNNSEARCH, PhrasePairs),
-    "seq2seq": (SEQ2SEQ, PhrasePairs),
-    "rnnenc": (ENCDEC, PhrasePairs),
-    "cslm": (CSLM, NGrams),
-    "bengio": (BENGIO, NGrams),
-    "rnnlm": (RNNLM, Sentences),
-}
 MATERIALS: dict[str, Callable[..., Material]] = {"table": TablePairs, "sentences": SentencePairs, "text": TextLines}
 
 
@@ -206,46 +191,39 @@ def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, M
     every, preset = choose(options)
     embeddings = find_embeddings(every)
     digests: dict[str, Any] = {f"{side}_embeddings": sha256_of(path) for side, path in embeddings.items()}
-    name, config = every["architecture"], dict(preset.network)
-    if name in ("encdec", "rnnenc"):
-        config = _encdec(config)
+    network = NETWORKS[every["architecture"]]
+    kind, config = configure(every["architecture"], preset.network)
+    settings = {name: getattr(config, name) for name in config.settings()}
+    _check_slots(settings.get("slots", 0), every.get("max_length", 0))
+    if hasattr(config, "unit"):
+        settings["unit"] = PHRASES if network.material == "table" else SENTENCES
     if every.get("rare"):
-        config["rare"] = asdict(rare_words_of(every))
-    kind, task = LEARNERS[OF_CELLS if "cell" in config else name]
-    try:
-        width = kind.config(*(2 for _ in kind.sides), **config).width
-    except ValueError as error:  # invalid sizes, found before anything is read
-        raise InputError(str(error)) from error
-    training = replace(_on_this_machine(every, preset.training, width, processes), **digests)
-    material = MATERIALS[NETWORKS[name].material](every, preset, watch)
-    return Plan(every, training, preset.learning, config, kind, task, embeddings), material
+        settings["rare"] = asdict(rare_words_of(every))
+    training = replace(_on_this_machine(every, preset.training, config.width, processes), **digests)
+    material = MATERIALS[network.material](every, preset, watch)
+    task = getattr(tasks, network.task)
+    return Plan(every, training, preset.learning, settings, kind, task, embeddings), material
 
 
-def _encdec(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sizes and switches for config.json; a variant sets three switches that are not given."""
-    given = {name: value for name, value in chosen.items() if value is not None}
-    named = SWITCHES[given.get("variant", "groundhog")]  # which an RNNenc is
-    switches = {**named, **{name: given[name] for name in named if name in given}, **_cell(given)}
-    sizes = {name: value for name, value in given.items() if name not in NETWORKS["encdec"].switches}
-    return {**sizes, "variant": variant_of(switches), **switches}
+def configure(name: str, settings: Options) -> tuple[Architecture, Config]:
+    """Return a network's architecture, of the oldest format that can hold the settings, and a config for two words.
 
-
-def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the switches that only config.json of format 2 has; empty for format 1.
-
-    A switch that does not apply to the cell is None, including `decoder_reset`.
+    Raise UnfitOption for a setting that the network does not have or allow.
     """
-    cell = given.get("cell", "gru")
-    if cell == "gru":
-        after = given.get("encoder_reset") == "after"
-        return {"cell": "gru", "encoder_reset": "after", "leaky_share": None, "forget_bias": None} if after else {}
-    return {
-        "cell": cell,
-        "encoder_reset": None,
-        "decoder_reset": None,
-        "leaky_share": given.get("leaky_share", LEAKY_SHARE) if cell == "leaky" else None,
-        "forget_bias": given.get("forget_bias", FORGET_BIAS) if cell.startswith("lstm") else None,
-    }
+    key = NETWORKS[name].key or name
+    kinds = sorted((kind for kind in find_architectures() if kind.key == key), key=lambda kind: kind.format)
+    refuse_unknown(settings, kinds[-1].config.settings(), f"--architecture {name}")
+    try:
+        complete = kinds[-1].config.complete(settings)
+        kind = next(kind for kind in kinds if complete.keys() <= {*kind.config.settings()})
+        return kind, kind.config(*(2 for _ in kind.sides), **complete)
+    except SettingError as error:
+        raise UnfitOption(error.key, error.why) from error
+
+
+def _check_slots(slots: int, max_length: int) -> None:
+    if slots and max_length > slots:
+        raise UnfitOption("max_length", f"expected at most {slots}, the number of slots, found {max_length}")
 
 
 def _on_this_machine(options: Options, config: TrainingConfig, width: int, processes: int) -> TrainingConfig:

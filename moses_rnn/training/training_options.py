@@ -1,6 +1,7 @@
 """The options of training runs, and how they choose a network, its preset and its overrides.
 
 An option belongs to the run, the material, the training or a network's config, and is an error where it has no effect.
+Options without a help text can only be set in a file of settings.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from moses_rnn.options import (
     OptionsOf,
     Quiet,
     Section,
-    Setting,
     SourceFactor,
     TargetFactor,
     Threads,
@@ -28,7 +28,6 @@ from moses_rnn.options import (
 )
 from moses_rnn.table.tab_separated import TableFormat
 from moses_rnn.training.presets import (
-    CORRUPT,
     NETWORKS,
     OF_RARE_WORDS,
     Preset,
@@ -42,9 +41,7 @@ Options = Mapping[str, Any]  # by name; None or a missing option means the prese
 HiddenSize = Annotated[int | None, Section("Network"), Option("Hidden units H", min=1)]
 EmbeddingSize = Annotated[int | None, Option("Embedding dimensions E", min=1)]
 Shortlist = Annotated[int | None, Option("Shortlist size per side; other words are <unk>", min=1)]
-Size = Annotated[int | None, Setting(min=1)]
-Rank = Annotated[int | None, Setting(min=0)]
-Switch = Annotated[bool | None, Setting()]
+Count = Annotated[int | None, Option(min=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +55,12 @@ class RunOptions:
     ] = "small"
     device: Device = "auto"
     threads: Threads = None
-    precision: Annotated[str, Setting(choices=("auto", "fp32", "bf16"))] = "auto"
+    precision: Annotated[str, Option(choices=("auto", "fp32", "bf16"))] = "auto"
     restart: Annotated[bool, Section("Run"), Option("Delete the contents of the model folder and start over")] = False
     quiet: Quiet = False
 
 
 Learning = Annotated[Options, OptionsOf(TrainingConfig)]
-CELLS = "gru", "tanh", "relu", "leaky", "lstm", "lstm-peephole"
-CELL_SWITCHES = {  # those of a cell; the others have none
-    "gru": ("encoder_reset", "decoder_reset"),
-    "leaky": ("leaky_share",),
-    "lstm": ("forget_bias",),
-    "lstm-peephole": ("forget_bias",),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,24 +102,8 @@ class TableOptions:
         ),
     ] = "ignore"
 
-    maxout_size: Size = None
-    output_rank: Rank = None
-    variant: Annotated[str | None, Setting(choices=("paper", "groundhog"))] = None
-    summary: Annotated[str | None, Setting(choices=("tanh", "last"))] = None
-    first_step: Annotated[str | None, Setting(choices=("zero-embedding", "initial-state"))] = None
-    decoder_reset: Annotated[str | None, Setting(choices=("after", "before"))] = None
-    cell: Annotated[str | None, Setting(choices=CELLS)] = None
-    encoder_reset: Annotated[str | None, Setting(choices=("before", "after"))] = None
-    leaky_share: Annotated[float | None, Setting(min=0, max=1)] = None
-    forget_bias: Annotated[float | None, Setting(min=-1000, max=1000)] = None
-    slots: Annotated[int | None, Setting(min=1, max=64)] = None
-    first_size: Size = None
-    second_size: Size = None
-    corrupt: Annotated[str | None, Setting(choices=CORRUPT)] = None
-    sampled_words: Annotated[int | None, Setting(min=0)] = None
-    freeze_embeddings: Switch = None
-    max_length: Annotated[int, Setting(min=0)] = 0  # words of a side; longer pairs are left out; 0: no limit
-    held_out: Annotated[int, Setting(min=1)] = 5000
+    max_length: Annotated[int, Option(min=0)] = 0  # words of a side; longer pairs are left out; 0: no limit
+    held_out: Annotated[int, Option(min=1)] = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,19 +144,10 @@ class SentenceOptions:
     ] = None
     dev_alignment: Annotated[str | None, Option("Word alignment of the --dev texts", metavar="FILE")] = None
 
-    alignment_size: Size = None
-    maxout_size: Size = None
-    output_rank: Rank = None
-    layers: Annotated[int | None, Setting(min=1, max=64)] = None
-    phases: Annotated[str | None, Setting(choices=("paper", "groundhog"))] = None
-    source_order: Annotated[str | None, Setting(choices=("reversed", "forward"))] = None
-    peepholes: Switch = None
-    min_count: Size = None
-    partition_words: Annotated[int | None, Setting(min=3)] = None
-    reshuffle: Switch = None
-    rare_window: Annotated[int | None, Setting(min=1, max=1000)] = None
-    max_length: Annotated[int, Setting(min=0)] = 50
-    held_out: Annotated[int, Setting(min=1)] = 1000
+    min_count: Count = None
+    rare_window: Annotated[int | None, Option(min=1, max=1000)] = None
+    max_length: Annotated[int, Option(min=0)] = 50
+    held_out: Annotated[int, Option(min=1)] = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,12 +181,9 @@ class TextOptions:
         ),
     ] = None
 
-    first_size: Size = None
-    second_size: Size = None
-    direct: Switch = None
-    min_count: Size = None
-    bptt: Annotated[int | None, Setting(min=0)] = None
-    held_out: Size = None  # lines
+    min_count: Count = None
+    bptt: Annotated[int | None, Option(min=0)] = None
+    held_out: Count = None  # lines
 
 
 OPTIONS: dict[str, Any] = {"table": TableOptions, "sentences": SentenceOptions, "text": TextOptions}
@@ -249,7 +211,8 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
         raise UnfitOption("architecture", f"expected one of {', '.join(NETWORKS)}, found {shown_value(name)}")
     network = NETWORKS[name]
     types = _types(network.material)
-    _refuse(given, (types.keys() - OF_SOME) | network.own, f"--architecture {name}")
+    settings = {key: given.pop(key) for key in given.keys() - types.keys()}  # which the network's config checks
+    refuse_unknown(given, (types.keys() - OF_SOME) | network.own, f"--architecture {name}")
     for key in sorted(given):
         if expected := expectation(types[key], given[key]):
             raise UnfitOption(key, f"expected {expected}, found {shown_value(given[key])}")
@@ -257,18 +220,16 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     defaults = {one.name: one.default for record in records for one in fields(record)}
     every = {key: None if value is MISSING else value for key, value in defaults.items()} | given
     preset = network.presets[str(every["preset"])]
-    config = {**network.switches, **preset.network}
+    config = {**preset.network, **settings}
     config |= {key: given[key] for key in config.keys() & given.keys()}
     _check_embeddings(name, every)
-    _check_cell(config, given)
-    _check_sizes(config, every)
     if given.get("reshuffle") and not given.get("partition_words"):
         raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
     _check_rare(given)
     if given.get("right_to_left") and "rare" in given:
         raise UnfitOption("right_to_left", "does not go with --rare, which is for translations")
     learning = {key: given.get(key, value) for key, value in preset.learning.items()}
-    training = _training(preset.training, config, every)
+    training = _training(preset.training, every, groundhog=settings.get("variant") == "groundhog")
     sizes = {key: given[key] for key in ("shortlist", "min_count") if key in given}
     return every, replace(preset, network=config, training=training, learning=learning, **sizes)
 
@@ -278,38 +239,25 @@ def _types(material: str) -> dict[str, Any]:
     elsewhere = {one.name for record in OPTIONS.values() for one in fields(record)}
     learning = get_type_hints(TrainingConfig, include_extras=True)
     own = [get_type_hints(record, include_extras=True) for record in (RunOptions, OPTIONS[material])]
-    return {name: hint for name, hint in learning.items() if name not in elsewhere} | own[0] | own[1]
+    return {name: hint for name, hint in learning.items() if name not in elsewhere | {"native"}} | own[0] | own[1]
 
 
-def _refuse(given: Iterable[str], own: Collection[str], whose: str) -> None:
+def refuse_unknown(given: Iterable[str], own: Collection[str], whose: str) -> None:
+    """Raise UnfitOption for an option that is not among a network's own."""
     for name in sorted(given):
         if name not in own:
             raise UnfitOption(name, f"{whose} has no such option")
 
 
-def _training(preset: TrainingConfig, config: Options, every: Options) -> TrainingConfig:
+def _training(preset: TrainingConfig, every: Options, *, groundhog: bool) -> TrainingConfig:
     """Return the training options, except those that the machine decides."""
     training = for_optimiser(preset, every.get("optimiser", preset.optimiser))
     if every.get("weight_decay") and training.optimiser == "adadelta":
         raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")
-    if config.get("variant") == "groundhog":  # what the released code does
+    if groundhog:  # what the released code does
         training = replace(training, reduction="sum", clip_norm=1.0)
     names = {each.name for each in fields(TrainingConfig)} - DECIDED_LATER
     return replace(training, **{name: every[name] for name in names if every.get(name) is not None})
-
-
-def _check_cell(config: Options, given: Options) -> None:
-    if "cell" in config:
-        switches = {name for of_cell in CELL_SWITCHES.values() for name in of_cell} & given.keys()
-        _refuse(switches, CELL_SWITCHES.get(config["cell"], ()), f"cell {config['cell']}")
-
-
-def _check_sizes(config: Options, every: Options) -> None:
-    slots = config.get("slots", 0)
-    if slots and every["max_length"] > slots:
-        raise UnfitOption("max_length", f"expected at most {slots}, the number of slots, found {every['max_length']}")
-    if not config.get("hidden_size", True) and not config.get("direct"):
-        raise UnfitOption("hidden_size", "only --network bengio with direct connections works with 0 hidden units")
 
 
 def _check_embeddings(name: str, every: Options) -> None:

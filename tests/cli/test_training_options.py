@@ -41,8 +41,22 @@ WRONG = {
     "freeze_embeddings: expected true or false, found 'no'": {"freeze_embeddings": "no"},
     "format: expected one of moses, tsv, found 'csv'": {"format": "csv"},
     "expected each setting once, found two of format, layout": {"format": "tsv", "layout": "moses"},
-    "expected settings that work together, found leaky_share: cell gru has no such option": {"leaky_share": 0.5},
-    ", warm_up, weight_decay, found restart": {"restart": True},
+    "leaky_share: expected null, because gru cells do not have it, found 0.5": {"leaky_share": 0.5},
+    "cell: expected one of gru, tanh, relu, leaky, lstm, lstm-peephole, found ['gru']": {"cell": ["gru"]},
+    "output_rank: expected a whole number from 1 to 16777216, found 0": {"output_rank": 0},
+    "max_length: expected a whole number from 0 to 2147483647, found -1": {"max_length": -1},
+    "reduction: expected one of pair-mean, token-mean, sum, found 'mean'": {"reduction": "mean"},
+    "found optimizr: --architecture encdec has no such option\n  docs/training.md lists the settings.": {"optimizr": 1},
+    "found peepholes: --architecture encdec has no such option\n  docs/training.md lists the settings.": {
+        "peepholes": True
+    },
+    "found native: --architecture encdec has no such option\n  docs/training.md lists the settings.": {
+        "native": "avx2"
+    },
+    "found target_vocabulary_size: --architecture encdec has no such option\n  docs/training.md lists the settings.": {
+        "target_vocabulary_size": 9
+    },
+    "found restart\n  Give it on the command line.": {"restart": True},
 }
 
 

@@ -9,5 +9,5 @@ from tests.contract.rows import ALL
 @pytest.fixture(autouse=True, scope="package")
 def all_networks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(door, "NETWORKS", tuple(ALL.values()))
+        patch.setattr(door, "find_architectures", ALL.values)
         yield

@@ -1,4 +1,4 @@
-"""A record for each row of NETWORKS: how to make a small one, its equations as scalar loops, and how it learns.
+"""A record for each architecture: how to make a small one, its equations as scalar loops, and how it learns.
 
 All tests of this folder run for every record: a new network gets them by adding its own. The last record is of a network
 as somebody would add it.
@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import torch
 
 from moses_rnn.models.model import Model
-from moses_rnn.models.open import NETWORKS
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
-from moses_rnn.networks.config import Architecture
+from moses_rnn.networks.config import Architecture, find_architectures
 from moses_rnn.networks.vocabulary import END_ID
 from tests.models import bigrams
 from tests.models.pairs import SOURCE, TARGET
@@ -32,7 +31,10 @@ from tests.networks import (
 from tests.networks.networks import CUSTOM, weights_of
 
 WORDS = {"source": SOURCE, "target": TARGET}
-ALL = {f"{row.key} of other cells" if row is ENCDEC_OF_CELLS else row.key: row for row in (*NETWORKS, bigrams.BIGRAMS)}
+ALL = {
+    f"{row.key} of other cells" if row is ENCDEC_OF_CELLS else row.key: row
+    for row in (*find_architectures(), bigrams.BIGRAMS)
+}
 
 
 class Training(NamedTuple):
@@ -72,7 +74,7 @@ class Case(NamedTuple):
 
     @property
     def architecture(self) -> Architecture:
-        """Of NETWORKS."""
+        """Of its key and format."""
         return ALL[self.key]
 
     def __str__(self) -> str:
@@ -201,7 +203,8 @@ ROWS = {
         list(itertools.chain(*CELLS)),
         of_translation,
         READ_WORDS_AND_MAXOUT,
-        [Training("table", {"cell": cell}) for cell in PLAIN] + [Training("table", {"encoder_reset": "after"})],
+        [Training("table", {"cell": cell}) for cell in PLAIN]
+        + [Training("table", {"encoder_reset": "after"}), Training("sentences", {"architecture": "rnnenc", "cell": "lstm"})],
     ),
     "rnnsearch": Row(
         {"hidden_size": 5, "embedding_size": 3, "alignment_size": 4, "maxout_size": 4, **SENTENCES},

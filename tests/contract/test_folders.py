@@ -101,7 +101,7 @@ def test_sizes_and_switches_of_other_tensors_are_refused(case, folder):
             json.dumps({**config, key: not value if type(value) is bool else value + 1})
         )
         with pytest.raises(
-            CheckpointError, match="expected .* to be float32|expected the tensors of this network|without hidden"
+            CheckpointError, match="expected .* to be float32|expected the tensors of this network|without direct"
         ):
             open_model(folder, of_pairs=False)
 

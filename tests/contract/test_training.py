@@ -18,12 +18,21 @@ from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training import tasks
+from moses_rnn.training.materials import Watch
 from moses_rnn.training.model_folder import RANDOM
 from moses_rnn.training.presets import NETWORKS
 from moses_rnn.training.ranks import Threads
-from moses_rnn.training.training_options import choose
+from moses_rnn.training.train import plan_of
 from tests.contract.rows import ALL, ROWS
-from tests.contract.training import TRAININGS, after, lines_of, options_of, train, train_until_killed, write_material
+from tests.contract.training import (
+    TRAININGS,
+    after,
+    lines_of,
+    options_of,
+    train,
+    train_until_killed,
+    write_material,
+)
 from tests.networks.networks import weights_of
 from tests.training.small import Listener
 
@@ -237,25 +246,21 @@ def test_other_choices_do_not_continue_a_training(here, tmp_path, key, training)
             train(training, here, tmp_path / "m", max_epochs=2, **change)
 
 
-def options_of_networks(material):
-    return {
-        name
-        for each in NETWORKS.values()
-        if each.material == material
-        for name in (*each.switches, *each.also, *each.presets["small"].network, *each.presets["small"].learning)
-    }
+def options_of_network(name):
+    """Settings of a network's newest format, and its other options that not all networks have."""
+    kinds = [kind for kind in ALL.values() if kind.key == (NETWORKS[name].key or name)]
+    return {*max(kinds, key=lambda kind: kind.format).config.settings(), *NETWORKS[name].own}
 
 
 @EACH
 def test_sizes_and_switches_of_other_networks_are_refused(here, tmp_path, key, training):
-    asks = options_of(training, here, tmp_path)
-    config = started(training, here, tmp_path / "m").model.config
-    choose(asks)
-    own = {*dataclasses.asdict(config), *NETWORKS[asks["architecture"]].also, *choose(asks)[1].learning}
-    own |= {*NETWORKS["encdec"].switches} if asks["architecture"] == "encdec" else set()
-    for option in options_of_networks(training.material) - own | {"dev_table"}:
+    asks, watch = options_of(training, here, tmp_path), Watch(lambda *_: None, after(0))
+    plan_of(asks, watch)
+    every = {option for name in NETWORKS for option in options_of_network(name)}
+    wrong = {"dev_table", "source_vocabulary_size", "unit", "native"}
+    for option in every - options_of_network(asks["architecture"]) | wrong:
         with pytest.raises(ValueError, match=f"{option}: --architecture {asks['architecture']} has no such option"):
-            choose({**asks, option: 3})
+            plan_of({**asks, option: 3}, watch)
 
 
 @ONE_EACH

@@ -98,7 +98,7 @@ WRONG = {
 
 def test_a_size_that_a_network_cannot_have_is_refused_before_anything_is_read(tmp_path):
     for name, value in (("output_rank", 0), ("hidden_size", 1 << 30)):
-        with pytest.raises(MosesRnnError, match=f"expected {name} to be a whole number from 1 to"):
+        with pytest.raises(MosesRnnError, match=f"^{name}: expected a whole number from 1 to"):
             moses_rnn.train("no-table", model=tmp_path / "m", **{name: value})
 
 
