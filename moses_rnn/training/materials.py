@@ -380,8 +380,10 @@ class TextLines:
     def describe(self, corpus: TextCorpus) -> list[str]:
         """See `Material`."""
         n = corpus.statistics
-        return [
+        described = [
             f"text: {number_of(n.lines, 'line')}, {number_of(n.words, 'word')}, {n.distinct_words:,} distinct",
             f"shortlist: {number_of(len(corpus.vocabulary) - 2, 'word')}, {n.coverage:.2%} of running words",
-            *[f"held out: {number_of(n.held_out_lines, 'line')}"] * bool(n.held_out_lines),
         ]
+        if n.held_out_lines:
+            described.append(f"held out: {number_of(n.held_out_lines, 'line')}")
+        return described

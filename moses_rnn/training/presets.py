@@ -85,31 +85,41 @@ class TrainingConfig:
 
     def describe(self, unit: str = "pairs") -> str:
         """Describe the options for a log."""
-        limits = [f"{self.max_epochs:g} epoch{'s' * (self.max_epochs != 1)}"] * bool(self.max_epochs)
-        limits += [number_of(self.max_minutes, "minute")] * bool(self.max_minutes)
-        limits += [f"{number_of(self.patience, 'evaluation')} without gain"]
-        evaluated = "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
-        also = [f"schedule {self.schedule}"] * (self.schedule != "plateau")
-        also += [f"warm-up over {number_of(self.warm_up, 'minibatch', 'minibatches')}"] * bool(self.warm_up)
-        also += [f"falling in the last {self.cool_down:.0%}"] * bool(self.cool_down)
-        also += [f"weights averaged over about the last {self.averaging:.0%} of the steps"] * bool(self.averaging)
-        also += [f"dropout {self.dropout:g}"] * bool(self.dropout)
-        also += [f"weight decay {self.weight_decay:g}"] * bool(self.weight_decay)
-        also += [f"partitions of {number_of(self.partition_words, 'word')}" + ", reshuffled" * self.reshuffle] * (
-            self.partition_words > 0
+        reshuffled = ", reshuffled" if self.reshuffle else ""
+        learning = _true_ones(
+            (True, self.optimiser),
+            (True, f"learning rate {self.learning_rate:g}"),
+            (self.schedule != "plateau", f"schedule {self.schedule}"),
+            (self.warm_up, f"warm-up over {number_of(self.warm_up, 'minibatch', 'minibatches')}"),
+            (self.cool_down, f"falling in the last {self.cool_down:.0%}"),
+            (self.averaging, f"weights averaged over about the last {self.averaging:.0%} of the steps"),
+            (self.dropout, f"dropout {self.dropout:g}"),
+            (self.weight_decay, f"weight decay {self.weight_decay:g}"),
+            (self.partition_words, f"partitions of {number_of(self.partition_words, 'word')}{reshuffled}"),
         )
+        limits = _true_ones(
+            (self.max_epochs, f"{self.max_epochs:g} {'epoch' if self.max_epochs == 1 else 'epochs'}"),
+            (self.max_minutes, number_of(self.max_minutes, "minute")),
+            (True, f"{number_of(self.patience, 'evaluation')} without gain"),
+        )
+        parts = f" in {self.accumulate} parts" if self.accumulate > 1 else ""
+        clipped = f" clipped at {self.clip_norm:g}" if self.clip_norm else ""
+        evaluated = "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
+        native = f"; computed by the native core, {self.native}" if self.native else ""
         return (
-            f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
-            f"{self.batch_size} {unit} per minibatch{f' in {self.accumulate} parts' if self.accumulate > 1 else ''}, "
-            f"{self.reduction} gradient{f' clipped at {self.clip_norm:g}' * bool(self.clip_norm)}, {self.precision}, "
-            f"seed {self.seed}; "
-            f"evaluated {evaluated}; ends after {' or '.join(limits)}"
-            f"{f'; computed by the native core, {self.native}' if self.native else ''}"
+            f"{', '.join(learning)}, {self.batch_size} {unit} per minibatch{parts}, "
+            f"{self.reduction} gradient{clipped}, {self.precision}, seed {self.seed}; "
+            f"evaluated {evaluated}; ends after {' or '.join(limits)}{native}"
         )
 
     def course(self) -> dict[str, object]:
         """Return the options that determine the weights after a number of steps, which must not change on resume."""
         return {key: value for key, value in asdict(self).items() if key not in LIMITS}
+
+
+def _true_ones(*texts: tuple[object, str]) -> list[str]:
+    """Return the texts whose condition is true."""
+    return [text for condition, text in texts if condition]
 
 
 # may change when a run is resumed
