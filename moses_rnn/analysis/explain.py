@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
+from moses_rnn.analysis.inspection import stepped_log_probs
 from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
 from moses_rnn.analysis.scored_table import NO_LOGARITHMS, TABLE_COLUMNS, Floats
 from moses_rnn.errors import FormatError, InputError, number_of, shown
@@ -22,7 +23,6 @@ from moses_rnn.models.base import Scorer
 from moses_rnn.models.ensembles import AnyModel
 from moses_rnn.models.model import Model
 from moses_rnn.networks.compute import HERE
-from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, normalised, words

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
+from moses_rnn.analysis.inspection import decoder_gates, encoder_gates
 from moses_rnn.analysis.scored_table import Floats, Ints, Mask
 from moses_rnn.errors import number_of
 from moses_rnn.models.model import Model
-from moses_rnn.networks.inspection import decoder_gates, encoder_gates
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.table.phrases import words
 

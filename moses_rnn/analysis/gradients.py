@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_rnn.analysis.grids import Cell, Grid
+from moses_rnn.analysis.inspection import state_gradients
 from moses_rnn.analysis.scored_table import Floats, Ints
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.models.model import Model
 from moses_rnn.networks.batches import row_slices
-from moses_rnn.networks.inspection import state_gradients
 from moses_rnn.table.phrases import words
 
 AT_ONCE = 64  # pairs in a batch

@@ -20,7 +20,7 @@ from moses_rnn.analysis.scored_table import SEED, Floats, Ints
 from moses_rnn.errors import CheckpointError, MosesRnnError, number_of
 from moses_rnn.models.annotated import source_reader
 from moses_rnn.models.model import Model
-from moses_rnn.networks.inspection import finite_array
+from moses_rnn.networks.finite import finite_array
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.table.phrases import words
 

@@ -8,8 +8,8 @@ from moses_rnn.analysis.agreement import Literalness, Preferences, Summary
 from moses_rnn.analysis.findings import Findings
 from moses_rnn.analysis.results import Tuning
 from moses_rnn.errors import number_of
-from moses_rnn.networks.learning_curves import verdict
 from moses_rnn.table.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
+from moses_rnn.training.learning_curves import verdict
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
 LITTLE = 0.01  # share of scores at the floor that does no harm

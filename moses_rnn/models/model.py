@@ -18,7 +18,7 @@ from moses_rnn.native import native_core
 from moses_rnn.networks.batches import flatten, row_slices
 from moses_rnn.networks.compute import HERE, Compute, choose_precision
 from moses_rnn.networks.config import PHRASES, SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
-from moses_rnn.networks.inspection import Floats, finite_array
+from moses_rnn.networks.finite import Floats, finite_array
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
 from torch import nn
 
 from moses_rnn.errors import shown_value
-from moses_rnn.networks.learning_curves import NATS, Measure
+from moses_rnn.networks.measures import NATS, Measure
 from moses_rnn.options import Option, expectation
 
 MAX_SIZE = 1 << 24  # largest size in a network, checked before anything is allocated

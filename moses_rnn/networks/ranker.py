@@ -16,7 +16,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.networks.batches import Values, distinct_rows, in_slots
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
-from moses_rnn.networks.learning_curves import RANKED_WRONG
+from moses_rnn.networks.measures import RANKED_WRONG
 from moses_rnn.networks.network import Drop, Network, keep, unset
 from moses_rnn.networks.slots import Slots, SlottedPairs
 from moses_rnn.networks.tries import IdPhrases

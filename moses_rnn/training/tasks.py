@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.networks.batches import Batch, Ints, Lengths, in_slots, take_spans
 from moses_rnn.networks.compute import Kernel
-from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG, Measure
+from moses_rnn.networks.measures import NATS, RANKED_WRONG, Measure
 from moses_rnn.networks.n_grams import n_grams_of
 from moses_rnn.networks.native_learning import NativeKernel, core_named
 from moses_rnn.networks.network import Drop, TranslationNetwork, drop_units, keep

@@ -27,12 +27,13 @@ from moses_rnn.networks.config import (
     SettingError,
     find_architectures,
 )
-from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
+from moses_rnn.networks.measures import NATS, Measure
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.own_settings import training_settings
 from moses_rnn.training import tasks
 from moses_rnn.training.descent import rounds
 from moses_rnn.training.embeddings import begin_as, sha256_of
+from moses_rnn.training.learning_curves import Verdict, verdict
 from moses_rnn.training.materials import (
     Material,
     SentencePairs,

@@ -29,7 +29,7 @@ from moses_rnn.models.ensembles import AnyModel
 from moses_rnn.models.rare_words import NOWHERE, UNKNOWN, RareWords, Restored, WordFor, Written, restore_words
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.compute import Compute
-from moses_rnn.networks.inspection import finite
+from moses_rnn.networks.finite import finite
 from moses_rnn.networks.steps import Candidates, Stepper
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.table.phrases import words

@@ -5,7 +5,7 @@ import pytest
 
 from moses_rnn.analysis import gates as module
 from moses_rnn.analysis.gates import BEGINNING, measure_gates
-from moses_rnn.networks.inspection import decoder_gates, encoder_gates
+from moses_rnn.analysis.inspection import decoder_gates, encoder_gates
 from tests.analysis.tiny import checkpoint
 
 SOURCES, TARGETS = [b"a b", b"c", b"a zzz"], [b"u v", b"w", b"u"]

@@ -3,8 +3,8 @@ import pytest
 
 from moses_rnn.analysis import gradients as module
 from moses_rnn.analysis.gradients import as_grid, measure_gradients
+from moses_rnn.analysis.inspection import state_gradients
 from moses_rnn.errors import InputError
-from moses_rnn.networks.inspection import state_gradients
 from tests.analysis.tiny import checkpoint
 
 SOURCES, TARGETS = [b"a b", b"c", b"a zzz"], [b"u v", b"w", b""]

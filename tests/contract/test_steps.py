@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.analysis.inspection import stepped_log_probs
 from moses_rnn.errors import CheckpointError
 from moses_rnn.networks.batches import take_rows
 from moses_rnn.networks.compute import Compute
-from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.networks.steps import Candidates, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig

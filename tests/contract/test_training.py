@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.models.open import open_model
 from moses_rnn.native import SWITCH, native_core
-from moses_rnn.networks.learning_curves import NATS
+from moses_rnn.networks.measures import NATS
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training import tasks
 from moses_rnn.training.materials import Watch

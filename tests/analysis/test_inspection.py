@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.networks.inspection import Gates, decoder_gates, encoder_gates, state_gradients
+from moses_rnn.analysis.inspection import Gates, decoder_gates, encoder_gates, state_gradients
 from moses_rnn.networks.rnnsearch import RnnSearchStepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID

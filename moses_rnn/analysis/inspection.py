@@ -7,25 +7,22 @@ Phrases are lists of ids without the end symbol, in any order; all arrays are on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import Batch, Ints, flatten, join_rows, take_rows
 from moses_rnn.networks.cells import CellDecoder
 from moses_rnn.networks.encdec import Decoder, EncDec
+from moses_rnn.networks.finite import Floats, finite, finite_array
 from moses_rnn.networks.layers import State
 from moses_rnn.networks.network import previous_embeddings, previous_words
 from moses_rnn.networks.softmax import learned_log_probs
 from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.tries import NOTHING
 from moses_rnn.networks.vocabulary import END_ID, Phrase
-
-Floats = npt.NDArray[np.floating[Any]]
 
 
 class Gates(NamedTuple):
@@ -116,19 +113,6 @@ def stepped_log_probs(stepper: Stepper, source: Phrase, target: Phrase) -> list[
         log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
         prefixes = stepper.step(terms, prefixes, row, row + word)
     return finite(torch.tensor(log_probs, dtype=torch.float64)).tolist()
-
-
-def finite(tensor: Tensor) -> Tensor:
-    """Return the tensor, or raise ScoreError if a value is not finite."""
-    if not tensor.isfinite().all():
-        raise ScoreError("expected finite numbers inside the network, found nan or infinity")
-    return tensor
-
-
-def finite_array(tensor: Tensor) -> npt.NDArray[Any]:
-    """Copy a tensor to the CPU as an array, or raise ScoreError if a value is not finite."""
-    array: npt.NDArray[Any] = finite(tensor.detach()).cpu().numpy()
-    return array
 
 
 def _batch(model: EncDec, phrases: Sequence[Phrase]) -> tuple[Ints, Batch]:

@@ -1,6 +1,7 @@
 import pytest
 
-from moses_rnn.networks.learning_curves import RANKED_WRONG, verdict
+from moses_rnn.networks.measures import RANKED_WRONG
+from moses_rnn.training.learning_curves import verdict
 
 
 def history(*costs):

@@ -3,52 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from moses_rnn.networks.measures import NATS, Measure
 
 FEWEST = 4  # evaluations that can be judged
 LATE = 2 / 3  # of the time: costs after it are compared with costs before it
 FALLING = 0.03  # relative gain in the late part above which more time should help
 RISING = 0.02  # relative rise of the last cost over the best that counts as overfitting
 LAST_BUT = 2  # final evaluations in which a rise after the best one may be chance
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure of a network's cost on held-out examples: less is better."""
-
-    key: str  # in the record of an evaluation
-    unit: str
-    counted: str  # what training counts as tokens
-    of_step: str  # unit of the cost per minibatch
-    columns: tuple[str, str]  # headings in a log: the cost and the figure beside it
-    beside: str  # key of that figure; empty: the perplexity
-    least: float  # smallest difference that counts
-    rival: str  # a baseline: a network that has learned anything costs less
-    baseline_cost: float | None = None  # None: it depends on the corpus
-
-
-NATS = Measure(
-    key="nats_per_token",
-    unit="nats per target token",
-    counted="tokens",
-    of_step="nats/token",
-    columns=("held-out nats", "perplexity"),
-    beside="",
-    least=0.02,
-    rival="a unigram model",
-)
-RANKED_WRONG = Measure(
-    key="ranked_wrong",
-    unit="errors per corrupted pair",
-    counted="pairs",
-    of_step="loss/pair",
-    columns=("ranked wrong", "loss"),
-    beside="hinge_per_pair",
-    least=0.002,
-    rival="guessing",
-    baseline_cost=0.5,
-)
 
 
 class Verdict(NamedTuple):
