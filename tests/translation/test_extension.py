@@ -14,6 +14,7 @@ from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.moses.alignments import parse_links
 from moses_rnn.table.phrase_table import Shape, parse_line, parse_table
 from moses_rnn.table.phrases import words
+from moses_rnn.table.signatures import Signature
 from moses_rnn.translation.extend import (
     INVERSE,
     INVERSE_LEXICAL,
@@ -134,7 +135,7 @@ STANDARD = [INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL]
 
 
 def chosen(*values, added=(), models=(RNN,)):
-    signature = {"added_columns": [{"index": index, "name": name} for index, name in added]}
+    signature = Signature({"added_columns": [{"index": index, "name": name} for index, name in added]})
     return choose_fills("t", [(min(pair), max(pair)) for pair in values], models, signature)
 
 
@@ -162,7 +163,7 @@ def test_added_columns_are_known_by_their_names():
 
 
 def test_logarithms_are_refused():
-    signature = {"added_columns": [{"index": 0, "name": "RNN", "written_as": "natural logarithm"}]}
+    signature = Signature({"added_columns": [{"index": 0, "name": "RNN", "written_as": "natural logarithm"}]})
     with pytest.raises(InputError, match="t: expected probabilities in score 1, found logarithms"):
         choose_fills("t", [(-9.0, -1.0)], (RNN,), signature)
 
