@@ -98,10 +98,10 @@ class Levers:
 
     def _score(self, pairs: Sequence[Pair]) -> None:
         read, written, source_of = self.tries(pairs)
-        terms = self._stepper.encode_trie(read)
-        if not self._targets:  # a copy of the terms for each pair
-            terms = type(terms)(*(tensor[torch.from_numpy(source_of)] for tensor in terms))
-        score_trie(self._stepper, terms, written)
+        encoded = self._stepper.encode_trie(read)
+        if not self._targets:  # a copy of the encoded source for each pair
+            encoded = type(encoded)(*(tensor[torch.from_numpy(source_of)] for tensor in encoded))
+        score_trie(self._stepper, encoded, written)
 
 
 def ladder(model: Model, pairs: list[Pair]) -> tuple[list[Stage], float]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import SEED, Floats, Ints, Mask, TablePairs, split_by_count
+from moses_rnn.analysis.scored_table import SEED, ComparedPairs, Floats, Ints, Mask, split_by_count
 from moses_rnn.errors import number_of
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR, LOWEST
 
@@ -82,7 +82,7 @@ class Scatter:
         return [(-BIN * float(np.searchsorted(share, 1 - OUTSIDE) + 2), BIN) for share in shares]
 
 
-def compute_scatter(pairs: TablePairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
+def compute_scatter(pairs: ComparedPairs, *, floor: float = DEFAULT_FLOOR) -> Scatter:
     """Compute the scatter of a table's pairs, given the floor of its RNN scores (a natural logarithm)."""
     usable = _has_logs(pairs.logs, floor)
     drawn = np.random.default_rng(SEED).permutation(np.flatnonzero(usable))[:POINTS]
@@ -172,7 +172,7 @@ class Summary:
     rnn_over_pairs: float | None
 
 
-def summarise(pairs: TablePairs) -> Summary:
+def summarise(pairs: ComparedPairs) -> Summary:
     """Summarise all sources with several targets."""
     looked_at = pairs.sizes > 1
     figures, with_count = _figures(pairs), _correlations_with_count(pairs)
@@ -186,7 +186,7 @@ def summarise(pairs: TablePairs) -> Summary:
     return Summary(classes, int(counted.sum()), by_table, by_rnn)
 
 
-def _figures(pairs: TablePairs) -> dict[str, Floats]:
+def _figures(pairs: ComparedPairs) -> dict[str, Floats]:
     """Return the figures of each source, by the fields of `Preferences`."""
     best, begins, sizes = pairs.best, pairs.begins, pairs.sizes
     lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
@@ -203,7 +203,7 @@ def _figures(pairs: TablePairs) -> dict[str, Floats]:
     }
 
 
-def _correlations_with_count(pairs: TablePairs) -> Floats:
+def _correlations_with_count(pairs: ComparedPairs) -> Floats:
     """Return Spearman's correlation of RNN score and count among the targets of each source; NaN if there is none."""
     begins, sizes = pairs.begins, pairs.sizes
     x, y = (
@@ -243,7 +243,7 @@ class Literalness(NamedTuple):
     rnn_less: int = 0
 
 
-def compare_literalness(pairs: TablePairs) -> Literalness:
+def compare_literalness(pairs: ComparedPairs) -> Literalness:
     """Compare how literal the best targets are where they differ, by log lex(target | source) per word."""
     best, begins = pairs.best, pairs.begins
     lexical = pairs.lexical / np.maximum(pairs.target_words, 1)

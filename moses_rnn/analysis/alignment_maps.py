@@ -18,7 +18,7 @@ from moses_rnn.table.phrases import words
 from moses_rnn.translation.requests import BEAM, WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import BeamConfig, BeamSearch, GeneratedTarget
 from moses_rnn.translation.translate import (
-    MOST_WORDS,
+    LONGEST_LINE,
     Alpha,
     align,
     check_plain,
@@ -80,8 +80,8 @@ def map_alignments(
         if number > len(sources):
             raise InputError(f"{name}: expected at least {number_of(number, 'line')}, found {len(sources):,}")
         chosen[number] = words(sources[number - 1])
-        if not 0 < len(chosen[number]) <= MOST_WORDS:
-            raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{len(chosen[number]):,}")
+        if not 0 < len(chosen[number]) <= LONGEST_LINE:
+            raise FormatError(name, number, f"1 to {LONGEST_LINE:,} words to align", f"{len(chosen[number]):,}")
     ids = list(map(source_reader(model), chosen.values()))
     if targets is None:
         config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)

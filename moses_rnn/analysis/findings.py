@@ -15,7 +15,7 @@ from moses_rnn.analysis.agreement import Literalness, Scatter, Summary, compare_
 from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, read_target
 from moses_rnn.analysis.extras import missing_libraries
 from moses_rnn.analysis.results import Tuning, read_tuning
-from moses_rnn.analysis.scored_table import ALL, SEED, Ints, ScoredTable, TablePairs, split_by_count
+from moses_rnn.analysis.scored_table import ALL, SEED, ComparedPairs, Ints, ScoredTable, split_by_count
 from moses_rnn.analysis.targets import SourceGroup, long_sources
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Advanced, find_input, read_text, show_nothing
@@ -95,7 +95,7 @@ class Findings:
 
     table: ScoredTable
     model: Model
-    pairs: TablePairs
+    pairs: ComparedPairs
     coverage: Coverage
     literalness: Literalness
     selections: Sequence[SourceGroup]
@@ -179,7 +179,9 @@ def gather(
     )
 
 
-def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Converter, count: int, least: int = 0) -> list[bytes]:
+def _draw_sources(
+    table: ScoredTable, pairs: ComparedPairs, reading: Converter, count: int, least: int = 0
+) -> list[bytes]:
     """Draw sources of at least `least` words, in the network's words."""
     fitting = np.flatnonzero(pairs.source_words >= least)
     drawn = pairs.begins[fitting[np.argsort(pairs.source_keys[fitting])[:count]]].tolist()
@@ -187,7 +189,7 @@ def _draw_sources(table: ScoredTable, pairs: TablePairs, reading: Converter, cou
     return [*dict.fromkeys(reading.pair(lines[line])[0] for line in drawn)]
 
 
-def find_disputes(pairs: TablePairs) -> list[Dispute]:
+def find_disputes(pairs: ComparedPairs) -> list[Dispute]:
     """Find the frequent sources on which both disagree most: one by the table's first choice, one by the RNN's.
 
     A source with several equally good best targets has no first choice.
@@ -210,7 +212,7 @@ def find_disputes(pairs: TablePairs) -> list[Dispute]:
     return [dispute for dispute in found if dispute.rank > 1]
 
 
-def _explain(pairs: TablePairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
+def _explain(pairs: ComparedPairs, table: ScoredTable, explain: Explainer) -> Iterator[tuple[Dispute, Explanation]]:
     for one in find_disputes(pairs):
         lines = table.lines(one.targets)
         targets = [read_target(line, table.path, table.form) for line in lines.values()]
@@ -249,7 +251,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
     return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
 
 
-def costs_by_class(pairs: TablePairs, lengths: Ints) -> list[CostClass]:
+def costs_by_class(pairs: ComparedPairs, lengths: Ints) -> list[CostClass]:
     """Return the costs of all pairs, then by the length of the target in the network's words, then by count."""
     nats = -pairs.logs[:, 1]
     by_length = np.searchsorted(LONGEST_OF, lengths)

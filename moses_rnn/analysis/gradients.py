@@ -26,7 +26,7 @@ COLUMNS = "k", "words"
 
 
 @dataclass(frozen=True)
-class Gradients:
+class GradientNorms:
     """Mean norms of ∂L(t)/∂h'(t-k), for k from 0: L(t) is the loss of word t, h'(t) the state that predicts it."""
 
     words: Ints  # how many words have a state k steps before their own
@@ -35,7 +35,7 @@ class Gradients:
 
 def measure_gradients(
     models: Mapping[str, Model], sources: Sequence[bytes], targets: Sequence[bytes], advanced: Advanced = show_nothing
-) -> Gradients:
+) -> GradientNorms:
     """Measure the gradients of RNN Encoder-Decoders over pairs of sentences. Inverse models read the targets.
 
     Raises InputError if models differ in direction, or if one is named like another column of the grid.
@@ -62,10 +62,10 @@ def measure_gradients(
         counts = np.bincount(distances)
         counts = counts[: np.count_nonzero(counts >= min(FEWEST, counts[0]))]  # in descending order
         norms[name] = np.bincount(distances, every)[: len(counts)] / counts
-    return Gradients(counts, norms)
+    return GradientNorms(counts, norms)
 
 
-def as_grid(gradients: Gradients) -> Grid:
+def as_grid(gradients: GradientNorms) -> Grid:
     """Return a row for each distance."""
     columns = zip(gradients.words, *gradients.norms.values(), strict=True)
     rows: list[list[Cell]] = [[k, int(count), *map(float, norms)] for k, (count, *norms) in enumerate(columns)]

@@ -53,7 +53,7 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
     order, batch = _batch(model, targets)
     decoder, c = model.decoder, model.encoder(source_batch)[np.argsort(read)[order]]
     e = previous_embeddings(decoder.embedding, batch)
-    z, r = decoder.recurrence().gates(*decoder.operands(decoder.terms(c), e, batch))
+    z, r = decoder.recurrence().gates(*decoder.operands(decoder.source_parts(c), e, batch))
     steps = slice(0 if model.config.first_step == "zero-embedding" else len(targets), None)
     rows, words = finite_array(batch.rows())[steps], finite_array(previous_words(batch, NOTHING))[steps]
     return Gates(finite_array(z), finite_array(r), order[rows], words)
@@ -69,9 +69,10 @@ def state_gradients(model: EncDec, sources: Sequence[Phrase], targets: Sequence[
     order, batch = _batch(model, targets)
     decoder, active = model.decoder, batch.active
     with torch.no_grad():
-        terms = take_rows(decoder.terms(model.encoder(source_batch)), torch.from_numpy(np.argsort(read)[order]))
+        source_of = torch.from_numpy(np.argsort(read)[order])
+        encoded = take_rows(decoder.source_parts(model.encoder(source_batch)), source_of)
         e = previous_embeddings(decoder.embedding, batch)
-        x, c, h_0, read_at = decoder.operands(terms, e, batch)
+        x, c, h_0, read_at = decoder.operands(encoded, e, batch)
         inputs = [*torch.split(x, read_at)]
         states: list[State] = [decoder.cell.begin(h_0) if isinstance(decoder, CellDecoder) else (h_0,)]
         if model.config.first_step == "zero-embedding":
@@ -84,7 +85,7 @@ def state_gradients(model: EncDec, sources: Sequence[Phrase], targets: Sequence[
     for step in reversed(range(len(active))):
         here = slice(active[step])
         h = states[step][0].requires_grad_()
-        r = decoder.read_out(h, inside[step], terms.O_cc[here])
+        r = decoder.read_out(h, inside[step], encoded.O_cc[here])
         loss = -learned_log_probs(r, model.output, words[step], model.kernel, None).sum()
         own = (torch.autograd.grad(loss, h)[0], *map(torch.zeros_like, states[step][1:]))
         rows, pending = torch.cat([torch.arange(active[step]), rows]), join_rows([own, pending])
@@ -106,12 +107,12 @@ def _step(decoder: Decoder, x: Tensor, c: Tensor, state: State) -> State:
 @torch.inference_mode()
 def stepped_log_probs(stepper: Stepper, source: Phrase, target: Phrase) -> list[float]:
     """Return natural log p(y_t | y_<t, e) of each target word and ``</s>``, by any network that writes; words + 1."""
-    terms, _ = stepper.encode(*flatten([source]))
-    prefixes, log_probs = stepper.start(terms), []
+    encoded, _ = stepper.encode(*flatten([source]))
+    prefixes, log_probs = stepper.start(encoded), []
     row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
     for word in [*target, END_ID]:
-        log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
-        prefixes = stepper.step(terms, prefixes, row, row + word)
+        log_probs.append(float(stepper.next_log_probs(encoded, prefixes)[0, word]))
+        prefixes = stepper.step(encoded, prefixes, row, row + word)
     return finite(torch.tensor(log_probs, dtype=torch.float64)).tolist()
 
 

@@ -20,7 +20,7 @@ from matplotlib.transforms import Bbox
 from moses_rnn.analysis.agreement import BIN, Scatter
 from moses_rnn.analysis.agreement import BINS as CELLS
 from moses_rnn.analysis.alignment_maps import MOST_CELLS, AlignmentMap
-from moses_rnn.analysis.gradients import Gradients
+from moses_rnn.analysis.gradients import GradientNorms
 from moses_rnn.analysis.grids import readable, unescaped
 from moses_rnn.analysis.lengths import LengthScores
 from moses_rnn.analysis.maps import Map, Zoom
@@ -276,7 +276,7 @@ def lengths_figure(scores: LengthScores) -> Figure:
     return figure
 
 
-def gradients_figure(gradients: Gradients) -> Figure:
+def gradients_figure(gradients: GradientNorms) -> Figure:
     """Plot the norm of gradients over the distance, with a curve for each network; norms of 0 are left out."""
     figure, axes = _curves({name: np.where(norms > 0, norms, np.nan) for name, norms in gradients.norms.items()}, ".")
     axes.set_yscale("log")

@@ -23,7 +23,7 @@ import numpy as np
 
 from moses_rnn.analysis.agreement import ranks
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import Floats, Ints, Mask, ScoredTable, TablePairs
+from moses_rnn.analysis.scored_table import ComparedPairs, Floats, Ints, Mask, ScoredTable
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.streams import Advanced, check_unchanged, read_lines, show_nothing
 from moses_rnn.table.phrase_table import LOWEST
@@ -93,7 +93,7 @@ def _goodness(logs: Floats, by: str) -> Ints:
     return ((left + right) / 2 * (QUANTILE_STEPS - 1)).astype(np.int64)
 
 
-def _choose(pairs: TablePairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
+def _choose(pairs: ComparedPairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
     """Return a mask of the pairs that stay, the number of pairs at the threshold, and how many of these stay."""
     goodness = _goodness(pairs.logs, by)
     best = np.lexsort((-goodness, pairs.source))[pairs.begins]  # lexsort is stable: the first of equal ones

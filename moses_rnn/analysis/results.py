@@ -69,7 +69,7 @@ def read_systems() -> dict[str, System]:
     return systems
 
 
-class Run(NamedTuple):
+class SystemRun(NamedTuple):
     """One tuning of one system, and its translations. A network that translates by itself has only translations.
 
     `phrases` are the phrase pairs in the translations of the test sets: set, sentence, first and last source word,
@@ -85,7 +85,7 @@ class Run(NamedTuple):
     is_untuned: bool = False  # whether the starting weights were better on dev than those of every round
 
 
-def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, seed: str) -> Run:
+def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, seed: str) -> SystemRun:
     """Read a run. `sizes` are the numbers of lines of all sets."""
     row = read_systems().get(system)
     path = folder / "tune" / f"{system}.{seed}" / "moses.ini"
@@ -93,12 +93,12 @@ def _read_run(folder: Path, target: str, sizes: Mapping[str, int], system: str, 
     stem = str(folder / "decode" / f"{system}.{seed}")
     hypotheses = {name: _lines(Path(f"{stem}.{name}.{target}"), size) for name, size in sizes.items()}
     if tuned is None:
-        return Run(system, seed, hypotheses)
+        return SystemRun(system, seed, hypotheses)
     ini = MosesIni(tuned, str(path))
     segments = {name: _lines(Path(f"{stem}.{name}.segments"), size) for name, size in sizes.items() if name != DEV}
     phrases = frozenset(one for name, lines in segments.items() for one in _chosen_phrases(name, lines))
     is_untuned = FIRST_ROUND in tuned.splitlines()
-    return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases or None, is_untuned)
+    return SystemRun(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases or None, is_untuned)
 
 
 def _chosen_phrases(text: str, lines: Sequence[str]) -> Iterator[tuple[str, int, int, int, str]]:
@@ -162,7 +162,7 @@ def compare_systems(
 
 
 def _compare_runs(
-    runs: Sequence[Run],
+    runs: Sequence[SystemRun],
     references: Mapping[str, list[str]],
     tests: Sequence[str],
     samples: int,
@@ -204,7 +204,7 @@ def _joined(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
     return [line for name in names for line in texts[name]]
 
 
-def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], tests: Sequence[str]) -> Json:
+def _summary(runs: list[SystemRun], baselines: list[SystemRun], scores: list[Json], tests: Sequence[str]) -> Json:
     summary: Json = {"on_lists": runs[0].on_lists, "runs": scores}
     for key in [f"{name}_{label}" for name in runs[0].hypotheses for label in ("BLEU", "chrF")]:
         values = [record[key] for record in scores]

@@ -75,7 +75,7 @@ def sample_key(*phrases: bytes) -> int:
 
 
 @dataclass(frozen=True)
-class TablePairs:
+class ComparedPairs:
     """All pairs of a table in its order, and its sources. Counts are 0 if the table has none."""
 
     logs: Floats  # natural logarithms of the compared scores, as Moses takes them; pairs × columns
@@ -164,7 +164,7 @@ class ScoredTable:
             yield block
         check_unchanged(self.path, self.stamp)
 
-    def pairs(self, advanced: Advanced = show_nothing) -> TablePairs:
+    def pairs(self, advanced: Advanced = show_nothing) -> ComparedPairs:
         """Read all pairs. Raise FormatError if scores are logarithms or if sources are not sorted."""
         of_pairs, of_sources, keys, before, head_before = [], array("d"), array("Q"), b"", b""
         for block in self.blocks(advanced):
@@ -190,7 +190,7 @@ class ScoredTable:
         self._check_together(np.asarray(keys), numbers)
         source_counts, source_words = np.asarray(of_sources).reshape(-1, 2).T
         of_sources_alone = source_counts, source_words, np.asarray(keys)
-        return TablePairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
+        return ComparedPairs(logs[:, :-1], logs[:, -1], pair_counts, target_words, numbers, *of_sources_alone)
 
     def _check_together(self, keys: npt.NDArray[np.uint64], sources: Ints) -> None:
         """Raise FormatError if the lines of a source are not together, because they differ in blanks."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
-from moses_rnn.analysis.scored_table import SEED, Ints, ScoredTable, TablePairs, sample_key
+from moses_rnn.analysis.scored_table import SEED, ComparedPairs, Ints, ScoredTable, sample_key
 from moses_rnn.errors import number_of
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
 from moses_rnn.table.phrases import normalised, words
@@ -57,7 +57,7 @@ class SourceGroup:
 
 
 def long_sources(
-    table: ScoredTable, pairs: TablePairs, count: int, *, min_words: int, min_targets: int
+    table: ScoredTable, pairs: ComparedPairs, count: int, *, min_words: int, min_targets: int
 ) -> list[SourceGroup]:
     """Choose the paper's two kinds of sources, `count` of each: the most frequent, and a random sample of rare ones.
 
@@ -86,7 +86,7 @@ def long_sources(
     return groups
 
 
-def find_sources(table: ScoredTable, pairs: TablePairs, names: Sequence[bytes]) -> list[Targets]:
+def find_sources(table: ScoredTable, pairs: ComparedPairs, names: Sequence[bytes]) -> list[Targets]:
     """Find sources with all their targets, in the table's order. The number of blanks between words does not matter."""
     wanted = set(map(normalised, names))
     keys = np.array([sample_key(name) for name in wanted], np.uint64)
@@ -94,7 +94,7 @@ def find_sources(table: ScoredTable, pairs: TablePairs, names: Sequence[bytes]) 
     return [one for one in found if normalised(one.source) in wanted]
 
 
-def _read_targets(table: ScoredTable, pairs: TablePairs, sources: Ints) -> list[Targets]:
+def _read_targets(table: ScoredTable, pairs: ComparedPairs, sources: Ints) -> list[Targets]:
     ranges = [pairs.pairs_of(source) for source in sources]
     lines = table.lines(pair for pairs_of_source in ranges for pair in pairs_of_source)
     return [Targets([lines[pair] for pair in pairs_of_source]) for pairs_of_source in ranges]

@@ -13,7 +13,7 @@ from moses_rnn.table.table_blocks import Pairs
 Scores = TypeVar("Scores")
 
 ROUNDING = 1e-3  # a log-probability up to this is float32 rounding; above it is an error
-LARGEST = 3e38  # near the limit of float32, which Moses uses
+LARGEST_SCORE = 3e38  # near the limit of float32, which Moses uses
 
 
 @dataclass

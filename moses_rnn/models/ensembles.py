@@ -33,7 +33,7 @@ from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
 Member = tuple[Stepper, Ints]  # with its id of each source word of the ensemble
-EnsembleTerms = tuple[Any, ...]  # terms of each member; one row per source
+EncodedTuple = tuple[Any, ...]  # of each member; one row per source
 
 
 class EnsemblePrefixes(NamedTuple):
@@ -43,7 +43,7 @@ class EnsemblePrefixes(NamedTuple):
 
     @property
     def sources(self) -> Tensor:
-        """Row of each prefix's source in the terms."""
+        """Row of each prefix's source in the encoded sources."""
         sources: Tensor = self.members[0].sources
         return sources
 
@@ -56,49 +56,54 @@ class EnsembleStepper(Stepper):
         self._steppers = [stepper for stepper, _ in members]
         self.device, self.vocabulary_size = self._steppers[0].device, self._steppers[0].vocabulary_size
 
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EnsembleTerms, Ints]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EncodedTuple, Ints]:
         """See `Stepper`; each member reads equal sources once."""
         (distinct, of_distinct), row_of = distinct_phrases(ids, lengths)
-        terms = []
+        encoded = []
         for stepper, source_ids in self._members:
             of_member, member_row_of = stepper.encode(source_ids[distinct], of_distinct)
-            terms.append(take_rows(of_member, torch.from_numpy(member_row_of).to(self.device)))
-        return tuple(terms), row_of
+            encoded.append(take_rows(of_member, torch.from_numpy(member_row_of).to(self.device)))
+        return tuple(encoded), row_of
 
-    def start(self, terms: EnsembleTerms) -> EnsemblePrefixes:
+    def start(self, encoded: EncodedTuple) -> EnsemblePrefixes:
         """Return the empty prefix of each source."""
-        return EnsemblePrefixes(tuple(stepper.start(own) for stepper, own in zip(self._steppers, terms, strict=True)))
+        return EnsemblePrefixes(tuple(stepper.start(own) for stepper, own in zip(self._steppers, encoded, strict=True)))
 
-    def step(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, rows: Tensor, words: Tensor) -> EnsemblePrefixes:
+    def step(self, encoded: EncodedTuple, prefixes: EnsemblePrefixes, rows: Tensor, words: Tensor) -> EnsemblePrefixes:
         """See `Stepper`."""
-        longer = (stepper.step(*own, rows, words) for stepper, *own in self._each(terms, prefixes))
+        longer = (stepper.step(*own, rows, words) for stepper, *own in self._each(encoded, prefixes))
         return EnsemblePrefixes(tuple(longer))
 
     def next_log_probs(
-        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, candidates: Candidates | None = None
+        self, encoded: EncodedTuple, prefixes: EnsemblePrefixes, candidates: Candidates | None = None
     ) -> Tensor:
         """See `Stepper`; each member is normalised over the same words."""
-        each = [stepper.next_log_probs(*own, candidates) for stepper, *own in self._each(terms, prefixes)]
+        each = [stepper.next_log_probs(*own, candidates) for stepper, *own in self._each(encoded, prefixes)]
         combined = self._combined(each)
         return torch.log_softmax(combined, 1) if self._combination == GEOMETRIC else combined
 
     def word_log_probs(
-        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+        self,
+        encoded: EncodedTuple,
+        prefixes: EnsemblePrefixes,
+        rows: Tensor,
+        words: Tensor,
+        blocks: Sequence[NodeBlock],
     ) -> Tensor:
         """See `Stepper`; only the geometric combination needs probabilities of all words."""
         if self._combination == GEOMETRIC:
-            return super().word_log_probs(terms, prefixes, rows, words, blocks)
-        each = [stepper.word_log_probs(*own, rows, words, blocks) for stepper, *own in self._each(terms, prefixes)]
+            return super().word_log_probs(encoded, prefixes, rows, words, blocks)
+        each = [stepper.word_log_probs(*own, rows, words, blocks) for stepper, *own in self._each(encoded, prefixes)]
         return self._combined([log_probs.double() for log_probs in each])
 
-    def alignment(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Tensor | None:
+    def alignment(self, encoded: EncodedTuple, prefixes: EnsemblePrefixes) -> Tensor | None:
         """Return the alignment of each prefix's next word, averaged over the members that have one."""
-        alphas = [stepper.alignment(*own) for stepper, *own in self._each(terms, prefixes)]
+        alphas = [stepper.alignment(*own) for stepper, *own in self._each(encoded, prefixes)]
         there = [alpha for alpha in alphas if alpha is not None]
         return torch.stack(there).mean(0) if there else None
 
-    def _each(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Iterator[tuple[Any, ...]]:
-        return zip(self._steppers, terms, prefixes.members, strict=True)
+    def _each(self, encoded: EncodedTuple, prefixes: EnsemblePrefixes) -> Iterator[tuple[Any, ...]]:
+        return zip(self._steppers, encoded, prefixes.members, strict=True)
 
     def _combined(self, members: Sequence[Tensor]) -> Tensor:
         """Combine the members' log-probabilities; the geometric combination is not yet normalised."""

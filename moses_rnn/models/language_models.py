@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import ScoreError, shown
-from moses_rnn.models.base import LARGEST, ROUNDING, Tally
+from moses_rnn.models.base import LARGEST_SCORE, ROUNDING, Tally
 from moses_rnn.networks.batches import Lengths, Values
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.table.phrases import words
@@ -116,7 +116,7 @@ def _unknown(ids: Ids, lengths: Lengths) -> Marks:
 
 def check_words(model: str, values: Values, sentences: Phrases) -> None:
     """Raise ScoreError, naming the word and its sentence, if a value is not a log-probability."""
-    good = (values > -LARGEST) & (values < ROUNDING)
+    good = (values > -LARGEST_SCORE) & (values < ROUNDING)
     if not good.all():
         place = int(np.argmin(good))
         every = [(row, word) for row, sentence in enumerate(sentences) for word in [*words(sentence), END]]

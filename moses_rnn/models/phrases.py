@@ -9,7 +9,7 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
-from moses_rnn.models.base import LARGEST, ROUNDING, Scorer, Tally
+from moses_rnn.models.base import LARGEST_SCORE, ROUNDING, Scorer, Tally
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
 from moses_rnn.networks.compute import Compute
@@ -86,7 +86,7 @@ class PhraseScorer:
 
 def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
     """Raise ScoreError, naming the pair, for scores that are not finite or not log-probabilities as they should be."""
-    good = (scores > -LARGEST) & (scores < (LARGEST if scorer.unbounded else ROUNDING))
+    good = (scores > -LARGEST_SCORE) & (scores < (LARGEST_SCORE if scorer.unbounded else ROUNDING))
     if not good.all():
         row = int(np.argmin(good))
         expected = "a finite number" if scorer.unbounded else "a log-probability"

@@ -101,7 +101,7 @@ class _Sharing:
 
 
 NOTHING = -98.0  # log10: ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
-LARGEST = 300.0  # log10 of a summand, at most
+LARGEST_LOG10 = 300.0  # log10 of a summand, at most
 EXACT = 1e-4  # the share of M() below which M(h) is lost in KenLM's float32
 Context = tuple[bytes, ...]
 
@@ -189,7 +189,7 @@ class Backoff:
         """Return p_n(w | h) / B(h)."""
         state = self._after(context)
         log10 = self._log10_p(state, word) - self._log10_b(state)
-        if log10 > LARGEST:
+        if log10 > LARGEST_LOG10:
             raise self._without_rest(context)
         return float(10**log10)
 

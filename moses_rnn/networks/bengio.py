@@ -76,7 +76,7 @@ class Bengio(NGramNetwork):
         x = drop(embedding(contexts, self.embedding).flatten(1))  # n × (order - 1)E
         if not self.config.hidden_size:
             return x
-        h = drop(torch.tanh(self.kernel.times(x, self.W_1) + self.b_1))
+        h = drop(torch.tanh(self.kernel.matmul(x, self.W_1) + self.b_1))
         return torch.cat([h, x], 1) if self.config.direct else h
 
 

@@ -27,9 +27,9 @@ from moses_rnn.networks.encdec import (
     EncDecConfig,
     EncDecPrefixes,
     EncDecStepper,
+    EncodedPhrases,
     Encoder,
     Reset,
-    Terms,
 )
 from moses_rnn.networks.layers import LSTM, LSTM_PEEPHOLE, Cell, Layer, State, SteppedLayer
 from moses_rnn.options import Option
@@ -136,19 +136,19 @@ class CellDecoder(PlainCell, Decoder):
     def _add_context(self, H: int) -> None:
         self._add_sums("C", H, H)
 
-    def terms(self, c: Tensor) -> Terms:
-        """Return the source's terms; `Cc` is the part of c and b in the sums (SH), and `gates` is empty."""
-        times = self.kernel.times
-        return Terms(
-            h_0=torch.tanh(times(c, self.V) + self.b_V),
+    def source_parts(self, c: Tensor) -> EncodedPhrases:
+        """Return what depends only on the source; `Cc` is the part of c and b in the sums (SH), `gates` is empty."""
+        matmul = self.kernel.matmul
+        return EncodedPhrases(
+            h_0=torch.tanh(matmul(c, self.V) + self.b_V),
             gates=c.new_empty(len(c), 0),
-            Cc=times(c, self.stacked("C")) + self.stacked("b"),
-            O_cc=times(c, self.O_c) + self.b_O,
+            Cc=matmul(c, self.stacked("C")) + self.stacked("b"),
+            O_cc=matmul(c, self.O_c) + self.b_O,
         )
 
     def inputs(self, a: Tensor) -> Tensor:
-        """Return a word's part of the sums, without the biases, which are in the terms; nodes × SH."""
-        return self.kernel.times(a, self.stacked("W"))
+        """Return a word's part of the sums, without the biases, which are in `Cc`; nodes × SH."""
+        return self.kernel.matmul(a, self.stacked("W"))
 
 
 class CellEncDec(EncDec):
@@ -207,21 +207,21 @@ class CellStepper(EncDecStepper):
     def _shown(self, state: Tensor) -> Tensor:
         return state.chunk(self._cell.carried, 1)[0]
 
-    def _terms(self, c: Tensor) -> Terms:
-        return self._model.decoder.terms(c)
+    def _source_parts(self, c: Tensor) -> EncodedPhrases:
+        return self._model.decoder.source_parts(c)
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
         return self._step(self._reading, self._x_e.index_select(0, words), states.index_select(0, above), self._x_b)
 
-    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> Tensor:
-        return self._step(self._writing, e, h, terms.Cc.index_select(0, sources))
+    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, encoded: EncodedPhrases) -> Tensor:
+        return self._step(self._writing, e, h, encoded.Cc.index_select(0, sources))
 
     def _step(self, layer: SteppedLayer, e: Tensor, state: Tensor, more: Tensor) -> Tensor:
         return torch.cat(layer.step(e, state.chunk(self._cell.carried, 1), more), 1)
 
-    def _read_out(self, terms: Terms, prefixes: EncDecPrefixes) -> Tensor:
+    def _read_out(self, encoded: EncodedPhrases, prefixes: EncDecPrefixes) -> Tensor:
         """Return G_r s_t of each prefix; prefixes × R."""
-        O_cc = terms.O_cc.index_select(0, prefixes.sources)
+        O_cc = encoded.O_cc.index_select(0, prefixes.sources)
         e = prefixes.e.to(self._dtype)
         return self._model.decoder.read_out(self._shown(prefixes.state), e, O_cc)
 

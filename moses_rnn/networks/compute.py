@@ -47,10 +47,10 @@ class Kernel:
         return x.to(self.product_dtype or x.dtype)
 
     def prepared(self, x: Tensor) -> Tensor:
-        """Round an operand once for several `times`."""
+        """Round an operand once for several `matmul`."""
         return self.rounded(x)
 
-    def times(self, x: Tensor, W: Tensor) -> Tensor:
+    def matmul(self, x: Tensor, W: Tensor) -> Tensor:
         """Multiply rows by a matrix; return the result in the type of the rows."""
         return linear(self.rounded(x), self.rounded(W)).to(x.dtype)
 

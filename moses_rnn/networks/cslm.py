@@ -65,7 +65,7 @@ class Cslm(NGramNetwork):
         """Return h_2; `drop` applies to both layers."""
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            x = drop(torch.relu(self.kernel.times(x, W) + b))
+            x = drop(torch.relu(self.kernel.matmul(x, W) + b))
         return x
 
 

@@ -85,7 +85,7 @@ class Cstm(TranslationNetwork):
         """Return h_2 (sources × B) of words in slots, with ``<null>`` (sources × S); `drop` applies to both layers."""
         h = embedding(words, self.embedding).flatten(1)
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            h = drop(torch.tanh(self.kernel.times(h, W) + b))
+            h = drop(torch.tanh(self.kernel.matmul(h, W) + b))
         return h
 
     def word_log_probs(

@@ -112,8 +112,8 @@ class EncDec(TranslationNetwork):
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """Return G_r s_t; `drop` applies to embeddings and maxout."""
         c = self.encoder(sources, drop)  # S × H
-        terms = take_rows(self.decoder.terms(c), source_of)  # T rows
-        return self.decoder.read_out(*self.decoder.nodes(terms, targets, drop), drop)
+        encoded = take_rows(self.decoder.source_parts(c), source_of)  # T rows
+        return self.decoder.read_out(*self.decoder.nodes(encoded, targets, drop), drop)
 
 
 class Encoder(GatedStep):
@@ -147,11 +147,11 @@ class Encoder(GatedStep):
 
     def summary(self, h_N: Tensor) -> Tensor:
         """Return c of each last state; S × H."""
-        return h_N if self.config.summary == "last" else torch.tanh(self.kernel.times(h_N, self.V) + self.b_V)
+        return h_N if self.config.summary == "last" else torch.tanh(self.kernel.matmul(h_N, self.V) + self.b_V)
 
 
-class Terms(NamedTuple):
-    """Decoder terms that depend only on the source; one row per source."""
+class EncodedPhrases(NamedTuple):
+    """What the decoder needs of the sources; one row per source."""
 
     h_0: Tensor  # tanh(V' c + b_V'); H
     gates: Tensor  # C_z c + b'_z and C_r c + b'_r; 2H
@@ -191,55 +191,55 @@ class Decoder(GatedStep):
     def _add_context(self, H: int) -> None:
         self.C, self.C_z, self.C_r = unset(H, H), unset(H, H), unset(H, H)
 
-    def terms(self, c: Tensor) -> Terms:
-        """Return the terms that depend only on the source; c is S × H."""
-        c, times = self.kernel.prepared(c), self.kernel.times
-        C_zc, C_rc, Cc = (times(c, C).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
-        return Terms(
-            h_0=torch.tanh(times(c, self.V) + self.b_V),
+    def source_parts(self, c: Tensor) -> EncodedPhrases:
+        """Return what depends only on the source; c is S × H."""
+        c, matmul = self.kernel.prepared(c), self.kernel.matmul
+        C_zc, C_rc, Cc = (matmul(c, C).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
+        return EncodedPhrases(
+            h_0=torch.tanh(matmul(c, self.V) + self.b_V),
             gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r], 1),
             Cc=Cc,
-            O_cc=times(c, self.O_c) + self.b_O,
+            O_cc=matmul(c, self.O_c) + self.b_O,
         )
 
     def inputs(self, e: Tensor) -> Tensor:
         """Return a word's part of the sums in z', r' and h~', with only the bias of h~'; nodes × 3H."""
-        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
+        We = self.kernel.matmul(e, torch.cat([self.W_z, self.W_r, self.W]))
         no_b = torch.zeros_like(self.b)
         return We + torch.cat([no_b, no_b, self.b])
 
-    def nodes(self, terms: Terms, targets: Batch, drop: Drop) -> tuple[Tensor, Tensor, Tensor]:
+    def nodes(self, encoded: EncodedPhrases, targets: Batch, drop: Drop) -> tuple[Tensor, Tensor, Tensor]:
         """Return the predictors of ``targets.packed()``: h'_t (nodes × H), e(y_{t-1}) (E) and O_c c + b_O (2M)."""
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
-        h = self.states(*self.operands(terms, e, targets))
+        h = self.states(*self.operands(encoded, e, targets))
         if self.config.first_step == "initial-state":
-            h = torch.cat([terms.h_0, h])
-        return h, e, terms.O_cc.index_select(0, targets.rows())
+            h = torch.cat([encoded.h_0, h])
+        return h, e, encoded.O_cc.index_select(0, targets.rows())
 
-    def operands(self, terms: Terms, e: Tensor, targets: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+    def operands(self, encoded: EncodedPhrases, e: Tensor, targets: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """Return the recurrence's operands: words (without e(y_0) for "initial-state"), c and h'_0."""
         skipped = 0 if self.config.first_step == "zero-embedding" else 1
         x = self.inputs(e[targets.active[0] * skipped :])
-        return x, torch.cat([terms.gates, terms.Cc], 1), terms.h_0, targets.active[skipped:]
+        return x, torch.cat([encoded.gates, encoded.Cc], 1), encoded.h_0, targets.active[skipped:]
 
     def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, drop: Drop = keep) -> Tensor:
         """Return G_r s_t, the input of the softmax; nodes × R."""
-        times = self.kernel.times
-        s = times(h, self.O_h) + times(e, self.O_y) + O_cc  # s'_t; nodes × 2M
+        matmul = self.kernel.matmul
+        s = matmul(h, self.O_h) + matmul(e, self.O_y) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
-        return times(drop(s), self.G_r)
+        return matmul(drop(s), self.G_r)
 
 
 # -- scoring and search: the same equations over tries of phrases
 
-# Each distinct source prefix is stepped once and each source's terms in c are computed once. Products with a common
-# operand are merged; products may be bfloat16, while states, gates and normalisation are float32.
+# Each distinct source prefix is stepped once, and the terms in c of each source are computed once. Products with a
+# common operand are merged; products may be bfloat16, while states, gates and normalisation are float32.
 
 
 class EncDecPrefixes(NamedTuple):
     """Prefixes of target phrases with the decoder's inputs for the next word; one row each."""
 
-    sources: Tensor  # row of each prefix's source in the terms
+    sources: Tensor  # row of each prefix's source in the encoded sources
     e: Tensor  # e(y_{t-1}), zeros before the first word, in the type of products; E
     state: Tensor  # h'_t; H. Other cells: all carried tensors, concatenated
 
@@ -264,7 +264,7 @@ class EncDecStepper(NetworkStepper):
         self._y_gates = self._weight(_beside(decoder.W_z, decoder.U_z), _beside(decoder.W_r, decoder.U_r))
         self._O = self._weight(_beside(decoder.O_y, decoder.O_h)[units])
 
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, Ints]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EncodedPhrases, Ints]:
         """See `Stepper`; each distinct prefix of the sources is stepped once."""
         sources = build_trie(ids, lengths)
         return self.encode_trie(sources), sources.leaf_of
@@ -275,9 +275,9 @@ class EncDecStepper(NetworkStepper):
         return self._summaries(sources)[sources.leaf_of]
 
     @torch.inference_mode()
-    def encode_trie(self, sources: Trie) -> Terms:
-        """Return the terms of every distinct source, in the order of the trie's leaves."""
-        return self._terms(self._summaries(sources))
+    def encode_trie(self, sources: Trie) -> EncodedPhrases:
+        """Return every distinct source, encoded, in the order of the trie's leaves."""
+        return self._source_parts(self._summaries(sources))
 
     @torch.inference_mode()
     def _summaries(self, sources: Trie) -> Tensor:
@@ -287,20 +287,20 @@ class EncDecStepper(NetworkStepper):
         return self._model.encoder.summary(self._shown(last).contiguous())
 
     @torch.inference_mode()
-    def start(self, terms: Terms) -> EncDecPrefixes:
+    def start(self, encoded: EncodedPhrases) -> EncDecPrefixes:
         """Return the empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
-        sources = torch.arange(len(terms.h_0), device=self.device)
+        sources = torch.arange(len(encoded.h_0), device=self.device)
         e = torch.zeros(len(sources), self._model.config.embedding_size, dtype=self._product_dtype, device=self.device)
-        state = self._begin(terms.h_0)
+        state = self._begin(encoded.h_0)
         if self._model.config.first_step == "zero-embedding":
-            state = self._decoder_step(e, state, sources, terms)
+            state = self._decoder_step(e, state, sources, encoded)
         return EncDecPrefixes(sources, e, state)
 
     @torch.inference_mode()
-    def step(self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor) -> EncDecPrefixes:
+    def step(self, encoded: EncodedPhrases, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor) -> EncDecPrefixes:
         """See `Stepper`."""
         sources, e = prefixes.sources[rows], self._y_e.index_select(0, words)
-        state = self._decoder_step(e, prefixes.state.index_select(0, rows), sources, terms)
+        state = self._decoder_step(e, prefixes.state.index_select(0, rows), sources, encoded)
         return EncDecPrefixes(sources, e, state)
 
     # -- methods that other cells override; each row is a node of a trie or of a beam
@@ -312,37 +312,37 @@ class EncDecStepper(NetworkStepper):
         """Return h of a state."""
         return state
 
-    def _terms(self, c: Tensor) -> Terms:
+    def _source_parts(self, c: Tensor) -> EncodedPhrases:
         H = self._model.config.hidden_size
-        Wc = self._times(c, self._terms_W) + self._terms_b
+        Wc = self._matmul(c, self._terms_W) + self._terms_b
         h_0, gates, Cc, O_cc = torch.split(Wc, [H, 2 * H, H, Wc.shape[1] - 4 * H], 1)
-        return Terms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
+        return EncodedPhrases(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
         """Return the encoder's state after each node's word, from the row `above` of the states."""
         e, h = self._x_e.index_select(0, words), states.index_select(0, above)
-        z, r = self._times(_beside(e, h.to(e.dtype)), self._x_gates).add_(self._x_gates_b).sigmoid_().chunk(2, 1)
+        z, r = self._matmul(_beside(e, h.to(e.dtype)), self._x_gates).add_(self._x_gates_b).sigmoid_().chunk(2, 1)
         if self._model.encoder.resets_after:
-            h_tilde = self._times(h, self._x_U).mul_(r).add_(self._times(e, self._x_W))
+            h_tilde = self._matmul(h, self._x_U).mul_(r).add_(self._matmul(e, self._x_W))
         else:
-            h_tilde = self._times(_beside(e, (r * h).to(e.dtype)), self._x_candidate)
+            h_tilde = self._matmul(_beside(e, (r * h).to(e.dtype)), self._x_candidate)
         return torch.lerp(h_tilde.add_(self._model.encoder.b).tanh_(), h, z)
 
-    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> Tensor:
-        """Return the decoder's state after the word with embedding e; `sources` are rows of the terms."""
+    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, encoded: EncodedPhrases) -> Tensor:
+        """Return the decoder's state after the word with embedding e; `sources` are rows of `encoded`."""
         eh = _beside(e, h.to(e.dtype))
-        z, r = self._times(eh, self._y_gates).add_(terms.gates.index_select(0, sources)).sigmoid_().chunk(2, 1)
-        Cc = terms.Cc.index_select(0, sources)
+        z, r = self._matmul(eh, self._y_gates).add_(encoded.gates.index_select(0, sources)).sigmoid_().chunk(2, 1)
+        Cc = encoded.Cc.index_select(0, sources)
         if self._model.decoder.resets_after:
-            h_tilde = self._times(eh[:, e.shape[1] :], self._U).add_(Cc).mul_(r)
+            h_tilde = self._matmul(eh[:, e.shape[1] :], self._U).add_(Cc).mul_(r)
         else:
-            h_tilde = self._times(r * h, self._U).add_(Cc)
+            h_tilde = self._matmul(r * h, self._U).add_(Cc)
         return torch.lerp(h_tilde.add_(linear(e, self._W)).add_(self._model.decoder.b).tanh_(), h, z)
 
-    def _read_out(self, terms: Terms, prefixes: EncDecPrefixes) -> Tensor:
+    def _read_out(self, encoded: EncodedPhrases, prefixes: EncDecPrefixes) -> Tensor:
         """Return G_r s_t of each prefix; prefixes × R."""
         eh = _beside(prefixes.e, prefixes.state.to(prefixes.e.dtype))
-        s = self._times(eh, self._O).add_(terms.O_cc.index_select(0, prefixes.sources))  # s'_t
+        s = self._matmul(eh, self._O).add_(encoded.O_cc.index_select(0, prefixes.sources))  # s'_t
         return linear(torch.maximum(*s.chunk(2, 1)), self._model.decoder.G_r)
 
 

@@ -88,7 +88,7 @@ class Layer(nn.Module):
 
     def inputs(self, a: Tensor) -> Tensor:
         """Return the part of inputs and b in the sums; nodes × SH."""
-        return self.kernel.times(a, self.stacked("W")) + self.stacked("b")
+        return self.kernel.matmul(a, self.stacked("W")) + self.stacked("b")
 
     def run(self, x: Tensor, c: Tensor | None, state: State, active: Sequence[int]) -> tuple[Tensor, State]:
         """Return all h_t, packed (nodes × H), and the last state of each phrase, given the initial states.
@@ -100,7 +100,7 @@ class Layer(nn.Module):
         outputs, ended = [x.new_empty(0, state[0].shape[1])], []
         for x_t, going_on in zip(torch.split(x, list(active)), [*active[1:], 0], strict=False):
             above = take_rows(state, slice(len(x_t)))
-            Uh = self.kernel.times(above[0], U)
+            Uh = self.kernel.matmul(above[0], U)
             state = self.cell.step(x_t if c is None else x_t + c[: len(x_t)], Uh, own, above)
             outputs.append(state[0])
             ended.append(take_rows(state, slice(going_on, None)))

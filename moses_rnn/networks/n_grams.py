@@ -123,5 +123,5 @@ class NGramStepper(WordStepper):
     def _next(self, states: Tensor, words: Tensor) -> Tensor:
         return torch.cat([states[:, 1:], words[:, None]], 1)
 
-    def _read_out(self, terms: tuple[Tensor], prefixes: WordPrefixes) -> Tensor:
+    def _read_out(self, encoded: tuple[Tensor], prefixes: WordPrefixes) -> Tensor:
         return self._model.summary(prefixes.state)

@@ -37,7 +37,7 @@ class NativeKernel(Kernel):
         """Return x unchanged: the core rounds it."""
         return x
 
-    def times(self, x: Tensor, W: Tensor) -> Tensor:
+    def matmul(self, x: Tensor, W: Tensor) -> Tensor:
         """See `Kernel`."""
         rows: Tensor = Linear.apply(x, W, self)  # type: ignore[no-untyped-call]
         return rows

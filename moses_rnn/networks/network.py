@@ -15,7 +15,7 @@ from moses_rnn.networks.batches import Batch, Ints, Lengths
 from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
 from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
-from moses_rnn.networks.steps import Candidates, NodeBlock, Prefixes, Stepper, Terms
+from moses_rnn.networks.steps import Candidates, Encoded, NodeBlock, Prefixes, Stepper
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
@@ -114,7 +114,7 @@ class GatedStep(nn.Module):
 
     def inputs(self, e: Tensor) -> Tensor:
         """Return a word's part of the sums in z, r and h~, in this order, with biases; nodes × 3H."""
-        We = self.kernel.times(e, torch.cat([self.W_z, self.W_r, self.W]))
+        We = self.kernel.matmul(e, torch.cat([self.W_z, self.W_r, self.W]))
         return We + torch.cat([self.b_z, self.b_r, self.b])
 
     def recurrence(self) -> Recurrence:
@@ -226,26 +226,26 @@ class NetworkStepper(Stepper):
         """Prepare the weights."""
 
     @abstractmethod
-    def _read_out(self, terms: Terms, prefixes: Prefixes) -> Tensor:
+    def _read_out(self, encoded: Encoded, prefixes: Prefixes) -> Tensor:
         """Return r, which predicts the next word of each prefix; prefixes × R."""
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: Terms, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
+    def next_log_probs(self, encoded: Encoded, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
         """See `Stepper`; only as exact as the products: bfloat16 affects the second decimal."""
-        return self._output.log_probs(self._read_out(terms, prefixes), prefixes.sources, candidates)
+        return self._output.log_probs(self._read_out(encoded, prefixes), prefixes.sources, candidates)
 
     @torch.inference_mode()
     def word_log_probs(
-        self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+        self, encoded: Encoded, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
         """See `Stepper`; normalises each prefix once, whatever the number of words after it."""
-        return self._output.chosen(self._read_out(terms, prefixes), rows, words, blocks)
+        return self._output.chosen(self._read_out(encoded, prefixes), rows, words, blocks)
 
     def _weight(self, *matrices: Tensor) -> Tensor:
         """Stack matrices vertically, in the type of products."""
         return torch.cat(matrices).to(self._product_dtype).contiguous()
 
-    def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
+    def _matmul(self, rows: Tensor, matrix: Tensor) -> Tensor:
         """Multiply rows by a matrix; return the product in the type of states."""
         return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
 
@@ -258,7 +258,7 @@ class WordPrefixes(NamedTuple):
 
 
 class WordStepper(NetworkStepper):
-    """Steps a language model, which ignores the source; its terms are empty, sources × 0."""
+    """Steps a language model, which ignores the source; its encoded sources are empty, sources × 0."""
 
     def encode(self, ids: Ids, lengths: Lengths) -> tuple[tuple[Tensor], Ints]:
         """See `Stepper`."""
@@ -266,13 +266,13 @@ class WordStepper(NetworkStepper):
         return (torch.empty(sources.leaves, 0, device=self.device),), sources.leaf_of
 
     @torch.inference_mode()
-    def start(self, terms: tuple[Tensor]) -> WordPrefixes:
+    def start(self, encoded: tuple[Tensor]) -> WordPrefixes:
         """See `Stepper`."""
-        rows = torch.arange(len(terms[0]), device=self.device)
+        rows = torch.arange(len(encoded[0]), device=self.device)
         return WordPrefixes(rows, self._begin().expand(len(rows), -1))
 
     @torch.inference_mode()
-    def step(self, terms: tuple[Tensor], prefixes: WordPrefixes, rows: Tensor, words: Tensor) -> WordPrefixes:
+    def step(self, encoded: tuple[Tensor], prefixes: WordPrefixes, rows: Tensor, words: Tensor) -> WordPrefixes:
         """See `Stepper`."""
         return WordPrefixes(prefixes.sources[rows], self._next(prefixes.state.index_select(0, rows), words))
 

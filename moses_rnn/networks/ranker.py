@@ -72,7 +72,7 @@ class Ranker(Network):
     def scores(self, sources: Tensor, targets: Tensor, drop: Drop = keep) -> Tensor:
         """Return s of pairs given as words in slots, with ``<null>`` (pairs × S); `drop` applies to hidden units."""
         u = torch.cat([self.source(sources), self.target(targets)], 1)
-        return self.read_out(self.kernel.times(u, self.W_1), drop)
+        return self.read_out(self.kernel.matmul(u, self.W_1), drop)
 
     def read_out(self, projected: Tensor, drop: Drop = keep) -> Tensor:
         """Return s of each pair from W_1 u; pairs × A to pairs."""

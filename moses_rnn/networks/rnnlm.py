@@ -242,9 +242,9 @@ class RnnlmStepper(WordStepper):
         return self._next(self._model.first_states(), torch.full((1,), self.vocabulary_size, device=self.device))
 
     def _next(self, states: Tensor, words: Tensor) -> Tensor:
-        return torch.sigmoid(self._model.embedding[words] + self._times(states, self._U))
+        return torch.sigmoid(self._model.embedding[words] + self._matmul(states, self._U))
 
-    def _read_out(self, terms: tuple[Tensor], prefixes: WordPrefixes) -> Tensor:
+    def _read_out(self, encoded: tuple[Tensor], prefixes: WordPrefixes) -> Tensor:
         return prefixes.state
 
 

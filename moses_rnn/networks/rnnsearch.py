@@ -167,20 +167,20 @@ class RnnSearch(TranslationNetwork):
 
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """Return t_i, or G_r t_i; `drop` applies to embeddings and maxout."""
-        terms = take_rows(self.read(sources, drop), source_of)
-        return self.decoder.read_out(*self.decoder.nodes(terms, targets, self.align, drop), drop)
+        encoded = take_rows(self.read(sources, drop), source_of)
+        return self.decoder.read_out(*self.decoder.nodes(encoded, targets, self.align, drop), drop)
 
-    def read(self, sources: Batch, drop: Drop = keep) -> SearchTerms:
-        """Return the terms that depend only on the sources."""
+    def read(self, sources: Batch, drop: Drop = keep) -> EncodedSentences:
+        """Return what depends only on the sources."""
         h = self.encoder.annotations(sources, drop)  # S × N × 2H
-        Uh = self.kernel.times(h.flatten(0, 1), self.align.U_a).view(*h.shape[:2], -1)
+        Uh = self.kernel.matmul(h.flatten(0, 1), self.align.U_a).view(*h.shape[:2], -1)
         present = torch.arange(h.shape[1])[None, :] < sources.lengths()[:, None]
         s_0 = self.decoder.first_state(h[:, 0, self.config.hidden_size :])
-        return SearchTerms(Annotations(h, Uh, present.to(h.device)), s_0)
+        return EncodedSentences(Annotations(h, Uh, present.to(h.device)), s_0)
 
 
-class SearchTerms(NamedTuple):
-    """Decoder terms that depend only on the source; one row per source."""
+class EncodedSentences(NamedTuple):
+    """What the decoder needs of the sources; one row per source."""
 
     annotations: Annotations
     s_0: Tensor  # H
@@ -220,20 +220,22 @@ class Decoder(Gru):
 
     def first_state(self, h_1: Tensor) -> Tensor:
         """Return s_0 from ←h_1; rows × H."""
-        return torch.tanh(self.kernel.times(h_1, self.V) + self.b_V)
+        return torch.tanh(self.kernel.matmul(h_1, self.V) + self.b_V)
 
-    def nodes(self, terms: SearchTerms, targets: Batch, align: Alignment, drop: Drop) -> tuple[Tensor, Tensor, Tensor]:
+    def nodes(
+        self, encoded: EncodedSentences, targets: Batch, align: Alignment, drop: Drop
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the predictors of ``targets.packed()``: s_i or s_{i-1} (nodes × H), e'(y_{i-1}) (E) and c_i (2H).
 
-        `terms` has the source of each target; `phases` decides which state predicts.
+        `encoded` has the source of each target; `phases` decides which state predicts.
         """
         e = drop(previous_embeddings(self.embedding, targets))  # nodes × E
         inputs = torch.split(self.inputs(e), targets.active)
-        s, c = (torch.cat(tensors) for tensors in zip(*self._steps(terms, inputs, align), strict=True))
+        s, c = (torch.cat(tensors) for tensors in zip(*self._steps(encoded, inputs, align), strict=True))
         return s, e, c
 
     def _steps(
-        self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment
+        self, encoded: EncodedSentences, inputs: tuple[Tensor, ...], align: Alignment
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the state and the context that predict y_1, y_2, …; rows × H and rows × 2H.
 
@@ -242,11 +244,11 @@ class Decoder(Gru):
         rounded = self.kernel.rounded
         W_s = rounded(torch.cat([align.W_a, self.U_z, self.U_r]))  # multiplies s_{i-1}
         C, U = rounded(torch.cat([self.C_z, self.C_r, self.C])), rounded(self.U)
-        s = terms.s_0
+        s = encoded.s_0
         for i, x in enumerate(inputs):
             s = s[: len(x)]
             W_as, U_s = torch.split(product(s, W_s), [len(align.v), 2 * s.shape[1]], 1)
-            c, _ = look(W_as, align.v, terms.annotations.first(len(x)))
+            c, _ = look(W_as, align.v, encoded.annotations.first(len(x)))
             if self.updates_first:
                 s = update(x, U_s, s, c, C, U)
                 yield s, c
@@ -258,10 +260,10 @@ class Decoder(Gru):
 
     def read_out(self, s: Tensor, e: Tensor, c: Tensor, drop: Drop = keep) -> Tensor:
         """Return t_i, or G_r t_i, the input of the softmax; nodes × M or nodes × R."""
-        times = self.kernel.times
-        t = times(s, self.O_h) + times(e, self.O_y) + times(c, self.O_c) + self.b_O  # nodes × 2M
+        matmul = self.kernel.matmul
+        t = matmul(s, self.O_h) + matmul(e, self.O_y) + matmul(c, self.O_c) + self.b_O  # nodes × 2M
         t = drop(torch.maximum(*t.view(len(t), -1, 2).unbind(2)))  # nodes × M
-        return times(t, self.G_r) if hasattr(self, "G_r") else t
+        return matmul(t, self.G_r) if hasattr(self, "G_r") else t
 
 
 def update(x: Tensor, U_s: Tensor, s: Tensor, c: Tensor, C: Tensor, U: Tensor) -> Tensor:
@@ -284,7 +286,7 @@ ENERGIES_AT_ONCE = 1 << 22  # prefixes × positions × A in one piece
 class SearchPrefixes(NamedTuple):
     """Prefixes of targets with the decoder's inputs for the next word; one row each."""
 
-    sources: Tensor  # row of each prefix's source in the terms
+    sources: Tensor  # row of each prefix's source in the encoded sources
     e: Tensor  # e'(y_{i-1}), zeros before the first word; E
     s: Tensor  # s_i, or s_{i-1} if the state is updated after the word; H
     c: Tensor  # c_i; 2H
@@ -306,7 +308,7 @@ class RnnSearchStepper(NetworkStepper):
         self._updates_first = decoder.updates_first
 
     @torch.inference_mode()
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, Ints]:
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[EncodedSentences, Ints]:
         """See `Stepper`; equal sources are read once, and all are padded to the longest."""
         (distinct, of_distinct), row_of = distinct_phrases(ids, lengths)
         order = np.argsort(-of_distinct, kind="stable")
@@ -314,44 +316,44 @@ class RnnSearchStepper(NetworkStepper):
         return self._model.read(sources), np.argsort(order)[row_of]
 
     @torch.inference_mode()
-    def start(self, terms: SearchTerms) -> SearchPrefixes:
+    def start(self, encoded: EncodedSentences) -> SearchPrefixes:
         """Return the empty prefix of each source after its first look and, in the paper's phases, one update."""
-        sources = torch.arange(len(terms.s_0), device=self.device)
-        e = terms.s_0.new_zeros(len(sources), self._model.config.embedding_size)
-        c, alpha = self._look(terms, sources, terms.s_0)
-        s = self._update(e, terms.s_0, c) if self._updates_first else terms.s_0
+        sources = torch.arange(len(encoded.s_0), device=self.device)
+        e = encoded.s_0.new_zeros(len(sources), self._model.config.embedding_size)
+        c, alpha = self._look(encoded, sources, encoded.s_0)
+        s = self._update(e, encoded.s_0, c) if self._updates_first else encoded.s_0
         return SearchPrefixes(sources, e, s, c, alpha)
 
     @torch.inference_mode()
-    def step(self, terms: SearchTerms, prefixes: SearchPrefixes, rows: Tensor, words: Tensor) -> SearchPrefixes:
+    def step(self, encoded: EncodedSentences, prefixes: SearchPrefixes, rows: Tensor, words: Tensor) -> SearchPrefixes:
         """See `Stepper`."""
         sources, s = prefixes.sources.index_select(0, rows), prefixes.s.index_select(0, rows)
         e = self._model.decoder.embedding.index_select(0, words)
         if self._updates_first:
-            c, alpha = self._look(terms, sources, s)
+            c, alpha = self._look(encoded, sources, s)
             return SearchPrefixes(sources, e, self._update(e, s, c), c, alpha)
         s = self._update(e, s, prefixes.c.index_select(0, rows))
-        return SearchPrefixes(sources, e, s, *self._look(terms, sources, s))
+        return SearchPrefixes(sources, e, s, *self._look(encoded, sources, s))
 
-    def alignment(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
+    def alignment(self, encoded: EncodedSentences, prefixes: SearchPrefixes) -> Tensor:
         """Return α of each prefix's next word; prefixes × longest N, zeros at padding."""
         return prefixes.alpha
 
     def summaries(self, ids: Ids, lengths: Lengths) -> Tensor:
         """Return s_0 = tanh(V ←h_1 + b_V) of each source, the decoder's state before it looks; sources × H."""
-        terms, row_of = self.encode(ids, lengths)
-        return terms.s_0[row_of]
+        encoded, row_of = self.encode(ids, lengths)
+        return encoded.s_0[row_of]
 
-    def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    def _look(self, encoded: EncodedSentences, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Return c and α for states and their sources; rows × 2H and rows × longest N.
 
         Only this work grows with the padding. It is done in pieces of bounded size, each as wide as its longest source
         if that is known without waiting for the device.
         """
-        Ws, at_once = self._times(s, self._W_a), max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
-        pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in row_slices(len(s), at_once)]
+        Ws, at_once = self._matmul(s, self._W_a), max(ENERGIES_AT_ONCE // encoded.annotations.Uh[0].numel(), 1)
+        pieces = [self._look_at(encoded.annotations, sources[rows], Ws[rows]) for rows in row_slices(len(s), at_once)]
         if not pieces:
-            return s.new_zeros(0, terms.annotations.h.shape[2]), s.new_zeros(0, terms.annotations.h.shape[1])
+            return s.new_zeros(0, encoded.annotations.h.shape[2]), s.new_zeros(0, encoded.annotations.h.shape[1])
         c, alpha = (torch.cat(tensors) for tensors in zip(*pieces, strict=True))
         return c, alpha
 
@@ -364,10 +366,10 @@ class RnnSearchStepper(NetworkStepper):
 
     def _update(self, e: Tensor, s: Tensor, c: Tensor) -> Tensor:
         """Return GRU'(e, s, c); rows × H."""
-        x = self._times(e, self._W_e) + self._b
-        return update(x, self._times(s, self._U_gates), s, c, self._C, self._U)
+        x = self._matmul(e, self._W_e) + self._b
+        return update(x, self._matmul(s, self._U_gates), s, c, self._C, self._U)
 
-    def _read_out(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
+    def _read_out(self, encoded: EncodedSentences, prefixes: SearchPrefixes) -> Tensor:
         """Return t_i, or G_r t_i, of each prefix; prefixes × M or prefixes × R."""
         return self._model.decoder.read_out(prefixes.s, prefixes.e, prefixes.c)
 

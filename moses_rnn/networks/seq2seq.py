@@ -126,7 +126,7 @@ def reverse_words(batch: Batch) -> Batch:
 class Seq2SeqPrefixes(NamedTuple):
     """Prefixes of targets with the decoder's states that predict the next word; one row each."""
 
-    sources: Tensor  # row of each prefix's source in the terms
+    sources: Tensor  # row of each prefix's source in the encoded sources
     layers: tuple[State, ...]
 
 
@@ -147,18 +147,20 @@ class Seq2SeqStepper(NetworkStepper):
         return last_states(sources, self.device, start, self._encoder.step), sources.leaf_of
 
     @torch.inference_mode()
-    def start(self, terms: tuple[State, ...]) -> Seq2SeqPrefixes:
+    def start(self, encoded: tuple[State, ...]) -> Seq2SeqPrefixes:
         """Return the empty prefix of each source, after a step with ``</s>``."""
-        sources = torch.arange(len(terms[0][0]), device=self.device)
+        sources = torch.arange(len(encoded[0][0]), device=self.device)
         words = torch.full_like(sources, END_ID)
-        return Seq2SeqPrefixes(sources, self._decoder.step(words, terms, sources))
+        return Seq2SeqPrefixes(sources, self._decoder.step(words, encoded, sources))
 
     @torch.inference_mode()
-    def step(self, terms: tuple[State, ...], prefixes: Seq2SeqPrefixes, rows: Tensor, words: Tensor) -> Seq2SeqPrefixes:
+    def step(
+        self, encoded: tuple[State, ...], prefixes: Seq2SeqPrefixes, rows: Tensor, words: Tensor
+    ) -> Seq2SeqPrefixes:
         """See `Stepper`."""
         return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
 
-    def _read_out(self, terms: tuple[State, ...], prefixes: Seq2SeqPrefixes) -> Tensor:
+    def _read_out(self, encoded: tuple[State, ...], prefixes: Seq2SeqPrefixes) -> Tensor:
         """Return h'^L of each prefix; prefixes × H."""
         return prefixes.layers[-1][0]
 
@@ -167,8 +169,8 @@ class Seq2SeqStepper(NetworkStepper):
 
         The memory m is omitted: it is unbounded and would outweigh h.
         """
-        terms, row_of = self.encode(ids, lengths)
-        return torch.cat([h for h, _ in terms], 1)[row_of]
+        encoded, row_of = self.encode(ids, lengths)
+        return torch.cat([h for h, _ in encoded], 1)[row_of]
 
 
 class SteppedStack:

@@ -112,7 +112,7 @@ class OutputLayer:
         self._product_dtype, self._dtype = product_dtype, dtype
 
     def log_probs(self, projected: Tensor, sources: Tensor, candidates: Candidates | None = None) -> Tensor:
-        """See `Stepper.next_log_probs`; takes each prefix's r (prefixes × R) and its source's row in the terms."""
+        """See `Stepper.next_log_probs`; takes each prefix's r (prefixes × R) and the row of its source."""
         G, b_G = self._G, self._b_G
         if candidates is not None:
             G, b_G = G.index_select(0, candidates.words), b_G.index_select(0, candidates.words)

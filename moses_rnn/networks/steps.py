@@ -19,8 +19,8 @@ LOGITS_AT_ONCE = 1 << 20  # of several states: these fit the processor's cache
 LOGITS_AT_ONCE_ELSEWHERE = 1 << 24  # on other devices: fewer operations, each longer than its launch
 
 
-Terms = Any  # a tuple of tensors, or of such tuples, that depend only on the sources; one row per source
-Prefixes = Any  # the same with everything that predicts the next word, and `sources`: the row of each in the terms
+Encoded = Any  # a tuple of tensors, or of such tuples, that depend only on the sources; one row per source
+Prefixes = Any  # the same with everything that predicts the next word, and `sources`: the row of each one's source
 
 
 class NodeBlock(NamedTuple):
@@ -48,29 +48,29 @@ class Stepper(ABC):
     vocabulary_size: int  # K
 
     @abstractmethod
-    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Terms, Ints]:
-        """Read sources; return the terms of the distinct ones, and each source's row in them.
+    def encode(self, ids: Ids, lengths: Lengths) -> tuple[Encoded, Ints]:
+        """Encode sources; return the distinct ones, and each source's row in them.
 
         `ids` are those of all sources, concatenated without end symbols; `lengths` are the words of each.
         """
 
     @abstractmethod
-    def start(self, terms: Terms) -> Prefixes:
+    def start(self, encoded: Encoded) -> Prefixes:
         """Return the empty prefix of each source."""
 
     @abstractmethod
-    def step(self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor) -> Prefixes:
+    def step(self, encoded: Encoded, prefixes: Prefixes, rows: Tensor, words: Tensor) -> Prefixes:
         """Extend the prefixes in `rows`, each by one of `words`; both have the same length."""
 
     @abstractmethod
-    def next_log_probs(self, terms: Terms, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
+    def next_log_probs(self, encoded: Encoded, prefixes: Prefixes, candidates: Candidates | None = None) -> Tensor:
         """Return natural log p(y_t | y_<t, e) of every word after each prefix; prefixes × K, float64.
 
         With `candidates`, return only those words (prefixes × C), normalised over the words that a prefix's source
         allows, and minus infinity for others.
         """
 
-    def alignment(self, terms: Terms, prefixes: Prefixes) -> Tensor | None:
+    def alignment(self, encoded: Encoded, prefixes: Prefixes) -> Tensor | None:
         """Return the alignment of each prefix's next word: shares that sum to 1; prefixes × longest source.
 
         It is zero at padding; ``</s>`` counts as a word. Return None if the network has no alignment.
@@ -85,12 +85,12 @@ class Stepper(ABC):
         return None
 
     def word_log_probs(
-        self, terms: Terms, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+        self, encoded: Encoded, prefixes: Prefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
         """Return log p of words, each after the prefix in its row; `rows` ascend, `blocks` are from `node_blocks`."""
         parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
         for block, nodes in blocks:
-            log_probs = self.next_log_probs(terms, take_rows(prefixes, block))
+            log_probs = self.next_log_probs(encoded, take_rows(prefixes, block))
             parts.append(log_probs[rows[nodes] - block.start, words[nodes]])
         return torch.cat(parts)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.networks.batches import Ints, Lengths, Parts, Values, in_slots, join_rows, take_rows, take_spans
-from moses_rnn.networks.steps import Stepper, Terms, node_blocks
+from moses_rnn.networks.steps import Encoded, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 IdPhrases = tuple[Ids, Lengths]  # ids of all phrases, concatenated without end symbols; words of each phrase
@@ -166,9 +166,9 @@ class SteppedPairs:
         lengths = sources[1] + targets[1]
         if len(lengths) > 1 and len(lengths) * int(max(sources[1].max(), targets[1].max())) > TRIE_CELLS:
             return self._short_and_long_apart(sources, targets, lengths)
-        terms, term_of = self.stepper.encode(*sources)
-        trie = build_trie(*targets, term_of)
-        return score_trie(self.stepper, terms, trie)[trie.leaf_of]
+        encoded, row_of = self.stepper.encode(*sources)
+        trie = build_trie(*targets, row_of)
+        return score_trie(self.stepper, encoded, trie)[trie.leaf_of]
 
     def _short_and_long_apart(self, sources: IdPhrases, targets: IdPhrases, lengths: Lengths) -> Values:
         """Score short and long pairs separately: a few long phrases would make the whole trie wide."""
@@ -180,20 +180,20 @@ class SteppedPairs:
 
 
 @torch.inference_mode()
-def score_trie(stepper: Stepper, terms: Terms, targets: Trie) -> Values:
+def score_trie(stepper: Stepper, encoded: Encoded, targets: Trie) -> Values:
     """Return natural log p of every distinct target given its root, the source, in the order of leaves.
 
     The device's work does not depend on its results, so the CPU waits for it only once, at the end.
     """
     leaves: list[Tensor] = []
-    prefixes = stepper.start(terms)
+    prefixes = stepper.start(encoded)
     totals = torch.zeros(len(prefixes.sources), dtype=torch.float64, device=stepper.device)
     there = copy_levels(targets.levels, stepper.device)
     for level, (words, parents, alive, ends) in zip(targets.levels, there, strict=True):
         blocks = node_blocks(level.parents, len(prefixes.sources), stepper.vocabulary_size, stepper.device)
-        totals = totals.index_select(0, parents) + stepper.word_log_probs(terms, prefixes, parents, words, blocks)
+        totals = totals.index_select(0, parents) + stepper.word_log_probs(encoded, prefixes, parents, words, blocks)
         leaves.append(totals.index_select(0, ends))
         totals = totals[alive]
-        prefixes = stepper.step(terms, prefixes, parents[alive], words[alive])
+        prefixes = stepper.step(encoded, prefixes, parents[alive], words[alive])
     log_probs: Values = torch.cat(leaves).cpu().numpy()
     return log_probs

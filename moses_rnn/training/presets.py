@@ -166,7 +166,7 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkRow:
     """A network that can be trained: what it learns from, how, and with which presets."""
 
     material: str  # table, sentences or text
@@ -248,14 +248,14 @@ PARTITIONED = "partition_words", "reshuffle"
 GROUNDHOG = {"variant": "groundhog"}
 
 NETWORKS = {
-    "encdec": Network("table", "PhrasePairs", PHRASES, ("sampled_words", "freeze_embeddings")),
-    "cstm": Network(
+    "encdec": NetworkRow("table", "PhrasePairs", PHRASES, ("sampled_words", "freeze_embeddings")),
+    "cstm": NetworkRow(
         "table",
         "PhrasePairs",
         _of_phrases({"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256}),
         ("sampled_words", "freeze_embeddings"),
     ),
-    "ranker": Network(
+    "ranker": NetworkRow(
         "table",
         "RankedPairs",
         # from the paper's ±0.01 some did not begin to learn
@@ -263,7 +263,7 @@ NETWORKS = {
         ("freeze_embeddings",),
     ),
     # Bahdanau et al. 2015, appendix A.2.3 and B: 30 000 words, Adadelta, 80 sentences, five days
-    "rnnsearch": Network(
+    "rnnsearch": NetworkRow(
         "sentences",
         "PhrasePairs",
         {
@@ -281,7 +281,7 @@ NETWORKS = {
         (*PARTITIONED, *OF_RARE_WORDS),
     ),
     # Sutskever et al. 2014, sections 3.1 and 3.4; sorted widely, for batches of similar length
-    "seq2seq": Network(
+    "seq2seq": NetworkRow(
         "sentences",
         "PhrasePairs",
         {
@@ -313,7 +313,7 @@ NETWORKS = {
         (*PARTITIONED, *OF_RARE_WORDS),
     ),
     # Bahdanau's RNNenc: the network of the phrase model, as the released code has it
-    "rnnenc": Network(
+    "rnnenc": NetworkRow(
         "sentences",
         "PhrasePairs",
         {
@@ -331,7 +331,7 @@ NETWORKS = {
         PARTITIONED,
         key="encdec",
     ),
-    "cslm": Network(
+    "cslm": NetworkRow(
         "text",
         "NGrams",
         {
@@ -352,7 +352,7 @@ NETWORKS = {
         },
     ),
     # Bengio et al. 2003, sections 3.2 and 4: MLP1 on the Brown corpus; steps along sums, as if one after each word
-    "bengio": Network(
+    "bengio": NetworkRow(
         "text",
         "NGrams",
         {
@@ -381,7 +381,7 @@ NETWORKS = {
         },
     ),
     # Mikolov et al. 2010, section 3: 250/5, which has the words seen five times; a step after each sentence
-    "rnnlm": Network(
+    "rnnlm": NetworkRow(
         "text",
         "Sentences",
         {

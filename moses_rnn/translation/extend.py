@@ -47,7 +47,7 @@ from moses_rnn.translation.requests import BEAM, ExtensionRequest
 from moses_rnn.translation.search import BeamConfig, BeamSearch
 from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_phrases, key_of
 
-MOST_WORDS = 10  # of a target
+MOST_TARGET_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
 SOURCES_AT_ONCE = 2048
 WRITTEN_AT_ONCE = 1 << 20  # bytes
@@ -201,7 +201,7 @@ def _signature(
         "beam": max(BEAM, _best(request)),
         "top": request.top,
         "min_log_prob": request.min_log_prob,
-        "max_words": MOST_WORDS,
+        "max_words": MOST_TARGET_WORDS,
         "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
         "fills": extended.fills,
         "lines_before": extended.lines_before,
@@ -269,7 +269,7 @@ def _line_maker(
     best = _best(request)
     search = BeamSearch(
         models[0].make_stepper(Compute(request.device)),
-        BeamConfig(max(BEAM, best), best, MOST_WORDS, allow_unknown=False),
+        BeamConfig(max(BEAM, best), best, MOST_TARGET_WORDS, allow_unknown=False),
         least_log_prob=request.min_log_prob - ROUNDING,
     )
     scorer, *inverse = (model.make_scorer(model.choose_compute(request.device)) for model in models)

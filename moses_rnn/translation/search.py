@@ -22,7 +22,7 @@ from torch import Tensor
 
 from moses_rnn.errors import ScoreError
 from moses_rnn.networks.batches import flatten, take_rows
-from moses_rnn.networks.steps import Candidates, Prefixes, Stepper, Terms, row_blocks
+from moses_rnn.networks.steps import Candidates, Encoded, Prefixes, Stepper, row_blocks
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 from moses_rnn.translation.requests import LengthScore
 
@@ -45,10 +45,10 @@ class GeneratedTarget:
 
 
 @torch.inference_mode()
-def read_sources(stepper: Stepper, sources: Sequence[Phrase]) -> Terms:
-    """Return the terms of each source; read equal sources once."""
-    terms, term_of = stepper.encode(*flatten(sources))
-    return take_rows(terms, torch.from_numpy(term_of).to(stepper.device))
+def read_sources(stepper: Stepper, sources: Sequence[Phrase]) -> Encoded:
+    """Encode each source; equal ones once."""
+    encoded, row_of = stepper.encode(*flatten(sources))
+    return take_rows(encoded, torch.from_numpy(row_of).to(stepper.device))
 
 
 class TargetGenerator(ABC):
@@ -67,9 +67,9 @@ class TargetGenerator(ABC):
     def __call__(self, sources: Sequence[Phrase]) -> list[list[GeneratedTarget]]:
         """Return the targets of each source, given as ids without end symbols; a ScoreError has the source's row."""
 
-    def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Candidates | None = None) -> Tensor:
+    def _next_log_probs(self, encoded: Encoded, prefixes: Prefixes, columns: Candidates | None = None) -> Tensor:
         """See `Stepper`; values may be minus infinity for impossible words."""
-        log_probs = self._stepper.next_log_probs(terms, prefixes, columns)
+        log_probs = self._stepper.next_log_probs(encoded, prefixes, columns)
         wrong = log_probs[:, END_ID].isnan()  # as are all words of a prefix if one is: they were normalised together
         if wrong.any():
             row = int(prefixes.sources[wrong][0])
@@ -110,12 +110,12 @@ class Sampler(TargetGenerator):
         random = torch.cat([self._random(source) for source in sources], 1).to(device)  # steps × samples
         words = torch.full(random.shape, END_ID, device=device)
         totals = torch.zeros(random.shape[1], dtype=torch.float64, device=device)
-        terms = read_sources(self._stepper, sources)
-        prefixes = self._stepper.start(terms)
+        encoded = read_sources(self._stepper, sources)
+        prefixes = self._stepper.start(encoded)
         live = torch.arange(random.shape[1], device=device)  # samples that have not ended
         at = live // self.config.samples  # current prefix of each
         for step in range(steps):
-            drawn, log_p = self._draw(terms, prefixes, at, random[step, live])
+            drawn, log_p = self._draw(encoded, prefixes, at, random[step, live])
             words[step, live] = drawn
             continues = drawn != END_ID
             if step == self.config.max_words:  # do not count the extra word
@@ -126,7 +126,7 @@ class Sampler(TargetGenerator):
             if step == self.config.max_words or not len(live):
                 break
             prefixes = self._stepper.step(
-                terms, prefixes, distinct // self._vocabulary_size, distinct % self._vocabulary_size
+                encoded, prefixes, distinct // self._vocabulary_size, distinct % self._vocabulary_size
             )
         samples = [self._hypothesis(*sample) for sample in zip(words.T.tolist(), totals.tolist(), strict=True)]
         return [samples[first : first + self.config.samples] for first in range(0, len(samples), self.config.samples)]
@@ -140,11 +140,11 @@ class Sampler(TargetGenerator):
         random = np.random.default_rng([self.config.seed, *source, END_ID])
         return torch.from_numpy(random.random((self.config.max_words + 1, self.config.samples)))
 
-    def _draw(self, terms: Terms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
+    def _draw(self, encoded: Encoded, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
         """Draw the next word of each sample; return it and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
         for rows in row_blocks(len(prefixes.sources), self._vocabulary_size, self._stepper.device):
-            log_p = self._next_log_probs(terms, take_rows(prefixes, rows))
+            log_p = self._next_log_probs(encoded, take_rows(prefixes, rows))
             here = (at >= rows.start) & (at < rows.stop)
             row = at[here] - rows.start
             words[here] = first_above(self._weights(log_p).cumsum(1), row, random[here])
@@ -316,9 +316,9 @@ class BeamSearch(TargetGenerator):
     @torch.inference_mode()
     def __call__(self, sources: Sequence[Phrase], columns: Candidates | None = None) -> list[list[GeneratedTarget]]:
         """Return the targets of each source; `columns` restricts words and normalisation to candidates."""
-        terms = read_sources(self._stepper, sources)
+        encoded = read_sources(self._stepper, sources)
         live = LivePrefixes(
-            self._stepper.start(terms),
+            self._stepper.start(encoded),
             words=torch.empty(len(sources), 0, dtype=torch.int64, device=self._stepper.device),
             totals=torch.zeros(len(sources), dtype=torch.float64, device=self._stepper.device),
         )
@@ -326,12 +326,12 @@ class BeamSearch(TargetGenerator):
         limits = [self.config.most_words(source) for source in sources]
         left: list[list[GeneratedTarget]] = [[] for _ in sources]  # the likeliest prefix stopped by a limit, if any
         while True:
-            extensions = ranking.choose(*self._judge(terms, live, columns), live)
+            extensions = ranking.choose(*self._judge(encoded, live, columns), live)
             if live.words.shape[1] in limits:
                 extensions = self._stop(extensions, live, limits, left)
             if not len(extensions.rows):
                 return [ranking.in_order(source) + of_source for source, of_source in enumerate(left)]
-            prefixes = self._stepper.step(terms, live.prefixes, extensions.rows, extensions.words)
+            prefixes = self._stepper.step(encoded, live.prefixes, extensions.rows, extensions.words)
             words = torch.cat([live.words[extensions.rows], extensions.words[:, None]], 1)
             live = LivePrefixes(prefixes, words, extensions.totals)
 
@@ -352,7 +352,7 @@ class BeamSearch(TargetGenerator):
             return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
         return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
 
-    def _judge(self, terms: Terms, live: LivePrefixes, columns: Candidates | None) -> tuple[Tensor, Extensions]:
+    def _judge(self, encoded: Encoded, live: LivePrefixes, columns: Candidates | None) -> tuple[Tensor, Extensions]:
         """Return log p of each live prefix with ``</s>``, and enough of its likeliest continuations.
 
         Both special words and the unknown tokens are always among the columns, at the same positions as in all words.
@@ -360,7 +360,7 @@ class BeamSearch(TargetGenerator):
         ends, parts = [], []
         count = self._vocabulary_size if columns is None else len(columns.words)
         for rows in row_blocks(len(live.totals), count, self._stepper.device):
-            log_probs = self._next_log_probs(terms, take_rows(live.prefixes, rows), columns)
+            log_probs = self._next_log_probs(encoded, take_rows(live.prefixes, rows), columns)
             totals = live.totals[rows, None] + log_probs
             ends.append(totals[:, END_ID].clone())
             totals[:, END_ID] = -torch.inf

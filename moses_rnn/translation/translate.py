@@ -37,7 +37,7 @@ from moses_rnn.translation.requests import COPY, DICTIONARY, NEVER, NO
 from moses_rnn.translation.search import PREFIXES_AT_ONCE, BeamConfig, BeamSearch, GeneratedTarget, read_sources
 
 LINES = 512  # per block; a block is sorted by length, and equal lines are searched once
-MOST_WORDS = 1000  # per line
+LONGEST_LINE = 1000  # per line
 
 Words = list[bytes]
 Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N
@@ -50,8 +50,8 @@ Places = Sequence[int | None]  # position of each written word's source word, fr
 
 def has_attention(stepper: Stepper) -> bool:
     """Whether a network has attention."""
-    terms = read_sources(stepper, [[]])
-    return stepper.alignment(terms, stepper.start(terms)) is not None
+    encoded = read_sources(stepper, [[]])
+    return stepper.alignment(encoded, stepper.start(encoded)) is not None
 
 
 def align(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Sequence[GeneratedTarget]) -> Iterator[Alpha]:
@@ -76,18 +76,18 @@ def _align_together(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Seq
     padded = [[*h.words, *[0] * (max(counts) - len(h.words))] for h in hypotheses]
     rows, words = (torch.tensor(numbers, dtype=torch.int64, device=stepper.device) for numbers in (counts, padded))
     whole = np.zeros((len(hypotheses), max(counts), max(map(len, sources)) + 1), np.float32)
-    terms = read_sources(stepper, list(row_of))
-    prefixes = stepper.start(terms)
+    encoded = read_sources(stepper, list(row_of))
+    prefixes = stepper.start(encoded)
     at = torch.tensor([row_of[tuple(source)] for source in sources], device=stepper.device)  # the prefix of each target
     targets = torch.arange(len(rows), device=stepper.device)  # that have a word at this step
     for step in range(max(counts)):
-        alpha = stepper.alignment(terms, prefixes)
+        alpha = stepper.alignment(encoded, prefixes)
         assert alpha is not None
         whole[targets.cpu().numpy(), step] = finite(alpha[at]).float().cpu().numpy()
         continues = rows[targets] > step + 1
         targets, at = targets[continues], at[continues]
         if len(targets):
-            prefixes = stepper.step(terms, prefixes, at, words[targets, step])
+            prefixes = stepper.step(encoded, prefixes, at, words[targets, step])
             at = torch.arange(len(targets), device=stepper.device)
     shapes = zip(whole, counts, sources, strict=True)
     return [alpha[:count, : len(source) + 1].copy() for alpha, count, source in shapes]
@@ -247,7 +247,7 @@ class Translator:
         self._search = BeamSearch(self._stepper, with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
-        """Yield the translation of each line of the text `name`; reject lines of more than `MOST_WORDS` words."""
+        """Yield the translation of each line of the text `name`; reject lines of more than `LONGEST_LINE` words."""
         for block in blocks_of(lines, name):
             yield from self.translate(block)
 
@@ -342,12 +342,12 @@ def with_tokens(config: BeamConfig, rare: RareWords | None) -> BeamConfig:
 
 
 def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
-    """Yield the words of lines in blocks of up to `LINES`; reject lines of more than `MOST_WORDS` words."""
+    """Yield the words of lines in blocks of up to `LINES`; reject lines of more than `LONGEST_LINE` words."""
     block = []
     for number, line in enumerate(lines, 1):
         block.append(words(line.rstrip(b"\r\n")))
-        if len(block[-1]) > MOST_WORDS:
-            expected = f"at most {MOST_WORDS:,} words in a line to translate"
+        if len(block[-1]) > LONGEST_LINE:
+            expected = f"at most {LONGEST_LINE:,} words in a line to translate"
             raise FormatError(name, number, expected, f"{len(block[-1]):,}", FEW_LINE_ENDS)
         if len(block) == LINES:
             yield block

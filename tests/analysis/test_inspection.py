@@ -65,17 +65,17 @@ def test_alignments_equal_the_scalar_equations(phases):
     model = search_network(phases)
     stepper = RnnSearchStepper(model, dtype=torch.float64)
     sources, target = [[2, 3, 4], [5], []], [6, 2]
-    terms, row_of = stepper.encode(*flat(sources))
+    encoded, row_of = stepper.encode(*flat(sources))
     for source, row in zip(sources, row_of, strict=True):
         ids = [*source, END_ID], [*target, END_ID]
         expected = reference_rnnsearch.positions(weights_of(model), *ids, {"phases": phases})
-        prefixes = stepper.start(terms)
+        prefixes = stepper.start(encoded)
         for word, (of_word, _) in zip(ids[1], expected, strict=True):
-            alpha = stepper.alignment(terms, prefixes)[row].tolist()
+            alpha = stepper.alignment(encoded, prefixes)[row].tolist()
             assert alpha[: len(source) + 1] == pytest.approx(of_word, abs=1e-12)
             assert not any(alpha[len(source) + 1 :])
-            every = torch.arange(len(terms.s_0))
-            prefixes = stepper.step(terms, prefixes, every, torch.full((len(every),), word))
+            every = torch.arange(len(encoded.s_0))
+            prefixes = stepper.step(encoded, prefixes, every, torch.full((len(every),), word))
 
 
 NUDGE = 1e-5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.alignment_maps import AlignmentMap
-from moses_rnn.analysis.gradients import Gradients
+from moses_rnn.analysis.gradients import GradientNorms
 from moses_rnn.analysis.lengths import compare_lengths
 from moses_rnn.analysis.maps import Map
 from moses_rnn.errors import InputError
@@ -31,7 +31,7 @@ ALPHA = np.random.default_rng(1).dirichlet(np.ones(4), size=3).astype(np.float32
 ALIGNMENT = AlignmentMap(1, [b"$x$", b"&apos;s", b"y" * 60], [b"<b>", b"t\xff"], ALPHA, frozenset([b"<b>"]))
 TEXTS = [sentence(b"t", length) for length in (4, 9, 9, 30)]
 CURVES = compare_lengths(TEXTS, TEXTS, dict.fromkeys(("_a.fr", "$b$", *"cdefgh"), TEXTS))
-GRADIENTS = Gradients(
+GRADIENTS = GradientNorms(
     np.array([9, 8, 7]), {"\udce9": np.ones(3), "_a": np.array([1.0, 1e-3, 1e-6]), "$b$": np.array([2.0, 0, 0])}
 )
 # without Moses's escapes; markup, formulas and control characters are text

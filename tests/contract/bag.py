@@ -80,14 +80,14 @@ class BagStepper(NetworkStepper):
         one = torch.ones(len(words), 1, dtype=self._dtype, device=self.device)
         return states.index_select(0, above) + torch.cat([self._model.e.index_select(0, words), one], 1)
 
-    def start(self, terms):
-        return BagPrefixes(torch.arange(len(terms[0]), device=self.device), terms[0])
+    def start(self, encoded):
+        return BagPrefixes(torch.arange(len(encoded[0]), device=self.device), encoded[0])
 
-    def step(self, terms, prefixes, rows, words):
+    def step(self, encoded, prefixes, rows, words):
         sources = prefixes.sources[rows]
-        return BagPrefixes(sources, terms[0].index_select(0, sources) + self._model.e_y.index_select(0, words))
+        return BagPrefixes(sources, encoded[0].index_select(0, sources) + self._model.e_y.index_select(0, words))
 
-    def _read_out(self, _terms, prefixes):
+    def _read_out(self, _encoded, prefixes):
         return prefixes.h
 
 

@@ -14,7 +14,7 @@ from moses_rnn.errors import InputError
 from tests.commands import ROOT, settings
 from tests.contract.training import write_material
 
-ROW = '    "{name}": Network("table", "PhrasePairs", _of_phrases({{"embedding_size": 32}})),\n'
+ROW = '    "{name}": NetworkRow("table", "PhrasePairs", _of_phrases({{"embedding_size": 32}})),\n'
 COMMANDS = """
 import json, sys
 from moses_rnn.cli.main import main

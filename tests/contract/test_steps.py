@@ -40,25 +40,25 @@ def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
 @ALL_WRITERS
 def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
     stepper = stepper_of(case)
-    terms, row_of = stepper.encode(*flat(SOURCES))
+    encoded, row_of = stepper.encode(*flat(SOURCES))
     assert row_of[0] == row_of[4]  # an equal source is not read twice
     prefixes = stepper.step(
-        terms, stepper.start(terms), torch.tensor(row_of[[0, 1, 1, 2, 3]]), torch.tensor([2, 3, 4, 5, 6])
+        encoded, stepper.start(encoded), torch.tensor(row_of[[0, 1, 1, 2, 3]]), torch.tensor([2, 3, 4, 5, 6])
     )
     assert prefixes.sources.tolist() == row_of[[0, 1, 1, 2, 3]].tolist()
-    log_probs = stepper.next_log_probs(terms, prefixes)
+    log_probs = stepper.next_log_probs(encoded, prefixes)
     assert log_probs.dtype == torch.float64
     np.testing.assert_allclose(log_probs.exp().sum(1), 1)
-    torch.testing.assert_close(stepper.next_log_probs(terms, take_rows(prefixes, slice(1, 3))), log_probs[1:3])
+    torch.testing.assert_close(stepper.next_log_probs(encoded, take_rows(prefixes, slice(1, 3))), log_probs[1:3])
     some = torch.tensor([1, 0, 1])
-    starts = stepper.next_log_probs(terms, stepper.start(terms))
-    taken = take_rows(terms, some)
+    starts = stepper.next_log_probs(encoded, stepper.start(encoded))
+    taken = take_rows(encoded, some)
     torch.testing.assert_close(stepper.next_log_probs(taken, stepper.start(taken)), starts[some])
     rows, words = torch.tensor([0, 0, 2, 3, 3, 4]), torch.tensor([1, 4, 0, 2, 7, 1])  # no word follows the prefix 1
-    asked = terms, prefixes, rows, words, node_blocks(rows.numpy(), 5, stepper.vocabulary_size)
+    asked = encoded, prefixes, rows, words, node_blocks(rows.numpy(), 5, stepper.vocabulary_size)
     for own in (stepper.word_log_probs(*asked), Stepper.word_log_probs(stepper, *asked)):
         torch.testing.assert_close(own.double(), log_probs[rows, words], rtol=1e-10, atol=1e-12)
-    if (alpha := stepper.alignment(terms, prefixes)) is not None:
+    if (alpha := stepper.alignment(encoded, prefixes)) is not None:
         assert (alpha > 0).sum(1).tolist() == [4, 1, 1, 3, 2]  # the words of the source, and its end
         np.testing.assert_allclose(alpha.sum(1), 1)
 
@@ -98,13 +98,13 @@ def test_a_summary_is_what_the_decoder_begins_with(case, monkeypatch):
 @EACH
 def test_candidates_are_normalised_over_alone(case):
     stepper = stepper_of(case)
-    terms, row_of = stepper.encode(*flat(SOURCES))
-    prefixes = stepper.step(terms, stepper.start(terms), torch.tensor(row_of[:4]), torch.tensor([2, 3, 4, 5]))
+    encoded, row_of = stepper.encode(*flat(SOURCES))
+    prefixes = stepper.step(encoded, stepper.start(encoded), torch.tensor(row_of[:4]), torch.tensor([2, 3, 4, 5]))
     allowed = torch.tensor([[True, True, i < 2, i != 1] for i in range(max(row_of) + 1)])
     columns = Candidates(torch.tensor([0, END_ID, 3, 6]), allowed)
-    among = stepper.next_log_probs(terms, prefixes)[:, columns.words]
+    among = stepper.next_log_probs(encoded, prefixes)[:, columns.words]
     expected = among.masked_fill(~allowed[prefixes.sources], -torch.inf).log_softmax(1)
-    torch.testing.assert_close(stepper.next_log_probs(terms, prefixes, columns), expected)
+    torch.testing.assert_close(stepper.next_log_probs(encoded, prefixes, columns), expected)
 
 
 def write(stepper):

@@ -59,15 +59,15 @@ class BigramStepper(Stepper):
         distinct = torch.unique(torch.from_numpy(lengths), return_inverse=True)
         return Lengths(distinct[0].to(self.device)), distinct[1].numpy()
 
-    def start(self, terms):
-        sources = torch.arange(len(terms.words), device=self.device)
+    def start(self, encoded):
+        sources = torch.arange(len(encoded.words), device=self.device)
         return LastWords(sources, torch.full_like(sources, END_ID))
 
-    def step(self, terms, prefixes, rows, words):
+    def step(self, encoded, prefixes, rows, words):
         return LastWords(prefixes.sources[rows], words)
 
-    def next_log_probs(self, terms, prefixes, columns=None):
-        n = terms.words[prefixes.sources, None]
+    def next_log_probs(self, encoded, prefixes, columns=None):
+        n = encoded.words[prefixes.sources, None]
         logits = self._G[prefixes.words] + n * self._b
         if columns is not None:
             logits = logits[:, columns.words].masked_fill(~columns.allowed[prefixes.sources], -torch.inf)

@@ -73,8 +73,8 @@ def test_members_may_number_source_words_otherwise():
 def test_the_alignment_is_the_mean_of_those_that_have_one():
     alphas = []
     for stepper in (ensemble("geometric"), STEPPERS[0], ensemble("geometric", STEPPERS[1:])):
-        terms, row_of = stepper.encode(*flat([[2, 3], [4]]))
-        alpha = stepper.alignment(terms, stepper.start(terms))
+        encoded, row_of = stepper.encode(*flat([[2, 3], [4]]))
+        alpha = stepper.alignment(encoded, stepper.start(encoded))
         alphas.append(None if alpha is None else alpha[row_of])
     torch.testing.assert_close(alphas[0], alphas[1])
     assert alphas[2] is None
@@ -84,9 +84,9 @@ def test_the_alignment_is_the_mean_of_those_that_have_one():
 def test_each_member_is_normalised_over_candidates(combination):
     candidates = Candidates(torch.tensor([0, END_ID, 3, 6]), torch.ones(1, 4, dtype=torch.bool))
     of_all, *of_members = (
-        stepper.next_log_probs(terms, stepper.start(terms), candidates)[0].exp().tolist()
+        stepper.next_log_probs(encoded, stepper.start(encoded), candidates)[0].exp().tolist()
         for stepper in (ensemble(combination), *STEPPERS)
-        for terms, _ in [stepper.encode(*flat([[2, 3]]))]
+        for encoded, _ in [stepper.encode(*flat([[2, 3]]))]
     )
     assert of_all == pytest.approx(list(map(exp, combine(of_members, combination))), abs=1e-12)
 

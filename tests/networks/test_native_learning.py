@@ -46,7 +46,7 @@ def test_products_and_their_gradients(kind, shape):
     rows, inner, columns = shape
     operands = some((rows, inner), (columns, inner))
     exact = computed(torch.nn.functional.linear, operands, torch.float64)
-    values = computed(lambda x, W: kernel_of(*kind).times(x, W), operands, torch.float32)
+    values = computed(lambda x, W: kernel_of(*kind).matmul(x, W), operands, torch.float32)
     close(values, exact, kind[1])
 
 
@@ -54,7 +54,7 @@ def test_products_and_their_gradients(kind, shape):
 def test_operands_may_be_parts_of_others_and_lie_across(kind):
     x, W = some((40, 9), (22, 40))
     exact = torch.nn.functional.linear(x[:20].T, W[1:8, 5:25])
-    value = kernel_of(*kind).times(x.float()[:20].T, W.float()[1:8, 5:25])
+    value = kernel_of(*kind).matmul(x.float()[:20].T, W.float()[1:8, 5:25])
     close([value], [exact], kind[1])
 
 

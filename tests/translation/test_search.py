@@ -179,11 +179,11 @@ def test_a_width_of_all_prefixes_is_an_exhaustive_search(score):
 
 
 def next_log_probs(source, words):
-    terms, _ = STEPPER.encode(*id_pairs.flat([source]))
-    prefixes = STEPPER.start(terms)
+    encoded, _ = STEPPER.encode(*id_pairs.flat([source]))
+    prefixes = STEPPER.start(encoded)
     for word in words:
-        prefixes = STEPPER.step(terms, prefixes, torch.tensor([0]), torch.tensor([word]))
-    return STEPPER.next_log_probs(terms, prefixes)[0].tolist()
+        prefixes = STEPPER.step(encoded, prefixes, torch.tensor([0]), torch.tensor([word]))
+    return STEPPER.next_log_probs(encoded, prefixes)[0].tolist()
 
 
 def released(source, width, limit, banned=()):

@@ -80,8 +80,8 @@ def test_what_met_the_limit_is_given_as_it_stands():
 
 
 class Mute(EncDecStepper):
-    def next_log_probs(self, terms, prefixes, columns=None):
-        log_probs = super().next_log_probs(terms, prefixes, columns).fill_(-torch.inf)
+    def next_log_probs(self, encoded, prefixes, columns=None):
+        log_probs = super().next_log_probs(encoded, prefixes, columns).fill_(-torch.inf)
         log_probs[:, UNKNOWN_ID] = 0
         return log_probs
 
@@ -163,11 +163,11 @@ WRITTEN = [
 
 def alpha_of(network, source, hypothesis):
     """Row after row, of this pair alone."""
-    terms, _ = network.encode(*flat([source]))
-    prefixes, rows = network.start(terms), []
+    encoded, _ = network.encode(*flat([source]))
+    prefixes, rows = network.start(encoded), []
     for word in [*hypothesis.words, *[0] * hypothesis.ended]:
-        rows.append(network.alignment(terms, prefixes)[0].tolist())
-        prefixes = network.step(terms, prefixes, torch.tensor([0]), torch.tensor([word]))
+        rows.append(network.alignment(encoded, prefixes)[0].tolist())
+        prefixes = network.step(encoded, prefixes, torch.tensor([0]), torch.tensor([word]))
     return np.array(rows)
 
 
