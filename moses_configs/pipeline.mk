@@ -609,7 +609,7 @@ $(foreach run,$(RESCORED),$(eval $(call choose,features-$(run),$(call base_lists
 $(RESCORED:%=$(DONE)/features-%): $(DONE)/features-%:
 	rm -f $@
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn nbest $(W)/nbest/$(call base_run,$*).$$set.gz --source $(W)/corpus/$$set.$(SRC) \
+		$(BIN)/moses-rnn nbest add $(W)/nbest/$(call base_run,$*).$$set.gz --source $(W)/corpus/$$set.$(SRC) \
 			$(foreach added,$(ADDED_$(call system_of,$*)),$(LIST_OPTIONS_$(added))) \
 			$(NBEST_FLAGS) -o $(W)/nbest/$*.$$set.gz --force || exit 1; done
 	echo '$(CHOICE)' > $@

@@ -34,7 +34,7 @@ def test_lists_are_scored_by_their_segments(tmp_path):
     command = [sys.executable, EXAMPLES / "score_segmented.py", "nbest", "--source", "source", "--model", "model"]
     subprocess.run([*command, "--segment", "cat", "-o", "own.gz"], check=True, cwd=tmp_path)
     options = ["--source", "source", "--add", "model", "--whole", "--allow-misfit", "-o", "more"]
-    run("nbest", "nbest", *options, cwd=tmp_path)
+    run("nbest add", "nbest", *options, cwd=tmp_path)
     own = gzip.decompress((tmp_path / "own.gz").read_bytes()).decode().split("\n")
     for line, expected in zip(own, (tmp_path / "more").read_text().split("\n"), strict=True):
         a, b = (re.split("(?:SUBWORDS|SEARCH)0= ([^ ]+)", one) for one in (line, expected))

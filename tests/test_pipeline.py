@@ -465,7 +465,7 @@ def test_the_tables_target_takes_the_pipelines_variables(tmp_path):
 )
 def test_the_system_whose_lists_are_chosen_from(tmp_path, given, base):
     commands = planned("tune-nbest-search", tmp_path, "SEEDS=4", *given)
-    assert [line for line in commands if f"moses-rnn nbest {tmp_path}/nbest/{base}.4.$set.gz" in line]
+    assert [line for line in commands if f"moses-rnn nbest add {tmp_path}/nbest/{base}.4.$set.gz" in line]
 
 
 def test_the_makefile_of_a_clone_has_the_pipeline(tmp_path):
@@ -504,7 +504,7 @@ def test_a_system_is_a_row(tmp_path, small_corpus):
     options = ["LIST_OPTIONS_lm=--lm x", "LIST_OPTIONS_length=--length", "TRAINED_lm=README.md"]
     commands = planned("tune-more", work, "CSLM_IN=nbest", "SEEDS=4", *options, makefile=mk)
     (features,) = [line for line in commands if f"-o {work}/nbest/more.4.$set.gz" in line]
-    assert f"moses-rnn nbest {work}/nbest/cslm-rnn-wp.4.$set.gz --source" in features
+    assert f"moses-rnn nbest add {work}/nbest/cslm-rnn-wp.4.$set.gz --source" in features
     assert "--lm x --length -o" in features
     (tuning,) = [line for line in commands if f"moses-rnn nbest tune {work}/nbest/more.4.dev.gz" in line]
     assert f"--weights {work}/tune/rnn.4/moses.ini" in tuning

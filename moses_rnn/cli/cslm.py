@@ -42,7 +42,7 @@ Example: train on the corpus's target side, compare with the system's n-gram mod
 \b
 A recurrent network for n-best lists instead:
   moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
-  moses-rnn nbest dev.nbest.gz --source dev.en --add rnnlm -o dev.more.gz
+  moses-rnn nbest add dev.nbest.gz --source dev.en --add rnnlm -o dev.more.gz
 """
 
 

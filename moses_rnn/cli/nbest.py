@@ -31,39 +31,28 @@ if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard
     from moses_rnn.moses.nbest import NBestLine
 
-ROUNDING = 0.01  # of totals and features with six digits
-
 EPILOG = """\b
 Example: add two features to both lists, tune on the first, and rerank the second:
-  moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
-  moses-rnn nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
+  moses-rnn nbest add dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
+  moses-rnn nbest add test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
   moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
   moses-rnn nbest rerank test.more.gz weights.ini > test.out
 
 \b
 Lists are in Moses's format (-n-best-list FILE 100 distinct, preferably with -include-segmentation-in-n-best), plain or
-compressed; - is stdin. `moses-rnn nbest NBEST …` is short for `moses-rnn nbest add NBEST …`.
+compressed; - is stdin.
 """
 
 
-class _AddByDefault(ProgramGroup):
-    """A group whose ``add`` may be left out."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("--help", "-h", "--version"):
-            args = ["add", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_AddByDefault, context_settings=CONTEXT, epilog=EPILOG)
+@click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def main() -> None:
     """Add features to Moses's n-best lists, tune their weights, and rerank."""
 
 
 ADD_EPILOG = """\b
 Examples:
-  moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
-  moses-rnn nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
+  moses-rnn nbest add dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
+  moses-rnn nbest add dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
 
 \b
 The added values are natural logarithms, except WP0 and RANK0. Every other byte of the list stays as it is, so Moses's
@@ -79,7 +68,7 @@ def add(given: ListRequest) -> None:
     models = [str(path) if _is_file(path) else path for path in _paths(given)]
     check_inputs(given.nbest, given.source, given.backoff, *models)
     from moses_rnn.cli.progress import progress
-    from moses_rnn.nbest.adding import ListFeatures, label_features
+    from moses_rnn.nbest.adding import ListFeatures, label_features, readers_of
     from moses_rnn.nbest.features import make_features
 
     given = replace(given, device=choose_device(given.device, given.threads))
@@ -87,8 +76,7 @@ def add(given: ListRequest) -> None:
     first = next(lines, None)
     sources = text_of(given.source) if given.source else None
     features = label_features(first, make_features(first, name, given))
-    readers = [label for label, feature in features.items() if feature.of_sources]
-    if sources is None and readers:
+    if sources is None and (readers := readers_of(features)):
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
     has_end = given.shard is None or given.shard.number == given.shard.count
     added = ListFeatures(name, sources, features, has_end, given.allow_misfit)
@@ -180,38 +168,32 @@ def tune(
 ) -> None:
     """Tune feature weights on an n-best list for high BLEU."""
     check_inputs(nbest, *references, weights)
-    from moses_rnn.moses.decoder import Moses
-    from moses_rnn.nbest.lists import bleu_of, read_tunable
-    from moses_rnn.nbest.tune import check_list, choose_start, largest_residual
+    from moses_rnn.moses.decoding import Moses
+    from moses_rnn.nbest.lists import bleu_of
+    from moses_rnn.nbest.tune import ROUNDING, read_start
     from moses_rnn.nbest.tune import tune as tune_weights
-    from moses_rnn.nbest.weights import check_labels, format_ini, read_weights, unused_weights
+    from moses_rnn.nbest.weights import format_ini, read_weights
 
     name, lines = _read_list(nbest)
-    start_weights = read_weights(weights) if weights else None
-    if start_weights:
-        check_labels(start_weights)
-    inputs = (name, *inputs_of(*references), *(start_weights.files if start_weights else ()))
+    given = read_weights(weights) if weights else None
+    inputs = (name, *inputs_of(*references), *(given.files if given else ()))
     with output_to(output, force, inputs) as file:
-        sparse = start_weights.sparse if start_weights else None
-        texts = [text_of(reference) for reference in references]
-        points = read_tunable(lines, texts, name=name, sparse_weights=sparse)
+        start = read_start(lines, [text_of(reference) for reference in references], name, given)
+        points = start.points
         if points.missing:
             warn(f"sentences without a hypothesis, counted as empty translations: {len(points.missing)}")
-        if start_weights:
-            _warn_of_unused(unused_weights(points.names, start_weights), weights, name)
-        start = choose_start(points, start_weights)
-        hidden = check_list(points, name, start, start_weights)
-        if not start_weights and (difference := largest_residual(points, start)) > ROUNDING:
+        _warn_of_unused(start.unused, weights, name)
+        if start.residual > ROUNDING:
             then = "so the weights that made it are unknown; give them with --weights"
-            _warn_of_hidden(difference, name, then)
-        elif hidden:
-            _warn_of_hidden(hidden, name, "which tuning ignores")
+            _warn_of_hidden(start.residual, name, then)
+        elif start.hidden:
+            _warn_of_hidden(start.hidden, name, "which tuning ignores")
         moses, stop = Moses.of_environment(), StopRequest()
-        tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, seed=seed)
+        tuned = tune_weights(points, start.weights, optimiser, moses=moses, should_stop=stop, seed=seed)
         if stop():
             raise MosesRnnError("stopped before the search ended; nothing was written")
-        file.commit(format_ini(points.names, tuned, sparse))
-    before, after = (100 * bleu_of(points, by) for by in (start, tuned))
+        file.commit(format_ini(points.names, tuned, given.sparse if given else None))
+    before, after = (100 * bleu_of(points, by) for by in (start.weights, tuned))
     print_err(f"{optimiser}, seed {seed}: BLEU {before:.2f} before, {after:.2f} after")
     for label in points.constant:
         then = "tuning only scales its weight" if weights else "its weight is 0; to keep the decoder's, give --weights"
@@ -262,12 +244,12 @@ def rerank(
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
     check_inputs(nbest, weights, *references)
     from moses_rnn.nbest.rerank import (
+        WeightedSum,
         choose_hypotheses,
         compare_bleu,
         count_sentences,
         format_segments,
         list_translations,
-        score_by_weights,
         score_evenly,
     )
     from moses_rnn.nbest.weights import read_weights
@@ -276,16 +258,15 @@ def rerank(
     chosen_by = read_weights(weights) if weights else None
     with output_to(output, force, (name, *(chosen_by.files if chosen_by else ()), *inputs_of(*references))) as file:
         kept = list(lines) if references else lines
-        unused: list[str] = []
-        hidden: list[float] = []
         if chosen_by:
-            scored = score_by_weights(kept, chosen_by, name, unused, hidden)
+            scoring = WeightedSum(name, chosen_by)
+            best = choose_hypotheses(scoring.score(kept), name)
+            hidden = scoring.find_hidden()
+            _warn_of_unused(scoring.unused, weights, name)
+            if hidden:
+                _warn_of_hidden(hidden, name, "which the weights ignore")
         else:
-            scored = score_evenly(kept, str(even), name)
-        best = choose_hypotheses(scored, name)
-        _warn_of_unused(unused, weights, name)
-        if any(hidden):
-            _warn_of_hidden(hidden[0], name, "which the weights ignore")
+            best = choose_hypotheses(score_evenly(kept, str(even), name), name)
         texts = [text_of(reference) for reference in references]
         sentences = len(texts[0]) if texts else count_sentences(best, name)
         if texts:

@@ -45,7 +45,7 @@ def main() -> None:
 TRAIN_EPILOG = f"""\b
 Example: train for at most an hour on a laptop, add an n-best feature, and translate:
   moses-rnn nmt train corpus/train --source en --target fr --dev corpus/dev --model search
-  moses-rnn nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
+  moses-rnn nbest add dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
   moses-rnn nmt translate --model search < corpus/test.en > test.fr
 On all GPUs of a machine (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn nmt train corpus/train --source en --target fr \\

@@ -52,7 +52,8 @@ def main(  # noqa: PLR0913, one for each option
 ) -> None:
     """Check with the Moses in MOSES_ROOT that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import find_input, regular_file
-    from moses_rnn.moses.decoder import Moses, check_ini, verify
+    from moses_rnn.moses.decoder import check_ini, verify
+    from moses_rnn.moses.decoding import Moses
     from moses_rnn.table.signatures import check_probabilities, signature_of
 
     if no_decoder and not moses_ini:

@@ -7,10 +7,8 @@ the logarithms of the pair's scores.
 from __future__ import annotations
 
 import math
-import os
 import random
 import shlex
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,6 +19,7 @@ import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError, number_of
 from moses_rnn.files.streams import read_blocks, read_lines
+from moses_rnn.moses.decoding import Moses
 from moses_rnn.moses.dictionaries import BINARY, KINDS, TEXT_TYPES
 from moses_rnn.moses.ini import MosesIni, factor_list, is_readable_path
 from moses_rnn.moses.nbest import NBestLine, parse_nbest
@@ -28,7 +27,6 @@ from moses_rnn.table.phrase_table import DEFAULT_FLOOR, Shape, TableLine, log_of
 from moses_rnn.table.phrases import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.table.table_blocks import parse_blocks
 
-SHOWN_LINES = 8  # of a failed program's output
 EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
 GLUE_RULES = 3  # needed besides a single rule: begin, append, end
@@ -55,53 +53,22 @@ class Dictionary:
     labels: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True)
-class Moses:
-    """A built Moses; using a missing program raises InputError."""
-
-    root: Path
-
-    @classmethod
-    def of_environment(cls) -> Moses | None:
-        """Return the Moses that MOSES_ROOT names, if set."""
-        root = os.environ.get("MOSES_ROOT")
-        return cls(Path(root).absolute()) if root else None
-
-    def program(self, name: str) -> Path:
-        """Return the path of a program."""
-        path = self.root / "bin" / name
-        if not os.access(path, os.X_OK):
-            raise InputError(
-                f"{path}: expected a program of Moses, found none",
-                advice="MOSES_ROOT must be the folder of a built Moses (github.com/moses-smt/mosesdecoder, ./bjam "
-                "-j4); compact tables need --with-cmph.",
-            )
-        return path
-
-    def run(self, command: Sequence[str], folder: Path, given: bytes = b"") -> None:
-        """Run a program; on failure, raise an error that quotes the end of its output."""
-        done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
-        if done.returncode:
-            printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
-            end = "\n    ".join(printed[-SHOWN_LINES:])
-            raise MosesRnnError(f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    {end}")
-
-    def translate_singly(
-        self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
-    ) -> list[NBestLine]:
-        """List all translations of sources by a single phrase pair; a source has at most `most`."""
-        ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
-        ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
-        glue.write_bytes(_format_glue(dictionary.labels))
-        nbest.unlink(missing_ok=True)
-        command = [str(self.program(dictionary.decoder)), "-f", str(ini), "-n-best-list", str(nbest), str(most)]
-        command += ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]  # nothing is pruned
-        if dictionary.decoder == "moses":
-            command += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
-        self.run(command, folder, b"".join(source + b"\n" for source in sources))
-        lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
-        used = 1.0 + (GLUE_RULES if dictionary.labels else 0)
-        return [line for line in lines if line.values("PhrasePenalty0") == [used] and not _is_unknown(line, used)]
+def translate_singly(
+    moses: Moses, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
+) -> list[NBestLine]:
+    """List all translations of sources by a single phrase pair; a source has at most `most`."""
+    ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
+    ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
+    glue.write_bytes(_format_glue(dictionary.labels))
+    nbest.unlink(missing_ok=True)
+    command = [str(moses.program(dictionary.decoder)), "-f", str(ini), "-n-best-list", str(nbest), str(most)]
+    command += ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]  # nothing is pruned
+    if dictionary.decoder == "moses":
+        command += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
+    moses.run(command, folder, b"".join(source + b"\n" for source in sources))
+    lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
+    used = 1.0 + (GLUE_RULES if dictionary.labels else 0)
+    return [line for line in lines if line.values("PhrasePenalty0") == [used] and not _is_unknown(line, used)]
 
 
 def _is_unknown(line: NBestLine, used: float) -> bool:
@@ -320,7 +287,7 @@ def verify(
                 log(f"{kind}: {dictionary.decoder} translates {number_of(len(looked_up), 'source phrase')}")
                 dictionary = replace(dictionary, labels=tuple(sorted(labels)))
                 most = max(counts.values()) + 1  # one more than the table has
-                lines = moses.translate_singly(dictionary, looked_up, most, Path(folder))
+                lines = translate_singly(moses, dictionary, looked_up, most, Path(folder))
             except MosesRnnError as error:
                 return Comparison(kind, failure=str(error))
             features = ((line, tuple(line.values("TranslationModel0"))) for line in lines)

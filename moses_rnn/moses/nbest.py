@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from moses_rnn.errors import FormatError, shown
+from moses_rnn.errors import FormatError, number_of, shown
 from moses_rnn.moses.alignments import Links, format_links, parse_links
 from moses_rnn.table.phrase_table import NUMBER, SEPARATOR
 from moses_rnn.table.phrases import ALIGNMENT_POINT, BLANKS, words
@@ -109,6 +109,13 @@ def format_nbest_line(
     if links is not None:
         line += b" ||| " + format_links(tuple((j, i) for i, j in enumerate(links) if j >= 0))
     return line + b"\n"
+
+
+def beyond_text(line: NBestLine, name: str, text: str, lines: int) -> FormatError:
+    """Return the error for a hypothesis of a sentence that the source or reference lacks."""
+    found = f"sentence {line.sentence} (counted from 0)"
+    expected = f"a sentence that {text} has, with {number_of(lines, 'line')}"
+    return FormatError(name, line.number, expected, found, "Is it the text of this list?")
 
 
 def check_plain(line: NBestLine, name: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, InputError, MisfitError
 from moses_rnn.models.base import score_named
-from moses_rnn.moses.nbest import NBestLine, check_plain, check_source
+from moses_rnn.moses.nbest import NBestLine, beyond_text, check_plain, check_source
 from moses_rnn.nbest.features import Feature, Knows
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import free_name
@@ -44,6 +44,11 @@ def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]
     return features
 
 
+def readers_of(features: Mapping[str, Feature]) -> list[str]:
+    """Return the labels of features that need the source sentences."""
+    return [label for label, feature in features.items() if feature.of_sources]
+
+
 @dataclass
 class ListFeatures:
     """Adds features to a list and collects statistics about them.
@@ -77,7 +82,7 @@ class ListFeatures:
 
     @property
     def _of_sources(self) -> bool:
-        return any(feature.of_sources for feature in self.features.values())
+        return bool(readers_of(self.features))
 
     def add(self, lines: Iterable[NBestLine]) -> Iterator[bytes]:
         """Yield the lines of the list with their features, in blocks."""
@@ -104,8 +109,7 @@ class ListFeatures:
         if self.sources is None:
             return b""
         if line.sentence >= len(self.sources):
-            expected = f"a sentence number below {len(self.sources)}, the number of source sentences"
-            raise FormatError(self.name, line.number, expected, str(line.sentence))
+            raise beyond_text(line, self.name, "--source", len(self.sources))
         if self._of_sources:
             check_source(line, self.sources[line.sentence], self.name)
         return self.sources[line.sentence]

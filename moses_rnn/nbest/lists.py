@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, number_of, shown
-from moses_rnn.moses.nbest import NBestLine, check_plain
+from moses_rnn.moses.nbest import NBestLine, beyond_text, check_plain
 from moses_rnn.nbest.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT
 
@@ -116,7 +116,8 @@ class Features:
     def values(self, line: NBestLine) -> list[float]:
         """Return a line's features in the order of `names`.
 
-        Refuses others than those of the first line, sparse ones without a weight, and numbers that no float32 holds.
+        Raise FormatError for other features than those of the first line, sparse features without a weight, and numbers
+        beyond float32.
         """
         dense: list[float] = []
         sparse = 0.0
@@ -159,9 +160,10 @@ def read_tunable(
     """Compare all hypotheses of n-best lists, in any order, with the lines of one or several reference translations.
 
     A sentence of the references without a line counts as an empty translation (`TunableList.missing` has them; Moses's
-    own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once. Refuses an
-    empty list, and a line with other features than the first, a sentence number beyond the references, an infinite
-    total, or words with factors or marks where the references have plain ones. `sparse_weights` are as of `Features`.
+    own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once. Raise an
+    error for an empty list, and for a line with other features than the first, a sentence beyond the references, an
+    infinite total, or words with factors or marks where the references have plain ones. `sparse_weights` are as of
+    `Features`.
     """
     texts = References(references)
     features: Features | None = None
@@ -195,8 +197,7 @@ def read_tunable(
 
 def _check(line: NBestLine, texts: References, name: str) -> None:
     if line.sentence >= len(texts):
-        expected = f"a sentence number below {len(texts)}, the number of lines of the references"
-        raise FormatError(name, line.number, expected, str(line.sentence))
+        raise beyond_text(line, name, "the reference", len(texts))
     if not abs(float(line.total)) < FLOAT32_LIMIT:
         raise FormatError(name, line.number, "a total score in the range of float32 in field 4", shown(line.total))
     if not texts.has_bars:

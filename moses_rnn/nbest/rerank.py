@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,29 +32,36 @@ def choose_hypotheses(scored: Scored, name: str) -> dict[int, NBestLine]:
     return {sentence: line for sentence, (_, line) in best.items()}
 
 
-def score_by_weights(
-    lines: Iterable[NBestLine], weights: Weights, name: str, unused: list[str], hidden: list[float] | None = None
-) -> Scored:
-    """Score lines by Σ weight · feature; raise an error if weights or lines lack a feature.
+@dataclass
+class WeightedSum:
+    """Scores the lines of a list by Σ weight · feature, and remembers their features."""
 
-    With the first line, `unused` gets the features that have a weight but are not in the list. After the last line,
-    the totals are checked as by `check_totals`, and `hidden` gets its result.
-    """
-    features: Features | None = None
-    rows: list[tuple[int, Floats, float]] = []
-    for line in lines:
-        if features is None:
-            features = Features(line, name, weights.sparse)
-            unused += unused_weights(features.names, weights)
-            chosen = select_weights(features.names, weights).tolist()
-        values = features.values(line)
-        rows.append((line.sentence, np.array(values), float(line.total)))
-        yield sum(weight * value for weight, value in zip(chosen, values, strict=True)), line
-    if features is not None:
-        penalty = weights.hidden_penalty(features.names)
-        found = check_totals(name, *zip(*rows, strict=True), weights=np.array(chosen), penalty=penalty)
-        if hidden is not None:
-            hidden.append(found)
+    name: str
+    weights: Weights
+    unused: list[str] = field(default_factory=list)  # features that have a weight but are not in the list
+
+    def __post_init__(self) -> None:
+        self._names: Sequence[str] = ()
+        self._selected = np.zeros(0)
+        self._rows: list[tuple[int, Floats, float]] = []
+
+    def score(self, lines: Iterable[NBestLine]) -> Scored:
+        """Score lines; raise an error if weights or lines lack a feature."""
+        features: Features | None = None
+        for line in lines:
+            if features is None:
+                features = Features(line, self.name, self.weights.sparse)
+                self._names, self._selected = features.names, select_weights(features.names, self.weights)
+                self.unused = unused_weights(features.names, self.weights)
+                selected = self._selected.tolist()
+            values = features.values(line)
+            self._rows.append((line.sentence, np.array(values), float(line.total)))
+            yield sum(weight * value for weight, value in zip(selected, values, strict=True)), line
+
+    def find_hidden(self) -> float:
+        """Check the totals of the scored lines; see `check_totals`."""
+        penalty = self.weights.hidden_penalty(self._names)
+        return check_totals(self.name, *zip(*self._rows, strict=True), weights=self._selected, penalty=penalty)
 
 
 def score_evenly(lines: Iterable[NBestLine], label: str, name: str) -> Scored:

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.moses.decoder import Moses
+from moses_rnn.moses.decoding import Moses
 from moses_rnn.moses.ini import weight_of
+from moses_rnn.moses.nbest import NBestLine
 from moses_rnn.nbest.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
-from moses_rnn.nbest.lists import TunableList
+from moses_rnn.nbest.lists import TunableList, read_tunable
 from moses_rnn.nbest.mert import RESTARTS, search_weights
 from moses_rnn.nbest.totals import check_totals
-from moses_rnn.nbest.weights import Weights, count_values, select_weights
+from moses_rnn.nbest.weights import Weights, check_labels, count_values, select_weights, unused_weights
 
 FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
+ROUNDING = 0.01  # of totals and features with six digits
 ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of several decoder runs
 
 
@@ -56,6 +58,30 @@ def tune(
         best = begin if points.is_constant.all() else run_kbmira(points, begin, moses, seed=seed)
     before, after = (np.abs(weights[~points.is_constant]).sum() or 1.0 for weights in (begin, best))
     return np.where(points.is_constant, begin / before, best / after)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A list to tune on, the weights that a search begins with, and what they do not explain."""
+
+    points: TunableList
+    weights: Floats
+    unused: list[str]  # features that have a weight but are not in the list
+    hidden: float  # largest score in the totals that the features do not show; see `check_totals`
+    residual: float  # largest error of totals by recovered weights; 0 if the weights were given
+
+
+def read_start(
+    lines: Iterable[NBestLine], references: Sequence[Sequence[bytes]], name: str, given: Weights | None
+) -> Start:
+    """Read a list and the weights to start from: the given ones, or those that made the list."""
+    if given:
+        check_labels(given)
+    points = read_tunable(lines, references, name=name, sparse_weights=given.sparse if given else None)
+    weights = choose_start(points, given)
+    hidden = check_list(points, name, weights, given)
+    unused = unused_weights(points.names, given) if given else []
+    return Start(points, weights, unused, hidden, 0.0 if given else largest_residual(points, weights))
 
 
 def recover_weights(points: TunableList) -> Floats:
@@ -107,7 +133,7 @@ def choose_start(points: TunableList, weights: Weights | None) -> Floats:
 def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
     """Run Moses's kbmira (batch MIRA; Cherry and Foster, 2012); return the weights in the order of the list's names.
 
-    Refuses to find nothing with a BLEU above 0.
+    Raise an error if no weights reach a BLEU above 0.
     """
     options = ["--dense-init", "init.dense", *FILES, "-o", "mira.out", "-J", str(ROUNDS), "-r", str(seed)]
     with tempfile.TemporaryDirectory(prefix="moses-rnn-tune-") as name:

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from moses_rnn.moses.decoder import Moses
+from moses_rnn.moses.decoding import Moses
 
 
 def ran(*command, **options):

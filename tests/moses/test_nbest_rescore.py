@@ -40,7 +40,7 @@ def rescored(scripts, nbest, ini):
 def of_both(scripts, folder, source, reference, *options):
     """Best hypotheses by Moses and by us, of a list with our features and weights."""
     added = folder / "more"
-    run("nbest", folder / "n", "--source", source, *options, "-o", added, "--quiet")
+    run("nbest add", folder / "n", "--source", source, *options, "-o", added, "--quiet")
     run("nbest", "tune", added, "--reference", reference, "--optimiser", "mert", "-o", folder / "ini")
     ours = subprocess.run([*program("nbest"), "rerank", added, folder / "ini"], capture_output=True, check=True)
     return rescored(scripts, added.read_bytes(), folder / "ini"), ours.stdout

@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.moses.decoder import Dictionary
+from moses_rnn.moses.decoder import Dictionary, translate_singly
 from tests.moses.decoding import false_moses
 
 
@@ -29,7 +29,7 @@ def test_translations_by_one_phrase_of_the_table(tmp_path):
     moses = false_moses(tmp_path, "moses", script)
     here = tmp_path / "here"
     here.mkdir()
-    lines = moses.translate_singly(Dictionary("ProbingPT", tmp_path / "t", 2), [b"a", b"b c"], 9, here)
+    lines = translate_singly(moses, Dictionary("ProbingPT", tmp_path / "t", 2), [b"a", b"b c"], 9, here)
     assert [(line.sentence, line.hypothesis) for line in lines] == [(0, b"t"), (1, b"y")]
     assert (tmp_path / "input").read_bytes() == b"a\nb c\n"
     arguments = (tmp_path / "arguments").read_text()
@@ -47,7 +47,7 @@ def test_rules_come_with_a_glue_grammar(tmp_path):
     here = tmp_path / "here"
     here.mkdir()
     rules = Dictionary("PhraseDictionaryMemory", tmp_path / "t", 1, factors=(2, 1), labels=(b"[NP]", b"[X]"))
-    assert [line.hypothesis for line in moses.translate_singly(rules, [b"a"], 1, here)] == [b"t"]
+    assert [line.hypothesis for line in translate_singly(moses, rules, [b"a"], 1, here)] == [b"t"]
     glue = (here / "glue-grammar").read_text()
     assert glue.count("\n") == 4
     assert "[X][S] [X][NP] [X] ||| [X][S] [X][NP] [S] ||| 2.718 ||| 0-0 1-1 ||| 0 ||| |||\n" in glue

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from moses_rnn.moses.decoder import Moses
+from moses_rnn.moses.decoding import Moses
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.nbest.lists import bleu_of, read_tunable
 from moses_rnn.nbest.mert import RESTARTS

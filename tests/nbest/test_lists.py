@@ -13,12 +13,12 @@ from moses_rnn.nbest.bleu import corpus_bleu, smoothed_bleu
 from moses_rnn.nbest.lists import bleu_of, choose, model_scores, statistics_of
 from moses_rnn.nbest.mert import search_line
 from moses_rnn.nbest.rerank import (
+    WeightedSum,
     choose_hypotheses,
     compare_bleu,
     find_oracle,
     format_segments,
     list_translations,
-    score_by_weights,
     score_evenly,
 )
 from moses_rnn.nbest.tune import tune
@@ -59,7 +59,7 @@ def test_sparse_features_with_weights_are_one_feature():
 
 def test_sparse_features_count_in_reranking():
     weights = weights_of({"LM0": [1.0], "LM0_a": [0.5], "TM0_x|y": [3.0]})
-    scores = [score for score, _ in score_by_weights(parse_nbest(SPARSE, "n"), weights, "n", [])]
+    scores = [score for score, _ in WeightedSum("n", weights).score(parse_nbest(SPARSE, "n"))]
     assert scores == [-4 + 0.5 * 2 + 3 * -1, -5 + 0.5 * 1 + 0.5 * 3]
 
 
@@ -166,10 +166,10 @@ def test_sparse_features_that_are_not_tuneable_are_not_in_lists(tmp_path):
 
 
 def best(lines):
-    unused = []
     weights = weights_of({"A": [1.0], "B": [0.5], "C": [0.0], "UnknownWordPenalty0": [1.0]})
-    best = choose_hypotheses(score_by_weights(parse_nbest(lines, "n"), weights, "n", unused), "n")
-    assert unused == ["B"]
+    scoring = WeightedSum("n", weights)
+    best = choose_hypotheses(scoring.score(parse_nbest(lines, "n")), "n")
+    assert scoring.unused == ["B"]
     return best
 
 

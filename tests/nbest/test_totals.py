@@ -5,7 +5,7 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.moses.nbest import parse_nbest
-from moses_rnn.nbest.rerank import choose_hypotheses, score_by_weights
+from moses_rnn.nbest.rerank import WeightedSum, choose_hypotheses
 from moses_rnn.nbest.tune import check_list, choose_start
 from tests.nbest.lists import nbest, read, weights_of
 
@@ -53,9 +53,9 @@ def found_by_tuning(lines, weights):
 
 
 def found_by_reranking(lines, weights):
-    hidden = []
-    choose_hypotheses(score_by_weights(parse_nbest(lines, "n"), weights, "n", [], hidden), "n")
-    return hidden[0]
+    scoring = WeightedSum("n", weights)
+    choose_hypotheses(scoring.score(parse_nbest(lines, "n")), "n")
+    return scoring.find_hidden()
 
 
 def found(lines, of_ini):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError
-from moses_rnn.moses.decoder import Moses
+from moses_rnn.moses.decoding import Moses
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.nbest.tune import choose_start, format_features, format_scores, largest_residual, recover_weights, tune
 from moses_rnn.nbest.weights import format_ini, select_weights

@@ -27,5 +27,5 @@ def nbest(here, models, monkeypatch):
 
 @pytest.fixture
 def more(nbest, here):
-    nbest("n", "--source", "src", "--word-penalty", "{}/words", "-o", "more", "-q")
+    nbest("add", "n", "--source", "src", "--word-penalty", "{}/words", "-o", "more", "-q")
     return here / "more"
