@@ -7,10 +7,12 @@ n = 1…4, n-grams that there are for n = 1…4. They add up over sentences, so 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest
 
 from moses_rnn.errors import InputError
 from moses_rnn.table.phrases import words
@@ -71,6 +73,18 @@ class WordNumbers(dict[bytes, str]):
     def of_texts(self, texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Return the numbers of texts, by name."""
         return {name: [self.of(line) for line in lines] for name, lines in texts.items()}
+
+
+def find_p(before: Sequence[bytes], after: Sequence[bytes], references: Sequence[bytes], samples: int = 1000) -> float:
+    """Return the p-value of the difference in BLEU between two translations, by a paired bootstrap."""
+    if list(before) == list(after):
+        return 1.0  # where sacreBLEU says 1 / samples
+    numbers = WordNumbers()
+    first, second, judged = (list(map(numbers.of, lines)) for lines in (before, after, references))
+    metrics = {"BLEU": BLEU(tokenize="none", force=True)}
+    named: list[Any] = [("1", first), ("2", second)]
+    compared: Any = PairedTest(named, metrics, [judged], "bs", n_samples=samples)()[1]
+    return float(next(values[1].p_value for label, values in compared.items() if label != "System"))
 
 
 class References:

@@ -1,4 +1,4 @@
-"""The options of adding features to an n-best list, as the command fills them in; --help needs no torch."""
+"""The options of commands for n-best lists and rerankers, as the commands fill them in; --help needs no torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from moses_rnn.files.shards import OneShard
-from moses_rnn.options import Device, Force, LongPhrases, Option, Quiet, Threads
+from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.options import Device, Force, LongPhrases, Option, Output, Quiet, Resume, Threads
 
 
 def _parse_paths(text: str) -> tuple[Path, ...]:
@@ -91,3 +92,60 @@ class ListRequest:
     def models(self) -> list[Path]:
         """All networks and n-gram models."""
         return [*self.add, *(path for paths in self.ensembles for path in paths)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """What a reranker is made from."""
+
+    ini: str
+    texts: Annotated[str | None, Option("Training texts TEXTS.SOURCE and TEXTS.TARGET, as the decoder reads them")] = (
+        None
+    )
+    dev: Annotated[str, Option("Texts DEV.SOURCE and DEV.TARGET, for the weights")]
+    source: Annotated[str, Option("Suffix of the source texts, and its language's code, such as en")]
+    target: Annotated[str, Option("Suffix of the target texts, and its language's code")]
+    output: Annotated[Path, Option("Folder of the reranker", "-o --output", metavar="FOLDER")]
+    add: Annotated[
+        tuple[Path, ...],
+        Option("Use this finished model instead of training one; repeat it for several", metavar="MODEL"),
+    ] = ()
+    both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
+    lists: Annotated[str | None, Option("N-best list of the dev source, instead of decoding it", metavar="FILE")] = None
+    test: Annotated[str | None, Option("Also report BLEU on TEST.SOURCE and TEST.TARGET", metavar="TEST")] = None
+    list_size: Annotated[int, Option("Hypotheses in a list", min=2)] = 200
+    max_minutes: Annotated[float, Option("Time limit for training a network", min=0, min_open=True)] = 60.0
+    decoder_flags: Annotated[str, Option("Further flags for Moses, such as '-search-algorithm 1'")] = ""
+    device: Device = "auto"
+    threads: Threads = None
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankingRequest:
+    """A text to translate, and what to write."""
+
+    folder: Path
+    input: str = STANDARD_STREAM
+    output: Output = STANDARD_STREAM
+    n_best: Annotated[
+        tuple[int, str] | None, Option("Write the N best of each line to FILE, in the new order", metavar="N FILE")
+    ] = None
+    alignments: Annotated[
+        str | None, Option("Write the word alignments of the translations to this file", metavar="FILE")
+    ] = None
+    json: Annotated[
+        bool, Option("Write JSON instead: source, translation, the decoder's own choice, score, features")
+    ] = False
+    raw: Annotated[bool, Option("The text is raw: tokenise it before and detokenise after, by sacremoses")] = False
+    allow_changed: Annotated[bool, Option("Accept files that changed since the weights were tuned")] = False
+    device: Device = "auto"
+    threads: Threads = None
+    resume: Resume = False
+    force: Force = False
+    quiet: Quiet = False
+
+    @property
+    def outputs(self) -> list[str]:
+        """The files to write."""
+        return [self.output, *([self.n_best[1]] if self.n_best else []), *filter(None, [self.alignments])]

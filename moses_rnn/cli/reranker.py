@@ -1,0 +1,126 @@
+"""moses-rnn reranker: build one, translate with it, serve it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import Annotated, Any
+
+import click
+
+from moses_rnn.cli.command import (
+    CONTEXT,
+    STOPPED,
+    ProgramGroup,
+    StopRequest,
+    check_inputs,
+    choose_device,
+    command,
+    print_err,
+    warn,
+)
+from moses_rnn.cli.progress import duration
+from moses_rnn.cli.training import TrainingDisplay
+from moses_rnn.errors import number_of
+from moses_rnn.nbest.request import Material, RerankingRequest
+from moses_rnn.options import Option
+
+EPILOG = """\b
+Example: build a reranker for a tuned Moses system, and translate with it:
+  moses-rnn reranker train tuned/moses.ini --texts train --dev dev --source en --target fr -o reranker
+  moses-rnn reranker translate reranker < new.en > new.fr
+"""
+
+
+@click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
+def main() -> None:
+    """Choose better translations from Moses's n-best lists, with networks as features."""
+
+
+TRAIN_EPILOG = f"""\b
+Examples: train a network and tune; use finished models instead; start from a list of another decoder:
+  moses-rnn reranker train tuned/moses.ini --texts train --dev dev --source en --target fr -o reranker
+  moses-rnn reranker train tuned/moses.ini --dev dev --source en --target fr --add search --add cslm -o reranker
+  moses-rnn reranker train tuned/moses.ini --dev dev --source en --target fr --add search --lists dev.nbest -o reranker
+
+This trains RNNsearch, decodes the dev text with the Moses in MOSES_ROOT, adds log p of each hypothesis to the lists,
+and tunes all weights: three times, with different seeds, and takes the mean. kbmira tunes if MOSES_ROOT has it,
+otherwise this package's MERT. After any interruption, the same command continues, and repeats only what
+changed inputs have outdated. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED} stopped
+and resumable.
+"""
+
+
+@command(TRAIN_EPILOG)
+def train(
+    given: Material,
+    *,
+    estimate: Annotated[bool, Option("Only say how long training and decoding will take")] = False,
+) -> None:
+    """Build a reranker for the Moses system of an INI."""
+    if bool(given.texts) == bool(given.add):
+        raise click.UsageError("give either --texts to train a network on, or finished models with --add")
+    if given.both_orders and given.add:
+        raise click.UsageError("--both-orders trains networks; it excludes --add")
+    prefixes = filter(None, (given.texts, given.dev, given.test))
+    texts = [f"{prefix}.{side}" for prefix in prefixes for side in (given.source, given.target)]
+    check_inputs(given.ini, given.lists, *texts)
+    from moses_rnn.nbest.building import Builder
+
+    flags = shlex.split(given.decoder_flags)
+    stop = StopRequest()
+    display = TrainingDisplay(quiet=given.quiet)
+    given = replace(given, device=choose_device(given.device, given.threads))
+    builder = Builder(given, flags, (lambda _: None) if given.quiet else print_err, display, stop)
+    if estimate:
+        print_err(f"about {duration(builder.estimate())}")
+        return
+    results = builder.build()
+    for name in ("dev", "test"):
+        if name in results:
+            print_err(_result(name, results[name]))
+    folder, new = str(given.output), shlex.quote(f"new.{given.source}")
+    if not given.quiet:
+        print_err(f"next: moses-rnn reranker translate {shlex.quote(folder)} < {new} > new.{given.target}")
+
+
+def _result(name: str, bleu: dict[str, Any]) -> str:
+    figures = f"BLEU {bleu['before']:.2f} before, {bleu['after']:.2f} after, {bleu['oracle']:.2f} at best (oracle)"
+    return f"{name}: {figures}; p = {bleu['p']:.3g}"
+
+
+TRANSLATE_EPILOG = f"""\b
+Examples: a stream; raw text; a large text that can be resumed, with lists:
+  moses-rnn reranker translate reranker < new.en > new.fr
+  moses-rnn reranker translate reranker --raw < letter.txt
+  moses-rnn reranker translate reranker big.en -o big.fr --n-best 10 big.nbest.gz --resume
+
+INPUT is a file, or - for stdin: text as the decoder reads it. Each line gives one line, in order, as soon as it is
+ready. If a line cannot be scored, the decoder's own choice is written; if Moses fails, an empty line; both with a
+warning. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED} stopped and resumable.
+"""
+
+
+@command(TRANSLATE_EPILOG)
+def translate(request: RerankingRequest) -> None:
+    """Translate a text with Moses and the reranker in FOLDER."""
+    if request.resume and request.output == "-":
+        raise click.UsageError("--resume needs -o: output on stdout cannot be resumed")
+    if "-" in request.outputs[1:]:
+        raise click.UsageError("--n-best and --alignments need a file: stdout is for the translations")
+    check_inputs(request.input)
+    from moses_rnn.nbest.reranker import Reranker, Settings
+    from moses_rnn.nbest.rewriting import translate_text
+
+    settings = Settings.read(request.folder)
+    if not request.allow_changed:
+        settings.check_unchanged(request.folder)
+    request = replace(request, device=choose_device(request.device, request.threads))
+    reranker = Reranker(request.folder, settings, device=request.device, threads=request.threads)
+    lines, problems = translate_text(request, settings, reranker, StopRequest(), warn)
+    if not request.quiet:
+        print_err(number_of(lines, "line") + (f", {problems:,} of them not reranked" if problems else ""))
+
+
+for subcommand in (train, translate):
+    main.add_command(subcommand)

@@ -1,0 +1,286 @@
+"""Build a reranker step by step. Each step leaves its results in the folder; only outdated steps are repeated."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moses_rnn.errors import InputError, Stopped, number_of
+from moses_rnn.files.outputs import OutputFile, hold, replace_file
+from moses_rnn.files.streams import find_input, read_lines, read_text
+from moses_rnn.moses.decoding import Decoder, Moses
+from moses_rnn.moses.nbest import NBestLine, parse_nbest
+from moses_rnn.nbest.adding import ListFeatures, label_features
+from moses_rnn.nbest.bleu import find_p
+from moses_rnn.nbest.features import make_features
+from moses_rnn.nbest.request import ListRequest, Material
+from moses_rnn.nbest.rerank import WeightedSum, choose_hypotheses, compare_bleu, list_translations
+from moses_rnn.nbest.reranker import SETTINGS, WEIGHTS, Settings, decoder_files, hashes_of, renumber
+from moses_rnn.nbest.tune import read_start, tune
+from moses_rnn.nbest.weights import format_ini, read_weights
+
+STEPS, RESULTS = "steps.json", "results.json"
+SEEDS = 1, 2, 3
+ESTIMATED_LINES = 20  # that are decoded for an estimate
+
+Log = Callable[[str], None]
+Json = dict[str, Any]
+
+
+class Steps:
+    """Runs steps in a folder, and remembers the inputs of finished ones in steps.json."""
+
+    def __init__(self, folder: Path, log: Log) -> None:
+        self._folder, self._log = folder, log
+        self._done: Json = {}
+        with suppress(FileNotFoundError, ValueError):
+            self._done = json.loads((folder / STEPS).read_bytes())
+
+    def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[bool], Any]) -> Any:
+        """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs.
+
+        `work` is told whether what an interrupted run left was made from other inputs.
+        """
+        inputs = json.loads(json.dumps(inputs))
+        before = self._done.get(name, {})
+        if before.get("inputs") == inputs and "seconds" in before and all(path.exists() for path in results):
+            self._log(f"{name}: done")
+            return before["value"]
+        self._log(f"{name} …")
+        started = time.monotonic()
+        changed = before.get("inputs", inputs) != inputs
+        self._write(name, {"inputs": inputs})
+        value = work(changed)
+        self._write(name, {"inputs": inputs, "value": value, "seconds": round(time.monotonic() - started, 1)})
+        return value
+
+    def _write(self, name: str, record: Json) -> None:
+        self._done[name] = record
+        replace_file(self._folder / STEPS, json.dumps(self._done, indent=1).encode())
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds of each step."""
+        return {name: record["seconds"] for name, record in self._done.items() if "seconds" in record}
+
+
+class Builder:
+    """Builds a reranker; `observer` follows the trainings."""
+
+    def __init__(
+        self, material: Material, flags: Sequence[str], log: Log, observer: Any, should_stop: Callable[[], bool]
+    ) -> None:
+        self._material, self._folder, self._log = material, material.output, log
+        self._observer, self._should_stop = observer, should_stop
+        self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), flags
+        self._decoder_hashes = hashes_of(decoder_files(self._ini), self._folder)
+
+    def build(self) -> Json:
+        """Build what is missing or outdated, and return the results."""
+        for folder in (self._folder, self._folder / "models", self._folder / "lists"):
+            folder.mkdir(parents=True, exist_ok=True)
+        with closing(hold(str(self._folder / SETTINGS), "lock")):
+            steps = Steps(self._folder, self._log)
+            models = [self._train(steps, name, options) for name, options in self._networks] or list(self._material.add)
+            features = self._add(steps, "dev", models)
+            results: Json = {"dev": self._tune(steps)}
+            if self._material.test:
+                self._add(steps, "test", models)
+                results["test"] = self._compare(steps)
+            hashes = {**self._decoder_hashes, **hashes_of(models, self._folder)}
+            self._settings(features, models, hashes).write(self._folder)
+            results = {**results, "seeds": SEEDS, "seconds": steps.seconds}
+            replace_file(self._folder / RESULTS, (json.dumps(results, indent=1) + "\n").encode())
+            return results
+
+    def estimate(self) -> float:
+        """Return the seconds that training and decoding will take, after training and decoding for some seconds."""
+        from moses_rnn.training.train import estimate_training  # noqa: PLC0415, --help needs no torch
+
+        seconds = 0.0
+        for name, further in self._networks:
+            found = estimate_training(self.training_options(name, further), self._observer, self._should_stop)
+            seconds += min(found.passes * found.pairs / found.pairs_per_second, 60 * self._material.max_minutes)
+        for prefix in filter(None, (None if self._material.lists else self._material.dev, self._material.test)):
+            lines = list(_lines(self._path(prefix, 0)))
+            with self.open_decoder() as decoder:
+                started = time.monotonic()
+                decoded = sum(map(len, decoder.decode(lines[:ESTIMATED_LINES])))
+                seconds += len(lines) * (time.monotonic() - started) / max(decoded, 1)
+        return seconds
+
+    @property
+    def _networks(self) -> Iterator[tuple[str, Json]]:
+        """The networks to train: their names and options."""
+        if self._material.add:
+            return
+        yield "search", {}
+        if self._material.both_orders:
+            yield "search-reversed", {"right_to_left": True}
+
+    def training_options(self, name: str, options: Json) -> Json:
+        """Return the options of a training."""
+        given = self._material
+        return {
+            "prefix": given.texts,
+            "source": given.source,
+            "target": given.target,
+            "dev": given.dev,
+            "architecture": "rnnsearch",
+            "model": self._folder / "models" / name,
+            "max_minutes": given.max_minutes,
+            "device": given.device,
+            "threads": given.threads,
+            **options,
+        }
+
+    def _train(self, steps: Steps, name: str, further: Json) -> Path:
+        """Train a network, or continue to."""
+        from moses_rnn.training.train import train  # noqa: PLC0415, --help needs no torch
+
+        options = self.training_options(name, further)
+        model = options["model"]
+
+        def work(changed: bool) -> None:
+            outcome = train(**options, restart=changed, observer=self._observer, should_stop=self._should_stop)
+            if not outcome.progress.finished:
+                raise Stopped("stopped; run the same command again to continue")
+
+        texts = [self._path(prefix, side) for prefix in (self._material.texts, self._material.dev) for side in (0, 1)]
+        inputs = {"texts": self._hashes(texts), "options": {**further, "max_minutes": options["max_minutes"]}}
+        steps.run(f"train {name}", inputs, [model / "config.json"], work)
+        return Path(model)
+
+    def _path(self, prefix: str | None, side: int) -> str:
+        return find_input(f"{prefix}.{(self._material.source, self._material.target)[side]}")
+
+    def _hashes(self, paths: Sequence[str | Path]) -> Json:
+        return hashes_of(map(Path, paths), self._folder)
+
+    def _list(self, steps: Steps, name: str, text: str) -> str:
+        """Return the file of a text's lists; decode it if needed."""
+        if name == "dev" and self._material.lists:
+            return find_input(self._material.lists)
+        path = self._folder / "lists" / f"{name}.gz"
+        options = {"size": self._material.list_size, "flags": [*self._flags]}
+        inputs = {"decoder": self._decoder_hashes, "text": self._hashes([text]), **options}
+        steps.run(f"decode {name}", inputs, [path], lambda _: self._decode(text, path))
+        return str(path)
+
+    def _decode(self, text: str, path: Path) -> None:
+        sentence, without = 0, 0
+        with OutputFile(str(path), force=True) as file, self.open_decoder() as decoder:
+            for lists in decoder.decode(_lines(text)):
+                if self._should_stop():
+                    raise Stopped("stopped; run the same command again to continue")
+                for one in lists:
+                    file.append(b"".join(renumber(line, sentence) for line in one.nbest))
+                    sentence, without = sentence + 1, without + (not one.nbest)
+            file.commit()
+        if without:
+            self._log(f"{text}: {number_of(without, 'line')} without a list")
+
+    def open_decoder(self) -> Decoder:
+        """Start the decoder."""
+        options = self._settings([], [], {}).decoder(self._material.threads or 2)
+        return Decoder(options.command(Moses.required()), Path(self._ini).parent)
+
+    def _add(self, steps: Steps, name: str, models: Sequence[Path]) -> list[str]:
+        """Add the features to a text's lists; return their labels."""
+        text = self._path(self._material.dev if name == "dev" else self._material.test, 0)
+        lists, path = self._list(steps, name, text), self._folder / "lists" / f"{name}.more.gz"
+        inputs = {"models": self._hashes(models), "files": self._hashes([lists, text])}
+        labels: list[str] = steps.run(f"add {name}", inputs, [path], lambda _: self._extend(lists, text, models, path))
+        return labels
+
+    def _extend(self, lists: str, text: str, models: Sequence[Path], path: Path) -> list[str]:
+        lines = parse_nbest(read_lines(lists), lists)
+        first = next(lines, None)
+        request = ListRequest(
+            nbest=lists, add=tuple(models), device=self._material.device, threads=self._material.threads
+        )
+        features = label_features(first, make_features(first, lists, request))
+        added = ListFeatures(lists, list(_lines(text)), features)
+        with OutputFile(str(path), force=True) as file:
+            for block in added.add(itertools.chain([first] if first else [], lines)):
+                file.append(block)
+            file.commit()
+        return list(features)
+
+    def _read(self, name: str, prefix: str | None) -> tuple[str, Iterator[NBestLine], list[bytes]]:
+        """Return the name of extended lists, their lines and the reference."""
+        path = str(self._folder / "lists" / f"{name}.more.gz")
+        return path, parse_nbest(read_lines(path), path), list(_lines(self._path(prefix, 1)))
+
+    def _tune(self, steps: Steps) -> Json:
+        moses = Moses.of_environment()
+        optimiser = "mert"
+        if moses is not None:
+            with suppress(InputError):
+                optimiser = "kbmira" if moses.program("kbmira") else optimiser
+        files: list[str | Path] = [self._folder / "lists" / "dev.more.gz", self._path(self._material.dev, 1), self._ini]
+        inputs = {"files": self._hashes(files), "optimiser": optimiser, "seeds": SEEDS}
+        result: Json = steps.run(
+            "tune", inputs, [self._folder / WEIGHTS], lambda _: self._find_weights(optimiser, moses)
+        )
+        return result
+
+    def _find_weights(self, optimiser: str, moses: Moses | None) -> Json:
+        name, lines, reference = self._read("dev", self._material.dev)
+        kept, given = list(lines), read_weights(self._ini)
+        start = read_start(kept, [reference], name, given)
+        found = []
+        for seed in SEEDS:
+            found.append(
+                tune(start.points, start.weights, optimiser, moses=moses, seed=seed, should_stop=self._should_stop)
+            )
+            if self._should_stop():
+                raise Stopped("stopped; run the same command again to continue")
+        ini = format_ini(start.points.names, np.mean(found, axis=0), given.sparse)
+        replace_file(self._folder / WEIGHTS, ini)
+        return {"optimiser": optimiser, **self._judge(kept, reference, name)}
+
+    def _compare(self, steps: Steps) -> Json:
+        reference_path = self._path(self._material.test, 1)
+        files = self._hashes([self._folder / "lists" / "test.more.gz", reference_path, self._folder / WEIGHTS])
+        name, lines, reference = self._read("test", self._material.test)
+        work = lambda _: self._judge(list(lines), reference, name)  # noqa: E731
+        result: Json = steps.run("test", {"files": files}, [], work)
+        return result
+
+    def _judge(self, lines: list[NBestLine], reference: list[bytes], name: str) -> Json:
+        """Return BLEU before and after reranking and of the oracle, and the p-value of the difference."""
+        weights = read_weights(str(self._folder / WEIGHTS))
+        best = choose_hypotheses(WeightedSum(name, weights).score(lines), name)
+        chosen = list_translations(best, len(reference))
+        before, after, oracle = compare_bleu(lines, [reference], name, chosen)
+        firsts = choose_hypotheses(((0.0, line) for line in lines), name)
+        p = find_p(list_translations(firsts, len(reference)), chosen, reference)
+        return {"before": before, "after": after, "oracle": oracle, "p": p}
+
+    def _settings(self, labels: Sequence[str], models: Sequence[Path], hashes: Mapping[str, str]) -> Settings:
+        given, inner = self._material, self._folder.absolute()
+        paths = [model.absolute() for model in models]
+        named = [str(path.relative_to(inner) if path.is_relative_to(inner) else path) for path in paths]
+        text = b"".join(_lines(self._path(given.dev, 0))).decode("utf-8", "replace")
+        return Settings(
+            ini=self._ini,
+            size=given.list_size,
+            flags=[*self._flags],
+            source=given.source,
+            target=given.target,
+            lowercase=text == text.lower(),
+            features=dict(zip(labels, named, strict=True)),
+            hashes=dict(hashes),
+        )
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    return (line.rstrip(b"\r\n") for line in read_text(path))

@@ -1,0 +1,195 @@
+"""A reranker: Moses's lists, features added to them, and tuned weights, in a folder that translates.
+
+`reranker.toml` names the decoder, the features and the hashes of what the weights were tuned with. `weights.ini` has
+the weights, `models/` the networks that were trained for it, and `lists/` what the weights were tuned on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from moses_rnn.errors import FormatError, InputError, PairError, number_of
+from moses_rnn.files.outputs import replace_file
+from moses_rnn.files.streams import fingerprint, reading
+from moses_rnn.moses.decoding import Decoded, DecoderOptions
+from moses_rnn.moses.ini import MosesIni
+from moses_rnn.moses.nbest import NBestLine, parse_nbest_line
+from moses_rnn.nbest.adding import ListFeatures
+from moses_rnn.nbest.features import make_features
+from moses_rnn.nbest.request import ListRequest
+from moses_rnn.nbest.rerank import WeightedSum
+from moses_rnn.nbest.weights import read_weights
+from moses_rnn.table.phrases import words
+from moses_rnn.version import __version__
+
+SETTINGS, WEIGHTS = "reranker.toml", "weights.ini"
+MOST_WORDS = 1000  # a longer line keeps the decoder's choice: attention would take gigabytes
+FIRST_LINE = b"0 ||| a ||| LM0= 0 ||| 0 ||| 0=0 ||| 0-0\n"  # such as the decoder's: segmented and aligned
+SUFFIXES = "", ".gz", ".minphr", ".minlexr"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What reranker.toml says. Models in the folder are relative to it."""
+
+    ini: str
+    size: int  # of a list
+    flags: Sequence[str]  # further ones of the decoder
+    source: str  # languages
+    target: str
+    lowercase: bool  # whether the decoder reads lower-cased text
+    features: Mapping[str, str]  # models by label, in the order of the list
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of files, by path
+    version: str = __version__
+
+    def decoder(self, threads: int) -> DecoderOptions:
+        """Return the options of the decoder."""
+        return DecoderOptions(Path(self.ini), self.size, threads, self.flags)
+
+    def write(self, folder: Path) -> None:
+        """Write reranker.toml."""
+        tables = {name: value for name, value in asdict(self).items() if isinstance(value, Mapping)}
+        plain = {name: value for name, value in asdict(self).items() if name not in tables}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in plain.items()]
+        for name, table in tables.items():
+            lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
+        replace_file(folder / SETTINGS, "".join(f"{line}\n" for line in lines).encode())
+
+    @classmethod
+    def read(cls, folder: Path) -> Settings:
+        """Read reranker.toml."""
+        path = folder / SETTINGS
+        with reading(path):
+            data = path.read_bytes()
+        try:
+            return cls(**tomllib.loads(data.decode()))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}: expected the settings of a reranker, found: {error}") from error
+
+    def check_unchanged(self, folder: Path) -> None:
+        """Raise InputError if a file differs from the one with which the weights were tuned."""
+        changed = [path for path, value in self.hashes.items() if hash_of(folder / path) != value]
+        if changed:
+            raise InputError(
+                f"{changed[0]}: changed or missing since the weights of {folder} were tuned"
+                + (f", like {number_of(len(changed) - 1, 'other file')}" if len(changed) > 1 else ""),
+                advice="The same 'moses-rnn reranker train' command tunes them again.\n"
+                "--allow-changed uses them anyway.",
+            )
+
+
+def hash_of(path: Path) -> str:
+    """Return a hash of a file's size and its first and last megabytes; "" if there is no file."""
+    if not path.is_file():
+        return ""
+    identity = {name: value for name, value in fingerprint(str(path)).items() if name != "modified"}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def hashes_of(paths: Iterable[Path], folder: Path) -> dict[str, str]:
+    """Return the hashes of files and of those in folders, by path: relative if within `folder`."""
+    files: list[Path] = []
+    for path in paths:
+        files += sorted(path.iterdir()) if path.is_dir() else [path]
+    inner = folder.absolute()
+    named = ((file.absolute(), file) for file in files if file.is_file())
+    return {
+        str(absolute.relative_to(inner) if absolute.is_relative_to(inner) else absolute): hash_of(file)
+        for absolute, file in named
+    }
+
+
+def decoder_files(ini: str) -> list[Path]:
+    """Return an ini and the files that its features name."""
+    with reading(ini):
+        parsed = MosesIni(Path(ini).read_bytes(), ini)
+    algorithm = [content for _, content in parsed.section("search-algorithm")]
+    if algorithm and algorithm[0] in ("3", "4", "5", "6"):
+        raise InputError(f"{ini}: expected a phrase-based system, found search-algorithm {algorithm[0]}")
+    return [Path(ini), *(place for feature in parsed.features for place in parsed.places(feature, *SUFFIXES)[:1])]
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """A line of the text and its hypotheses, best first, with their scores; none if Moses gave none.
+
+    `problem` says why there are none, or why they have the decoder's order and scores.
+    """
+
+    source: bytes
+    hypotheses: Sequence[tuple[float, NBestLine]] = ()
+    decoder_choice: bytes = b""
+    problem: str = ""
+
+    @property
+    def text(self) -> bytes:
+        """The best hypothesis, or an empty line."""
+        return self.hypotheses[0][1].hypothesis if self.hypotheses else b""
+
+
+class Reranker:
+    """A reranker's features and weights, opened from its folder.
+
+    `features` are the options of features: device, threads.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, **features: Any) -> None:
+        models = tuple(folder / model for model in settings.features.values())
+        first = parse_nbest_line(FIRST_LINE, str(folder), 1)
+        request = ListRequest(nbest="-", add=models, long_phrases="floor", allow_misfit=True, **features)
+        made = (feature for _, feature in make_features(first, str(folder), request))
+        self._features = dict(zip(settings.features, made, strict=True))
+        self._weights = read_weights(str(folder / WEIGHTS))
+
+    def rerank(self, lists: Sequence[Decoded]) -> list[Reranked]:
+        """Rerank the lists of several lines; one that cannot be scored keeps the decoder's order."""
+        try:
+            return self._rerank(lists)
+        except (FormatError, PairError) as error:
+            if len(lists) > 1:
+                return [reranked for one in lists for reranked in self.rerank([one])]
+            return [_in_decoder_order(lists[0], error.message)]
+
+    def _rerank(self, lists: Sequence[Decoded]) -> list[Reranked]:
+        scored: list[list[tuple[float, NBestLine]]] = [[] for _ in lists]
+        short = [(i, one) for i, one in enumerate(lists) if len(words(one.source)) <= MOST_WORDS]
+        lines = [parse_nbest_line(renumber(line, i), "list", 1) for i, one in short for line in one.nbest]
+        added = ListFeatures("list", [one.source for one in lists], self._features, has_end=False, allow_misfit=True)
+        for block in added.add(lines):
+            extended = (parse_nbest_line(line, "list", 1) for line in io.BytesIO(block))
+            for score, line in WeightedSum("list", self._weights).score(extended):
+                scored[line.sentence].append((score, line))
+        return [
+            Reranked(one.source, sorted(of_one, key=itemgetter(0), reverse=True), of_one[0][1].hypothesis)
+            if of_one
+            else _in_decoder_order(one, one.failure or _why_unscored(one))
+            for one, of_one in zip(lists, scored, strict=True)
+        ]
+
+
+def _why_unscored(decoded: Decoded) -> str:
+    if len(words(decoded.source)) > MOST_WORDS:
+        return f"expected at most {MOST_WORDS} words"
+    return "Moses gave no list"
+
+
+def _in_decoder_order(decoded: Decoded, problem: str) -> Reranked:
+    lines = []
+    with suppress(FormatError):  # the hypotheses may have ||| for a word
+        lines = [parse_nbest_line(line, "list", 1) for line in decoded.nbest]
+    choice = lines[0].hypothesis if lines else b""
+    return Reranked(decoded.source, [(float(line.total), line) for line in lines], choice, problem)
+
+
+def renumber(line: bytes, sentence: int) -> bytes:
+    """Return a line of a list with another sentence number."""
+    return b"%d" % sentence + line[line.index(b" ") :]

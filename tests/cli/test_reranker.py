@@ -1,0 +1,176 @@
+"""moses-rnn reranker: built with a stub in Moses's place, and used."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.nbest.lists import REFERENCE, SOURCE
+from tests.commands import ROOT, start, zygote
+from tests.score.saved_models import save_models
+
+INI = "[feature]\nKENLM name=LM0 path=lm.arpa order=3 factor=0\n[weight]\nLM0= 1\n"
+MADE = ["train", "moses.ini", "--dev", "dev", "--source", "en", "--target", "fr", "-o", "made"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return save_models(tmp_path_factory.mktemp("models"))
+
+
+def put_stub(folder):
+    stub = folder / "moses" / "bin" / "moses"
+    stub.parent.mkdir(parents=True)
+    stub.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT / "tests" / "nbest" / "stub_moses.py"} "$@"\n')
+    stub.chmod(0o755)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    put_stub(tmp_path)
+    monkeypatch.setenv("MOSES_ROOT", str(tmp_path / "moses"))
+    for name, text in (("moses.ini", INI), ("lm.arpa", "none")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "dev.en").write_bytes(SOURCE)
+    (tmp_path / "dev.fr").write_bytes(REFERENCE)
+    return tmp_path
+
+
+def reranker(here, *arguments, code=0, given=b""):
+    done = zygote("reranker", *arguments, cwd=here, given=given)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture
+def made(here, models):
+    """A reranker whose one feature is a language model's."""
+    reranker(here, *MADE, "--add", models / "cslm", "--quiet")
+    return here / "made"
+
+
+def test_a_reranker_is_built_and_says_what_it_brings(here, models):
+    done = reranker(here, *MADE, "--add", models / "cslm", "--test", "dev")
+    assert "dev: BLEU " in done.stderr
+    assert done.stderr.endswith("next: moses-rnn reranker translate made < new.en > new.fr\n")
+    results = json.loads((here / "made" / "results.json").read_bytes())
+    assert results["test"] == {key: results["dev"][key] for key in ("before", "after", "oracle", "p")}
+
+
+def test_nothing_is_repeated_unless_it_is_outdated(here, models):
+    command = [*MADE, "--add", models / "cslm"]
+    first = reranker(here, *command)
+    weights = (here / "made" / "weights.ini").read_bytes()
+    assert [line for line in first.stderr.splitlines() if line.endswith(" …")] == [
+        "decode dev …",
+        "add dev …",
+        "tune …",
+    ]
+    again = reranker(here, *command).stderr.splitlines()
+    assert again[:3] == ["decode dev: done", "add dev: done", "tune: done"]
+    (here / "dev.fr").write_bytes(REFERENCE + b"t2\n")
+    (here / "dev.en").write_bytes(SOURCE + b"s2\n")
+    changed = reranker(here, *command).stderr.splitlines()
+    assert changed[:3] == ["decode dev …", "add dev …", "tune …"]
+    (here / "made" / "weights.ini").unlink()
+    assert reranker(here, *command).stderr.splitlines()[:3] == ["decode dev: done", "add dev: done", "tune …"]
+    assert weights.startswith(b"[weight]\nLM0= ")
+
+
+def test_a_list_may_come_from_elsewhere(here, models, monkeypatch):
+    monkeypatch.delenv("MOSES_ROOT")
+    line = b"%d ||| %b ||| LM0= %d ||| %d ||| 0=0\n"
+    (here / "list").write_bytes(
+        b"".join(line % (i, text, lm, lm) for i in range(4) for text, lm in ((b"t9", -1), (b"t2", -2)))
+    )
+    (here / "dev.en").write_bytes(b"s2\n" * 4)
+    (here / "dev.fr").write_bytes(b"t2\n" * 4)
+    done = reranker(here, *MADE, "--add", models / "cslm", "--lists", "list")
+    assert "decode" not in done.stderr
+    assert (here / "made" / "weights.ini").exists()
+
+
+ODD = (
+    b's2 s3 s4\n\n[X] s2\nnone at all\ns2 | s3\ns2 ||| s3\n<x translation="s2">s3</x>\n\x01 s2\x85\r\n\xff\n'
+    + b"s2 " * 1200
+    + b"\ns3 s4"
+)
+
+
+def by_hand(here, models, text):
+    """What the steps choose, one command after the other."""
+    (here / "text").write_bytes(text)
+    command = [here / "moses" / "bin" / "moses", "-n-best-list", "-", "200", "distinct"]
+    (here / "list").write_bytes(subprocess.run(command, input=text, capture_output=True, check=True).stdout)
+    added = zygote("nbest", "add", "list", "--source", "text", "--add", models / "cslm", "--allow-misfit", cwd=here)
+    (here / "more").write_bytes(added.stdout)
+    return zygote("nbest", "rerank", "more", "made/weights.ini", cwd=here).stdout
+
+
+def test_the_choice_is_that_of_the_steps(here, made, models):
+    text = b"".join(b"s%d s%d s%d\n" % (i % 9, i % 7, i % 5) for i in range(300))
+    translated = reranker(here, "translate", "made", given=text).stdout
+    assert translated == by_hand(here, models, text)
+    assert b"x" not in translated
+
+
+def test_odd_lines_shift_nothing(here, made):
+    done = reranker(here, "translate", "made", given=ODD)
+    lines = done.stdout.split(b"\n")
+    assert len(lines) == 12
+    assert lines[:4] == [b"t2 t3 t4", b"", b"", b""]
+    assert lines[10:] == [b"t3 t4", b""]
+    assert "line 3: Moses ended at this line; left empty" in done.stderr
+    assert "line 5: " in done.stderr
+    assert lines[9].startswith(b"t2 x t2")  # the decoder's choice
+
+
+def test_an_empty_text_is_no_text(here, made):
+    assert reranker(here, "translate", "made").stdout == b""
+
+
+def test_all_outputs(here, made):
+    arguments = ["-o", "out", "--n-best", "2", "best.gz", "--alignments", "links"]
+    reranker(here, "translate", "made", "dev.en", *arguments)
+    assert (here / "out").read_bytes() == reranker(here, "translate", "made", "dev.en").stdout
+    best = gzip.decompress((here / "best.gz").read_bytes()).split(b"\n")
+    assert [line.split(b" ||| ")[0] for line in best[:-1]] == [b"0", b"0", b"1", b"1", b"2", b"2", b"3"]
+    assert best[0].startswith(b"0 ||| t2 t3 t4 t5  ||| LM0= -2 CSLM0= -")
+    assert (here / "links").read_bytes().split(b"\n")[0] == b"0-0 1-1 2-2 3-3"
+    shown = reranker(here, "translate", "made", "dev.en", "--json").stdout.split(b"\n")
+    record = json.loads(shown[0])
+    assert (record["translation"], record["decoder"]) == ("t2 t3 t4 t5", "t2 x t4 t5")
+    assert set(record["features"]) == {"LM0", "CSLM0"}
+
+
+def test_raw_text_is_tokenised_and_detokenised(here, made):
+    done = reranker(here, "translate", "made", "--raw", given="s2, S3 (l\u2019été | \u20ac)\n".encode())
+    assert done.stdout.decode().count("\n") == 1
+    assert b"&#124;" not in done.stdout
+
+
+def test_changed_files_are_refused(here, made):
+    (here / "lm.arpa").write_text("other")
+    done = reranker(here, "translate", "made", code=3, given=b"s2\n")
+    assert "lm.arpa: changed or missing since the weights of made were tuned" in done.stderr
+    assert reranker(here, "translate", "made", "--allow-changed", given=b"s2\n").stdout == b"t2\n"
+
+
+def test_a_killed_run_is_resumed(here, made):
+    text = b"".join(b"s%d s%d s%d\n" % (i % 9, i % 7, i % 5) for i in range(3000))
+    (here / "text").write_bytes(text)
+    whole = reranker(here, "translate", "made", "text").stdout
+    command = ["translate", "made", "text", "-o", "out", "--resume", "--quiet"]
+    running = start("reranker", *command, cwd=here, stdin=-3, start_new_session=True)
+    state = here / ".out.state"
+    while running.poll() is None and b'"lines"' not in (state.read_bytes() if state.exists() else b""):
+        pass
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (here / "out").exists()
+    reranker(here, *command)
+    assert (here / "out").read_bytes() == whole
