@@ -17,7 +17,7 @@ COMMANDS = {
     "merge": "Merge scored shards into one table",
     "ini": "Write a moses.ini that loads a scored table",
     "verify": "Compare a table with what Moses sees",
-    "reranker": "Better translations from Moses's n-best lists: build, translate",
+    "reranker": "Better translations from Moses's n-best lists: build, translate, serve",
     "nbest": "Add features to n-best lists, tune their weights, rerank",
     "cslm": "Train and evaluate language models of the target side",
     "nmt": "Train networks on whole sentences, translate",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import threading
+import time
 from dataclasses import replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -21,14 +24,20 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.progress import duration
 from moses_rnn.cli.training import TrainingDisplay
-from moses_rnn.errors import number_of
-from moses_rnn.nbest.request import Material, RerankingRequest
+from moses_rnn.errors import MosesRnnError, number_of
+from moses_rnn.nbest.request import Material, RerankingRequest, ServingOptions
 from moses_rnn.options import Option
+
+if TYPE_CHECKING:
+    from moses_rnn.moses.decoding import ListStream
+
+SECONDS_BETWEEN_LOOKS = 0.1  # for a request to stop
 
 EPILOG = """\b
 Example: build a reranker for a tuned Moses system, and translate with it:
   moses-rnn reranker train tuned/moses.ini --texts train --dev dev --source en --target fr -o reranker
   moses-rnn reranker translate reranker < new.en > new.fr
+  moses-rnn reranker serve reranker
 """
 
 
@@ -122,5 +131,55 @@ def translate(request: RerankingRequest) -> None:
         print_err(number_of(lines, "line") + (f", {problems:,} of them not reranked" if problems else ""))
 
 
-for subcommand in (train, translate):
+SERVE_EPILOG = """\b
+Example: serve, and translate as a client of mosesserver would, or by JSON:
+  moses-rnn reranker serve reranker --port 8080
+  curl --data '{"text": "a man rides a bicycle"}' localhost:8080/translate
+
+Clients of mosesserver work unchanged: XML-RPC at /RPC2, method translate, with a struct of text and, if wanted, nbest,
+nbest-distinct, align, word-align, add-score-breakdown and report-all-factors. The answer has the reranked text, nbest
+in the new order, and decoder-text. GET /health says whether the server works. Moses runs behind it, and is started
+again if it dies; --moses-server takes the lists from a mosesserver instead. Texts must be tokenised. SIGTERM finishes
+the requests that have begun. Exit codes: 0 stopped, 1 failure, 2 wrong command line, 3 input rejected.
+"""
+
+
+@command(SERVE_EPILOG)
+def serve(given: ServingOptions) -> None:
+    """Serve the reranker in FOLDER as mosesserver serves Moses."""
+    from moses_rnn.moses.decoding import Decoder, Moses, ServerClient
+    from moses_rnn.nbest.reranker import Reranker, Settings
+    from moses_rnn.nbest.serving import Limits, Server, Service
+
+    settings = Settings.read(given.folder)
+    if not given.allow_changed:
+        settings.check_unchanged(given.folder)
+    reranker = Reranker(
+        given.folder, settings, device=choose_device(given.device, given.threads), threads=given.threads
+    )
+    stop = StopRequest(quiet=True)
+    if given.moses_server:
+        decoder: ListStream = ServerClient(given.moses_server, settings.size)
+    else:
+        command = settings.decoder(given.threads or 2).command(Moses.required())
+        decoder = Decoder(command, Path(settings.ini).parent)
+    with decoder:
+        service = Service(decoder, reranker, Limits(given.max_bytes, given.max_words, given.max_seconds))
+        try:
+            server = Server((given.host, given.port), service)
+        except OSError as error:
+            raise MosesRnnError(f"{given.host}:{given.port}: cannot listen: {error.strerror}") from error
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        if not given.quiet:
+            print_err(f"listening on http://{given.host}:{server.server_port}")
+        while not stop() and not service.failure:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        server.shutdown()
+        server.server_close()  # waits for the requests that have begun
+        if service.failure:
+            raise MosesRnnError(f"the decoder has ended: {service.failure}")
+        service.close()
+
+
+for subcommand in (train, translate, serve):
     main.add_command(subcommand)

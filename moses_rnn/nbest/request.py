@@ -11,6 +11,8 @@ from moses_rnn.files.shards import OneShard
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import Device, Force, LongPhrases, Option, Output, Quiet, Resume, Threads
 
+AllowChanged = Annotated[bool, Option("Accept files that changed since the weights were tuned")]
+
 
 def _parse_paths(text: str) -> tuple[Path, ...]:
     if not all(names := text.split(",")):
@@ -138,7 +140,7 @@ class RerankingRequest:
         bool, Option("Write JSON instead: source, translation, the decoder's own choice, score, features")
     ] = False
     raw: Annotated[bool, Option("The text is raw: tokenise it before and detokenise after, by sacremoses")] = False
-    allow_changed: Annotated[bool, Option("Accept files that changed since the weights were tuned")] = False
+    allow_changed: AllowChanged = False
     device: Device = "auto"
     threads: Threads = None
     resume: Resume = False
@@ -149,3 +151,20 @@ class RerankingRequest:
     def outputs(self) -> list[str]:
         """The files to write."""
         return [self.output, *([self.n_best[1]] if self.n_best else []), *filter(None, [self.alignments])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOptions:
+    """A reranker to serve, where, and the limits of a request."""
+
+    folder: Path
+    host: Annotated[str, Option("Address to listen on")] = "127.0.0.1"
+    port: Annotated[int, Option("Port to listen on; 0: a free one", min=0, max=65535)] = 8080
+    moses_server: Annotated[str | None, Option("URL of a mosesserver that makes the lists", metavar="URL")] = None
+    max_bytes: Annotated[int, Option("Bytes of a request", min=1)] = 1 << 20
+    max_words: Annotated[int, Option("Words of a text", min=1)] = 250
+    max_seconds: Annotated[float, Option("Seconds for a request", min=0, min_open=True)] = 60.0
+    allow_changed: AllowChanged = False
+    device: Device = "auto"
+    threads: Threads = None
+    quiet: Quiet = False
