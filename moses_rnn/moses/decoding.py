@@ -20,6 +20,7 @@ from xml.parsers.expat import ExpatError
 from xmlrpc import client
 
 from moses_rnn.errors import InputError, MosesRnnError, shown
+from moses_rnn.table.phrases import words
 
 SHOWN_LINES = 8  # of a failed program's output
 LINES_AHEAD = 64  # given to the decoder before their lists are taken: this bounds the memory
@@ -293,10 +294,15 @@ class ServerClient(ListStream):
         self._lists.put(END)
 
     def _decode(self, line: bytes) -> Decoded:
-        flags = dict.fromkeys(("nbest-distinct", "add-score-breakdown", "align", "word-align"), "true")
+        if not words(line):  # such a text kills a mosesserver
+            return Decoded(line)
+        # As strings: mosesserver takes no others. Without the last one, phrases would be marked as |0-1|.
+        flags = dict.fromkeys(
+            ("nbest-distinct", "add-score-breakdown", "align", "word-align", "no-ReportSegmentation"), "true"
+        )
         try:
-            server = client.ServerProxy(self._url)
-            answer: Any = server.translate({"text": line.decode(), "nbest": self._size, **flags})
+            with client.ServerProxy(self._url) as server:
+                answer: Any = server.translate({"text": line.decode(), "nbest": self._size, **flags})
             return Decoded(line, [_format_line(item) for item in answer["nbest"]])
         except (client.Error, ExpatError, OSError, ValueError, KeyError) as error:
             return Decoded(line, failure=f"{self._url}: {error}")
@@ -309,7 +315,9 @@ class ServerClient(ListStream):
 def _format_line(item: Mapping[str, Any]) -> bytes:
     """Format a hypothesis of a mosesserver as a line of an n-best list."""
     spans = " ".join(
-        f"{span['src-start']}-{span['src-end']}={span['tgt-start']}-{span['tgt-end']}" for span in item["align"]
+        f"{span['src-start']}-{span['src-end']}={span['tgt-start']}-{span['tgt-end']}"
+        for span in item["align"]
+        if span["src-start"] >= 0  # the first stands for the empty hypothesis
     )
     links = " ".join(f"{link['source-word']}-{link['target-word']}" for link in item["word-align"])
     return f"0 ||| {item['hyp']} ||| {item['fvals']} ||| {item['totalScore']:.6g} ||| {spans} ||| {links}\n".encode()

@@ -177,6 +177,8 @@ class Reranker:
 
 
 def _why_unscored(decoded: Decoded) -> str:
+    if not words(decoded.source):
+        return ""
     if len(words(decoded.source)) > MOST_WORDS:
         return f"expected at most {MOST_WORDS} words"
     return "Moses gave no list"

@@ -143,7 +143,10 @@ def _describe(scored: tuple[float, NBestLine], wanted: set[str]) -> dict[str, An
         links = alignment_of(line, "list")
         described["word-align"] = [{"source-word": source, "target-word": target} for source, target in links]
     if "add-score-breakdown" in wanted:
-        described |= {"fvals": _text(line.features), "scores": dict(line.labels())}
+        described |= {
+            "fvals": _text(line.features),
+            "scores": {label: [values, {}] for label, values in line.labels()},
+        }
     return described
 
 
