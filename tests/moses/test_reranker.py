@@ -183,7 +183,7 @@ def test_memory_stays_flat(system):
         command = [
             sys.executable,
             "-m",
-            "moses_rnn.cli",
+            "moses_rnn",
             "reranker",
             "translate",
             "made",
