@@ -52,4 +52,5 @@ def main() -> None:
     print("ratio           " + " ".join(f"{ratio:6.2f} " for ratio in ratios))
 
 
-main()
+if __name__ == "__main__":
+    main()

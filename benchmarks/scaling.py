@@ -20,7 +20,7 @@ from stages import make_parser, write_json
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.score.ray_tasks import RayWorkers
-from moses_rnn.score.workers import ScoredChunk, Threads, Workers, map_in_order
+from moses_rnn.score.workers import ScoredChunk, ThreadWorkers, Workers, map_in_order
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import CHUNK_LINES, TableLines, chunks_between_sources, parse_blocks
 
@@ -69,7 +69,7 @@ def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> dict[int
     """Return the rate for each number of threads; None is the Ray cluster."""
 
     def workers(device: FakeDevice, count: int | None) -> Workers[TableLines, ScoredChunk]:
-        return RayWorkers(device.begin, str, given.ray) if count is None else Threads([device] * count)
+        return RayWorkers(device.begin, str, given.ray) if count is None else ThreadWorkers([device] * count)
 
     driver = rate_of(given.table, 10 * given.rounds * CHUNK_LINES, workers(FakeDevice(0), counts[0] and 2))
     print(f"{'threads' if counts[0] else 'ray'}: the driver alone {driver:,.0f} lines/s, a device {given.speed:,.0f}")

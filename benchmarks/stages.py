@@ -24,7 +24,7 @@ from moses_rnn.models.base import Tally, Values
 from moses_rnn.models.model import Model
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.score.workers import ChunkScorer, Threads, map_in_order
+from moses_rnn.score.workers import ChunkScorer, ThreadWorkers, map_in_order
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.table_blocks import CHUNK_LINES, Pairs, chunks_between_sources, parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Phrases, build_corpus
@@ -147,7 +147,7 @@ def score_table(table: str, path: str, scorer: object, workers: int) -> None:
     with ResumableOutputs([path]) as output, threads_of_each(workers):
         output.begin({})
         chunks = chunks_between_sources(parse_blocks(read_blocks(table), table))
-        with Threads([ChunkScorer([scorer], table, path, DEFAULT_FLOOR)] * workers) as threads:
+        with ThreadWorkers([ChunkScorer([scorer], table, path, DEFAULT_FLOOR)] * workers) as threads:
             for _, (block, _) in map_in_order(chunks, threads):
                 output.append(path, block)
                 output.save({})
