@@ -48,7 +48,8 @@ DOCS = ROOT / "docs"
 ELSEWHERE = (
     "moses-rnn verify phrase-table.rnn.gz",
     "moses-rnn-score phrase-table.gz --ray",
-)  # they need Moses, or a cluster
+    "moses-rnn reranker ",
+)  # they need Moses, a cluster, or a server
 
 
 def is_whole(lines):
