@@ -147,3 +147,36 @@ Resume = Annotated[
 SourceFactor = Annotated[int | None, Option("Source factor to use, counted from 0, if the table is factored", min=0)]
 TargetFactor = Annotated[int | None, Option("Target factor to use, counted from 0, if the table is factored", min=0)]
 Threads = Annotated[int | None, Option("CPU threads [default: all cores]", min=1, max=MOST_THREADS)]
+
+
+# Options of commands that score with a pretrained model
+PRETRAINED = "hf:"  # before the folder of a pretrained model or its name on Hugging Face
+DETOKENISED, TOKENISED, RAW = PRETRAINED_TEXTS = "detokenised", "tokenised", "raw"
+
+
+def is_pretrained(model: Path | str) -> bool:
+    """Whether a model is named as a pretrained one."""
+    return str(model).startswith(PRETRAINED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainedOptions:
+    """How to read a pretrained model, and how it reads text."""
+
+    source_language: Annotated[
+        str | None,
+        Section("Pretrained models"),
+        Option("Code of the source language, such as en or eng_Latn, for a pretrained model that asks for it"),
+    ] = None
+    target_language: Annotated[str | None, Option("The same for the target language")] = None
+    pretrained_text: Annotated[
+        str,
+        Option(
+            "What a pretrained model reads: detokenised and unescaped lines, tokenised and unescaped ones, or lines "
+            "as they are",
+            choices=PRETRAINED_TEXTS,
+        ),
+    ] = DETOKENISED
+    allow_pickle: Annotated[
+        bool, Option("Also read a pretrained model's pytorch_model.bin, which is a pickle; only its tensors are read")
+    ] = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +18,9 @@ from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 PAIRS = 8192  # scored together
 
@@ -51,37 +56,46 @@ class PhraseScorer:
         """Return one natural log score per pair. Raises as `Scorer` does."""
         read, written = pairs.sides(inverse=self._inverse)
         tally = tally or Tally()
+        score, device = partial(self._score_rows, read, written, tally), self._network.device
+        every = range(len(read))
         parts = [
-            self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
-            for first in range(0, len(read), PAIRS)
+            part
+            for first in every[::PAIRS]
+            for part in within_memory(score, every[first : first + PAIRS], device, tally)
         ]
         scores = np.concatenate([np.zeros(0), *parts])
         check_scores(self, scores, pairs)
         return scores
 
-    def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
-        """Score pairs; if the device's memory is too small, score their halves one after the other."""
-        try:
-            return self._score(read, written, tally)
-        except (OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error):
-                raise
-            if len(read) == 1:
-                too_small = f"the memory of {self._network.device} is too small for a single phrase"
-                raise MosesRnnError(f"{too_small}: {error}") from error
-        tally.oom_splits += 1
-        if self._network.device.type == "cuda":
-            torch.cuda.empty_cache()
-        half = len(read) // 2
-        halves = [self._within_memory(read[part], written[part], tally) for part in (slice(half), slice(half, None))]
-        return np.concatenate(halves)
-
-    def _score(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
-        sources, targets = self._read(read), self._written(written)
+    def _score_rows(self, read: Phrases, written: Phrases, tally: Tally, rows: Sequence[int]) -> Values:
+        some = slice(rows[0], rows[-1] + 1)
+        sources, targets = self._read(read[some]), self._written(written[some])
         written_ids = (reverse_each(*targets), targets[1]) if self._right_to_left else targets
         values = self._network.log_probs(sources, written_ids)
         tally.unknown += int(np.count_nonzero(unknown_words(*sources) + unknown_words(*targets)))
         return values
+
+
+def within_memory(
+    work: Callable[[Sequence[Item]], Result], items: Sequence[Item], device: torch.device, tally: Tally
+) -> list[Result]:
+    """Return the result of some work in one part; if the device's memory is too small, in several.
+
+    The parts are halves of the items, or halves of halves, one after the other.
+    """
+    try:
+        return [work(items)]
+    except (OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        if len(items) == 1:
+            too_small = f"the memory of {device} is too small for a single phrase"
+            raise MosesRnnError(f"{too_small}: {error}") from error
+    tally.oom_splits += 1
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    half = len(items) // 2
+    return [part for some in (items[:half], items[half:]) for part in within_memory(work, some, device, tally)]
 
 
 def check_scores(scorer: Scorer, scores: Values, pairs: Pairs) -> None:
