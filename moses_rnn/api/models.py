@@ -36,14 +36,16 @@ from moses_rnn.errors import ArgumentError, CheckpointError, InputError, number_
 from moses_rnn.files.streams import checked_path
 from moses_rnn.models.annotated import source_reader
 from moses_rnn.models.base import Scorer
-from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, AnyModel, open_models
+from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, AnyModel
 from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model as Opened
 from moses_rnn.models.open import open_language_model
+from moses_rnn.models.pretrained import open_one_or_several
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.compute import PRECISIONS, Compute, choose_device
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.own_settings import own_settings
+from moses_rnn.options import DETOKENISED, PRETRAINED_TEXTS, PretrainedOptions
 from moses_rnn.score.checks import unit_warnings
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats
@@ -317,13 +319,17 @@ def _translated(translation: Translation) -> Translated:
     return Translated(as_str(b" ".join(translation.source)), tuple(hypotheses))
 
 
-def load(
+def load(  # noqa: PLR0913, one for each option
     folder: PathLike | Sequence[PathLike],
     *,
     device: str | torch.device = "auto",
     precision: str = "fp32",
     threads: int | None = None,
     combine: str | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    pretrained_text: str = DETOKENISED,
+    allow_pickle: bool = False,
 ) -> Model:
     """Load a network of pairs, or several as one, from what moses-rnn-train or moses-rnn nmt train has written.
 
@@ -334,6 +340,10 @@ def load(
             large.
         threads: of the processor; for all of torch in this process. None: all cores.
         combine: how several are one: "geometric" (the default), "mean-log" or "arithmetic".
+        source_language: code of the language that a pretrained model, ``hf:FOLDER`` or ``hf:NAME``, reads.
+        target_language: code of the language that it writes.
+        pretrained_text: what it reads: "detokenised" and unescaped lines, "tokenised" and unescaped ones, or "raw".
+        allow_pickle: whether its weights may be pickled; only tensors are read.
 
     Raises:
         ArgumentError: an option is not possible; it is named.
@@ -349,8 +359,14 @@ def load(
         if len(folders) == 1:
             raise ArgumentError("combine", "several folders, which it combines into one network", f"{folders[0]} alone")
     device, precision, threads = _choose(device, precision, threads)
+    options = PretrainedOptions(
+        source_language=source_language,
+        target_language=target_language,
+        pretrained_text=check_choice("pretrained_text", pretrained_text, PRETRAINED_TEXTS),
+        allow_pickle=allow_pickle,
+    )
     with own_settings():
-        return Model(open_models(folders, combine or GEOMETRIC), device, precision, threads)
+        return Model(open_one_or_several(folders, options, combine or GEOMETRIC), device, precision, threads)
 
 
 def _choose(device: str | torch.device, precision: str, threads: int | None) -> tuple[str, str, int | None]:

@@ -23,7 +23,16 @@ from click.shell_completion import CompletionItem
 
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
-from moses_rnn.options import FIRST_SECTION, MOST_WHOLE, Argument, Option, OptionsOf, Section, noted
+from moses_rnn.options import (
+    FIRST_SECTION,
+    MOST_WHOLE,
+    Argument,
+    Option,
+    OptionsOf,
+    Section,
+    is_pretrained,
+    noted,
+)
 from moses_rnn.version import __version__
 
 P = ParamSpec("P")
@@ -400,7 +409,7 @@ def check_inputs(*paths: str | Path | None) -> None:
         if is_misnamed(file):
             warn(f"{file}: is plain text, but Moses expects compressed text under this name")
     for folder in paths:
-        if isinstance(folder, Path):
+        if isinstance(folder, Path) and not is_pretrained(folder):
             check_folder(folder)
 
 

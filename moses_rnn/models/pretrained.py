@@ -29,8 +29,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, number_of, printable, shown
-from moses_rnn.models.base import LARGEST, ROUNDING, Tally
-from moses_rnn.models.ensembles import open_writer
+from moses_rnn.models.base import LARGEST_SCORE, ROUNDING, Tally
+from moses_rnn.models.ensembles import AnyModel, open_models
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.models.phrases import within_memory
@@ -62,15 +62,14 @@ class UnscorablePair(ScoreError, InputError):
     """A pretrained model cannot score a pair, which is rejected as other input is."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pretrained(Model):
     """A pretrained model. It reads and writes pieces of words, so its vocabularies are empty."""
 
     reader: LineReader = field(kw_only=True)
 
-    @property
-    def meaning(self) -> str:
-        """Description of the score."""
+    def describe_score(self, _title: str) -> str:
+        """Describe the score."""
         title, read = self.architecture.title, self.reader.description
         return f"log p(target | source) of the {title}, {read}, natural, </s> included"
 
@@ -171,7 +170,7 @@ class PretrainedScorer:
         for several in _batches(by_source, lambda of_source: len(of_source[0][0]), MOST_KEPT):
             scores.update(self._score(list(chain.from_iterable(several)), tally))
         values = np.array([scores[pair] for pair in rows], np.float64)
-        good = (values > -LARGEST) & (values < ROUNDING)
+        good = (values > -LARGEST_SCORE) & (values < ROUNDING)
         if not good.all():
             row = int(np.argmin(good))
             raise self._unscorable(row, pairs, "a log-probability", str(values[row]))
@@ -284,7 +283,7 @@ def open_pretrained(name: Path | str, options: PretrainedOptions) -> Pretrained:
         )
     _check_weights(place, network, loading["missing_keys"])
     title = f"pretrained {printable(config.model_type)} model {title} in transformers {transformers.__version__}"
-    architecture = Architecture("hf", title, "HF", Config, type(network))
+    architecture = Architecture("hf", title, "HF", Config, type(network))  # type: ignore[type-abstract]
     files = sorted(chain.from_iterable(map(folder.glob, (*OTHER_FILES, PICKLED if pickled else SAFE))))
     return Pretrained(
         architecture,
@@ -303,10 +302,10 @@ def open_scorable(name: Path, options: PretrainedOptions, direction: str = SOURC
     return open_pretrained(name, options) if is_pretrained(name) else open_model(name, direction=direction)
 
 
-def open_one_or_several(names: Sequence[Path], options: PretrainedOptions, combination: str) -> Model:
-    """Open a pretrained model, or the folders of one or several models that write; see `open_writer`."""
+def open_one_or_several(names: Sequence[Path], options: PretrainedOptions, combination: str) -> AnyModel:
+    """Open a pretrained model, or the folders of one or several models that write; see `open_models`."""
     if not any(map(is_pretrained, names)):
-        return open_writer(names, combination)
+        return open_models(names, combination)
     if len(names) > 1:
         found = ", ".join(map(str, names))
         raise InputError(f"expected a pretrained model alone, found several models: {found}")

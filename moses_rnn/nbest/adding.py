@@ -15,6 +15,7 @@ from moses_rnn.table.signatures import free_name
 from moses_rnn.table.table_blocks import Phrases
 
 LINES = 20_000  # minimum hypotheses scored together; a sentence's list is never split
+FEW_LINES = 1_000  # the same if a feature is slow
 # Share of words outside a shortlist above which the model does not fit the list. A table is rejected by its share of
 # pairs with such a word (table/signatures): 0.8 when about a quarter of the words are unknown. Shortlists of real
 # systems cover nine words in ten.
@@ -86,7 +87,8 @@ class ListFeatures:
 
     def add(self, lines: Iterable[NBestLine]) -> Iterator[bytes]:
         """Yield the lines of the list with their features, in blocks."""
-        for together in _sentences_together(lines):
+        is_slow = any(feature.is_slow for feature in self.features.values())
+        for together in _sentences_together(lines, FEW_LINES if is_slow else LINES):
             sources = [self._source_of(line) for line in together]
             self._check_words(together, sources)
             self._check_labels(together)
@@ -157,11 +159,11 @@ class ListFeatures:
             self._choosing |= {label for label in values if values[label] != first[label]}
 
 
-def _sentences_together(lines: Iterable[NBestLine]) -> Iterator[list[NBestLine]]:
-    """Yield groups of at least `LINES` lines, split only between sentences."""
+def _sentences_together(lines: Iterable[NBestLine], least: int) -> Iterator[list[NBestLine]]:
+    """Yield groups of at least `least` lines, split only between sentences."""
     group: list[NBestLine] = []
     for line in lines:
-        if len(group) >= LINES and line.sentence != group[-1].sentence:
+        if len(group) >= least and line.sentence != group[-1].sentence:
             yield group
             group = []
         group.append(line)

@@ -19,6 +19,7 @@ from moses_rnn.models.language_models import LanguageModel, NetworkLanguageModel
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import check_learned, check_reads_sources, open_model, read_shortlist
 from moses_rnn.models.phrases import WordPenaltyScorer
+from moses_rnn.models.pretrained import open_pretrained
 from moses_rnn.models.shares import NOT_SHARING, ClosedVocabulary, open_backoff
 from moses_rnn.moses.alignments import check_links, format_links
 from moses_rnn.moses.arpa import check_same_words, words_of_arpa
@@ -27,6 +28,7 @@ from moses_rnn.nbest.request import ListRequest
 from moses_rnn.networks.batches import Values
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN, Vocabulary
+from moses_rnn.options import is_pretrained
 from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -73,6 +75,7 @@ class Feature:
     of_sources: bool = True
     knows_source: Knows | None = None
     knows_target: Knows | None = None
+    is_slow: bool = False  # whether to score fewer lines together, so that progress shows
 
     def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Values:
         """Return the natural-log scores of lines of the list `name`, each with its source sentence.
@@ -125,6 +128,9 @@ class _FeatureMaker:
 
     def of_model(self, path: Path) -> tuple[str, Feature]:
         """Return the name of a model's score, and the feature."""
+        if is_pretrained(path):
+            pretrained = open_pretrained(path, self._request)
+            return pretrained.name, Feature(pretrained.make_scorer(self._compute(pretrained)), is_slow=True)
         if not path.is_dir():
             n_grams = self._open_n_grams(find_input(str(path)))
             return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))

@@ -9,7 +9,20 @@ from typing import Annotated
 
 from moses_rnn.files.shards import OneShard
 from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.options import Device, Force, LongPhrases, Option, Output, Quiet, Resume, Threads
+from moses_rnn.options import (
+    FIRST_SECTION,
+    Device,
+    Force,
+    LongPhrases,
+    Option,
+    Output,
+    PretrainedOptions,
+    Quiet,
+    Resume,
+    Section,
+    Threads,
+    is_pretrained,
+)
 
 AllowChanged = Annotated[bool, Option("Accept files that changed since the weights were tuned")]
 
@@ -17,6 +30,8 @@ AllowChanged = Annotated[bool, Option("Accept files that changed since the weigh
 def _parse_paths(text: str) -> tuple[Path, ...]:
     if not all(names := text.split(",")):
         raise ValueError(f"{text}: expected models separated by commas, found an empty name")
+    if any(map(is_pretrained, names)):
+        raise ValueError(f"{text}: expected folders and n-gram models, found a pretrained model: give it with --add")
     return tuple(map(Path, names))
 
 
@@ -28,10 +43,10 @@ def _parse_shares(text: str) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListRequest:
+class ListRequest(PretrainedOptions):
     """The features to add to an n-best list; models are network folders or n-gram model files."""
 
-    nbest: str
+    nbest: Annotated[str, Section(FIRST_SECTION)]
     source: Annotated[
         str | None,
         Option("Source sentences, as the decoder read them; language models need none"),
@@ -39,9 +54,9 @@ class ListRequest:
     add: Annotated[
         tuple[Path, ...],
         Option(
-            "Add log p of this model: the folder of any network, or an n-gram model (ARPA or KenLM's binary); repeat "
-            "it for several. A phrase network sums over the phrases of each hypothesis; a language model "
-            "scores it whole"
+            "Add log p of this model: the folder of any network, an n-gram model (ARPA or KenLM's binary), or a "
+            "pretrained model (hf:FOLDER or hf:NAME); repeat it for several. A phrase network sums over the phrases of "
+            "each hypothesis; other models score it whole"
         ),
     ] = ()
     ensembles: Annotated[

@@ -11,24 +11,36 @@ from typing import Annotated
 from moses_rnn.files.outputs import names_file
 from moses_rnn.files.shards import OneShard, with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
-from moses_rnn.options import AllowMisfit, Force, LongPhrases, Option, Ray, Resume, Section, Threads
+from moses_rnn.options import (
+    FIRST_SECTION,
+    AllowMisfit,
+    Force,
+    LongPhrases,
+    Option,
+    PretrainedOptions,
+    Ray,
+    Resume,
+    Section,
+    Threads,
+)
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.tab_separated import TableFormat
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoringOptions:
+class ScoringOptions(PretrainedOptions):
     """All options of a run; the command line uses the same names.
 
     The default of `new_table` is ``phrase-table.rnn.gz`` beside the table, or standard output if the table comes from
     standard input. Both may be named without .gz.
     """
 
-    phrase_table: str
+    phrase_table: Annotated[str, Section(FIRST_SECTION)]
     models: Annotated[
         tuple[Path, ...],
         Option(
-            "Model folder; repeat it for several (see --combine) [default: the one beside the table]",
+            "Model folder, or a pretrained model (hf:FOLDER or hf:NAME); repeat it for several (see --combine) "
+            "[default: the one beside the table]",
             "--model",
             metavar="FOLDER",
         ),
