@@ -261,8 +261,8 @@ def test_steps_run_again_if_seeds_or_systems_choose_other_networks_or_lists(tmp_
     assert features("1 2", "baseline nbest-search") == ""
     assert f"--add {work}/nmt/rnnsearch.2 " in features("2 1", "baseline nbest-search")
     assert f"--add {work}/nmt/rnnsearch.1 " in features("1 2", "baseline nbest-search")
-    assert f"nbest {work}/nbest/rnn.2.dev.gz " in features("1 2", "baseline rnn nbest-search")
-    assert f"nbest {work}/nbest/baseline.2.dev.gz " in features("1 2", "baseline nbest-search")
+    assert f"nbest add {work}/nbest/rnn.2.dev.gz " in features("1 2", "baseline rnn nbest-search")
+    assert f"nbest add {work}/nbest/baseline.2.dev.gz " in features("1 2", "baseline nbest-search")
     for ensemble in ("1 2", "3 4", "1 2"):
         again = run_again("decode-rnnsearch-x4.2", "SEEDS=2", f"ENSEMBLE_SEEDS={ensemble}")
         assert re.findall(r"rnnsearch\.(\d)", again) == ensemble.split() * 2  # dev and test

@@ -18,7 +18,15 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.inputs import output_to
 from moses_rnn.cli.nmt_translate import translate
-from moses_rnn.cli.training import check_options, print_next, run_training, shown_presets, takes_settings
+from moses_rnn.cli.training import (
+    Estimate,
+    check_options,
+    print_next,
+    print_speed,
+    run_training,
+    shown_presets,
+    takes_settings,
+)
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.options import Argument, Force, Option, Output
 from moses_rnn.training.presets import networks_of
@@ -60,15 +68,25 @@ again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong com
 
 @command(TRAIN_EPILOG)
 @takes_settings
-def train(texts: SentenceOptions, learning: Learning, run: RunOptions) -> None:
+def train(texts: SentenceOptions, learning: Learning, *, estimate: Estimate = False, run: RunOptions) -> None:
     """Train a network on parallel texts. The texts are PREFIX.SOURCE and PREFIX.TARGET."""
     options = check_options(texts, learning, run)
     dev, endings = texts.dev or texts.prefix, (texts.source, texts.target)
     sides = (f"{prefix}.{ending}" for prefix in (texts.prefix, dev) for ending in endings)
     check_inputs(*sides, texts.alignment, texts.dev_alignment)
+    if estimate:
+        print_speed(options)
+        return
     run_training(options)
-    text = f"{dev}.{endings[texts.inverse]}"
-    print_next("moses-rnn", "nmt", "translate", text, "--model", texts.model, quiet=run.quiet or texts.right_to_left)
+    if texts.dev:
+        print_next(
+            *("moses-rnn", "reranker", "train", "moses.ini", "--dev", texts.dev, "--source", texts.source),
+            *("--target", texts.target, "--add", texts.model, "-o", "reranker"),
+            quiet=run.quiet,
+        )
+    elif not texts.right_to_left:
+        text = f"{dev}.{endings[texts.inverse]}"
+        print_next("moses-rnn", "nmt", "translate", text, "--model", texts.model, quiet=run.quiet)
 
 
 DICTIONARY_EPILOG = """\b

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moses_rnn.cli.command import (
     STOPPED,
-    StopRequest,
     check_inputs,
     command,
     print_json,
@@ -18,20 +17,16 @@ from moses_rnn.cli.command import (
     shows_version,
 )
 from moses_rnn.cli.inputs import default_model
-from moses_rnn.cli.progress import duration
 from moses_rnn.cli.training import (
-    TrainingDisplay,
+    Estimate,
     check_options,
-    options_of_rank,
-    placing_options,
     print_next,
+    print_speed,
     run_training,
     shown_presets,
     takes_settings,
-    together,
 )
-from moses_rnn.errors import MosesRnnError, number_of
-from moses_rnn.options import FIRST_SECTION, Json, Option, Section
+from moses_rnn.options import Json
 from moses_rnn.table.tab_separated import LAYOUTS
 from moses_rnn.training.presets import SHARES_OF_UNIGRAMS
 from moses_rnn.training.training_options import Learning, Options, RunOptions, TableOptions
@@ -62,11 +57,7 @@ def main(
     table: TableOptions,
     learning: Learning,
     *,
-    estimate: Annotated[
-        bool,
-        Section(FIRST_SECTION),
-        Option("Estimate how long training takes here and what cost to expect; train nothing"),
-    ] = False,
+    estimate: Estimate = False,
     run: RunOptions,
     as_json: Json = False,
 ) -> None:
@@ -126,20 +117,7 @@ def _record(outcome: Outcome, folder: Path) -> dict[str, Any]:
 
 def _print_estimate(options: Options) -> None:
     """Print how long training takes, and what cost to expect if there is something to compare with."""
-    from moses_rnn.training.train import estimate_training
-
-    with together() as ranks:
-        if ranks.size > 1:
-            raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
-        display = TrainingDisplay(quiet=options["quiet"])
-        with placing_options():
-            expected = estimate_training(options_of_rank(options, ranks), display, StopRequest())
-    seconds = expected.pairs / expected.pairs_per_second
-    passes = f"{expected.passes:.1f} passes within the limit" if expected.passes < math.inf else "no limit"
-    print_out(
-        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(seconds)} per pass over "
-        f"{number_of(expected.pairs, 'pair')}; {passes}",
-    )
+    print_speed(options)
     if options["architecture"] == "encdec":
         reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
         print_out(

@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from click.core import ParameterSource
@@ -23,12 +23,13 @@ from moses_rnn.cli.command import (
     StopRequest,
     choose_device,
     print_err,
+    print_out,
     reports_errors,
     warn,
 )
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import InputError, MosesRnnError, Stopped, number_of, shown_value
-from moses_rnn.options import expectation
+from moses_rnn.options import FIRST_SECTION, Option, Section, expectation
 from moses_rnn.training.presets import NETWORKS
 from moses_rnn.training.training_options import Options, RunOptions, UnfitOption, choose
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from moses_rnn.training.train import Outcome
     from moses_rnn.training.trainer import Trainer
 
+Estimate = Annotated[bool, Section(FIRST_SECTION), Option("Estimate how long training takes here; train nothing")]
 CONFIG, SETTINGS = "config", "settings"  # keys of the context's notes
 LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
 MOST_NATS = 700.0  # whose exponential is a number
@@ -250,6 +252,24 @@ def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda
         )
         print_err(f"verdict: {outcome.verdict}")
     return outcome
+
+
+def print_speed(options: Options) -> None:
+    """Print how long training takes here, after some seconds of it."""
+    from moses_rnn.training.train import estimate_training
+
+    with together() as ranks:
+        if ranks.size > 1:
+            raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
+        display = TrainingDisplay(quiet=options["quiet"])
+        with placing_options():
+            expected = estimate_training(options_of_rank(options, ranks), display, StopRequest())
+    seconds = expected.pairs / expected.pairs_per_second
+    passes = f"{expected.passes:.1f} passes within the limit" if expected.passes < math.inf else "no limit"
+    print_out(
+        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(seconds)} per pass over "
+        f"{number_of(expected.pairs, 'pair')}; {passes}",
+    )
 
 
 def print_next(*words: str | Path, quiet: bool) -> None:

@@ -49,6 +49,6 @@ def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, me
         return Verdict(
             "still falling",
             f"the held-out cost fell from {early:.3f} to {best:.3f} in the last third of the time; more training "
-            f"should help",
+            "should lower it, but need not raise BLEU",
         )
     return Verdict("converged", f"the held-out cost went from {early:.3f} to {best:.3f} in the last third of the time")

@@ -50,7 +50,7 @@ def scores(model, pairs):
 
 def test_lists_get_features_of_pretrained_models(here, models):
     given = itertools.chain(*(("--add", f"hf:hf/{name}") for name in ("marian", "m2m")))
-    done = run("nbest", "list", "--source", "src", *given, *FRENCH)
+    done = run("nbest", "add", "list", "--source", "src", *given, *FRENCH)
     pairs = [(SOURCES[i], text) for i, text in LISTED]
     features = [line.split(" ||| ")[2].split() for line in done.stdout.splitlines()]
     assert [row[2::2] for row in features] == [["HF0=", "HF1="]] * len(pairs)
@@ -122,7 +122,7 @@ def test_a_model_or_line_that_gives_no_score_is_refused(here, model, found):
     spoil(here / "bad")
     long = 70 if model == "hf/marian" else 1
     (here / "list").write_text(f"0 ||| le  ||| LM0= -1 ||| -1\n1 ||| {'le ' * long} ||| LM0= -1 ||| -1\n")
-    done = run("nbest", "list", "--source", "src", "--add", f"hf:{model}", "-o", "new", check=False)
+    done = run("nbest", "add", "list", "--source", "src", "--add", f"hf:{model}", "-o", "new", check=False)
     assert found in done.stderr
     assert (done.returncode, (here / "new").exists()) == (3, False)
 
@@ -130,6 +130,6 @@ def test_a_model_or_line_that_gives_no_score_is_refused(here, model, found):
 def test_options_that_a_pretrained_model_lacks_are_refused(here):
     done = run("score", "list", "--model", "hf:hf/marian", "--word-penalty", "-o", "new", check=False)
     assert done.returncode == 2
-    done = run("nbest", "list", "--source", "src", "--ensemble", "hf:hf/marian,hf:hf/m2m", check=False)
+    done = run("nbest", "add", "list", "--source", "src", "--ensemble", "hf:hf/marian,hf:hf/m2m", check=False)
     assert done.returncode == 2
     assert "give it with --add" in done.stderr

@@ -46,6 +46,19 @@ def test_an_unknown_language_is_a_warning_and_has_the_abbreviations_of_english(l
         assert f"warning: language {language!r} has no list of abbreviations" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("language", "raw"), [("en", "Don't [stop] -- it's 5 % & more."), ("fr", "L'homme d'à côté\xa0: «\xa0oui\xa0»")]
+)
+def test_words_become_raw_text_again(language, raw):
+    words = run("tokenise", "-l", language, given=f"{raw}\n\n").stdout
+    assert words.split("\n")[0] != raw
+    program = Path(sys.executable).with_name("sacremoses")
+    options = [program, "-l", language, "-j", "1", "-q", "detokenize"]
+    expected = subprocess.run(options, input=words.encode(), capture_output=True, check=True).stdout
+    done = zygote("tokenise", "--language", language, "--reverse", given=words.encode())
+    assert (done.returncode, done.stdout) == (0, expected)
+
+
 def test_an_empty_last_line_or_none_stays_so():
     for text in ("a b\n\n", "a b\n", "a b"):
         assert run("tokenise", given=text).stdout.count("\n") == max(text.count("\n"), 1)

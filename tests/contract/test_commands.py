@@ -71,7 +71,7 @@ def test_one_that_has_learned_nothing_is_refused(case, here, capfd):
 @pytest.mark.parametrize("case", FIRST, ids=str)
 def test_it_is_a_feature_of_a_list(case, here):
     options = "--add", "m", "-o", "more", "--quiet", "--allow-misfit"
-    run(nbest.main, "list", "--source", "source", *options)
+    run(nbest.main, "add", "list", "--source", "source", *options)
     feature = f"{case.opened().name}0= ".encode()
     values = [float(line.split(feature)[1].split()[0]) for line in (here / "more").read_bytes().splitlines()]
     if case.row.config.get("unit") == "sentences" or case.architecture.words:
@@ -107,11 +107,11 @@ def test_a_line_without_a_slot_is_refused_or_scores_the_floor(case, here, capfd)
     assert last_numbers(here / "t.rnn.gz")[4] == -87
     (here / "list").write_bytes(b"0 ||| t2 t2 t2 t2 t2 t2 t2 ||| LM0= -1 ||| -1 ||| 0-1=0-6 \n")
     options = "--source", "source", "--add", "m", "-o", "more", "--quiet", "--allow-misfit"
-    run(nbest.main, "list", *options, code=3)
+    run(nbest.main, "add", "list", *options, code=3)
     message = capfd.readouterr().err
     assert f"{case.architecture.name}0, line 1 of the list: expected phrases of at most 6 words" in message
     (here / "tsv").write_bytes(b"s2\tt2\n" * 3 + b"s2 s3\tt2 t2 t2 t2 t2 t2 t2\n" + b"s2\tt2\n" * 9)
     run(score.main, "tsv", "--format", "tsv", "--model", "m", "-o", "-", "--allow-misfit", code=3)
     assert "tsv:4: expected phrases of at most 6 words" in capfd.readouterr().err
-    run(nbest.main, "list", *options, "--long", "floor", "--force")
+    run(nbest.main, "add", "list", *options, "--long", "floor", "--force")
     assert f"{case.architecture.name}0= -87".encode() in (here / "more").read_bytes()
