@@ -12,6 +12,7 @@ from tests.commands import ROOT, make
 LINE = b"in front of this ||| devant cette |||"
 
 
+@pytest.mark.release
 @pytest.mark.timeout(1200)
 def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_path):
     done = make("demo", f"DEMO={tmp_path}", "MOSES_ROOT=")

@@ -312,6 +312,24 @@ NETWORKS = {
         },
         (*PARTITIONED, *OF_RARE_WORDS),
     ),
+    # Vaswani et al. 2017, Table 3, base; "small" is for 30 000 pairs (Wu et al. 2021), with one vocabulary of subwords
+    "transformer": NetworkRow(
+        "sentences",
+        "PhrasePairs",
+        {
+            "paper": Preset(
+                {"layers": 6, "hidden_size": 512, "feed_forward_size": 2048, "heads": 8},
+                replace(SENTENCES, optimiser="adam", dropout=0.1),
+                37_000,
+            ),
+            "small": Preset(
+                {"layers": 4, "hidden_size": 128, "feed_forward_size": 256, "heads": 4},
+                replace(SMALL_SENTENCES, initial_deviation=128**-0.5, warm_up=1000),
+                min_count=2,
+            ),
+        },
+        OF_RARE_WORDS,
+    ),
     # Bahdanau's RNNenc: the network of the phrase model, as the released code has it
     "rnnenc": NetworkRow(
         "sentences",

@@ -118,8 +118,8 @@ class SentenceOptions:
     architecture: Annotated[
         str,
         Option(
-            "rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
-            "network, on sentences",
+            "rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); transformer "
+            "(Vaswani et al.); rnnenc: the phrase network, on sentences",
             choices=tuple(networks_of("sentences")),
         ),
     ] = "rnnsearch"

@@ -27,6 +27,7 @@ from tests.networks import (
     reference_rnnsearch,
     reference_seq2seq,
     reference_slots,
+    reference_transformer,
 )
 from tests.networks.networks import CUSTOM, weights_of
 
@@ -50,7 +51,8 @@ class Row:
 
     `config` is what config.json has of it, `switches` the combinations of switches and sizes that compute different
     functions. `log_prob` is a pair's score by scalar loops: of weights, of ids without end symbols, of the config.
-    `learned` is the same by the module that learns. `dropped` matches the tensors that read what dropout leaves out.
+    `learned` is the same by the module that learns. `dropped` matches the tensors that read what dropout leaves out;
+    `constants` are further numbers of the equations that it may match. `shapeless` sizes change no tensor.
     """
 
     config: Mapping[str, Any]
@@ -59,6 +61,8 @@ class Row:
     learned: Callable[..., torch.Tensor] | None = None
     dropped: str = ""
     trainings: Sequence[Training] = ()
+    constants: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    shapeless: Sequence[str] = ()
 
 
 class Case(NamedTuple):
@@ -229,6 +233,16 @@ ROWS = {
         of_translation,
         r"\.W_|decoder\.G$",
         [Training("sentences", {"architecture": "seq2seq"})],
+    ),
+    "transformer": Row(
+        {"hidden_size": 12, "feed_forward_size": 7, "layers": 2, **SENTENCES},
+        by_words(reference_transformer.distributions),
+        [{"heads": heads, "shared": False} for heads in (2, 3, 1)],
+        of_translation,
+        r"W_O|W_2|b_2|^input_scale$",
+        [Training("sentences", {"architecture": "transformer", "hidden_size": 8, "heads": 1})],
+        {"input_scale": 1.0},
+        ["heads"],
     ),
     "cstm": Row(
         {"embedding_size": 3, "first_size": 6, "second_size": 5, "unit": "phrases"},

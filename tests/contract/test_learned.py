@@ -54,7 +54,7 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
     model = case.make()
     weights = {
         name: (2 * np.array(values)).tolist() if re.search(case.row.dropped, name) else values
-        for name, values in weights_of(model).items()
+        for name, values in {**weights_of(model), **case.row.constants}.items()
     }
     assert weights != weights_of(model)
     doubled = case.row.learned(model, PAIRS, drop=lambda x: 2 * x)

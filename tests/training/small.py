@@ -6,7 +6,7 @@ import numpy as np
 
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.presets import TrainingConfig
+from moses_rnn.training.presets import NETWORKS, TrainingConfig
 from moses_rnn.training.tasks import PhrasePairs
 from moses_rnn.training.trainer import Observer, Trainer
 
@@ -87,6 +87,6 @@ def sentence_options(prefix, **changes):
     learning = {"preset": "small", "max_epochs": 1, "precision": "fp32", "held_out": 20, "max_length": 9}
     where = {"prefix": str(prefix), "source": "src", "target": "trg", "device": "cpu"}
     rest = {"quiet": True, "threads": 1, "seed": 1, "architecture": "rnnsearch"}
-    if changes.get("architecture") == "seq2seq":
-        sizes["maxout_size"] = None
+    own = NETWORKS[changes.get("architecture", "rnnsearch")].own | {"hidden_size", "min_count"}
+    sizes = {name: size for name, size in sizes.items() if name in own}
     return sizes | learning | where | rest | changes

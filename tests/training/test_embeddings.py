@@ -58,25 +58,20 @@ def test_what_is_written_is_read_again_to_the_bit():
 WORDS = Vocabulary([b"<unk>", b"</s>", b"a", b"b", b"c"])
 
 
-@pytest.fixture
-def vectors(tmp_path):
-    """A row for b, c, a word that no shortlist has, and the special words."""
-    path = tmp_path / "words.vec"
-    path.write_bytes(b"c 0.5 -1 1\nelsewhere 9 9 9\nb 2 3 4\n<unk> 8 8 8\n</s> 7 7 7\n")
-    return path
-
-
 WITH_EMBEDDINGS = [case for case in FIRST if "source" in getattr(case.make(), "embeddings", ())]
 
 
 @pytest.mark.parametrize("case", WITH_EMBEDDINGS, ids=str)
-def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vectors):
-    model = case.make(torch.float32)
+def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, tmp_path):
+    model, vectors = case.make(torch.float32), tmp_path / "words.vec"
+    width = model.embeddings["source"].shape[1]
+    rows = {"c": 0.5, "elsewhere": 9, "b": 2, "<unk>": 8, "</s>": 7}
+    vectors.write_text("".join(f"{word}{f' {number}' * width}\n" for word, number in rows.items()))
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     line = begin_as(str(vectors), model, "source", WORDS)
     assert line == f"source embeddings: 2 of 3 words from {vectors}; 1 random"
     embedding = model.embeddings["source"]
-    assert embedding[[3, 4]].tolist() == [[2.0, 3.0, 4.0], [0.5, -1.0, 1.0]]
+    assert embedding[[3, 4]].tolist() == [[2.0] * width, [0.5] * width]
     (changed,) = [key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])]
     kept = [i for i in range(len(embedding)) if i not in (3, 4)]
     assert torch.equal(embedding[kept], before[changed][kept])
