@@ -26,6 +26,7 @@ PROGRAM = f"moses_rnn {__version__}"
 EARLIER = "earlier_columns"  # columns recorded by earlier signatures, if a table was scored more than once
 PROBABILITY, LOGARITHM = "exp of it; Moses takes the logarithm", "natural logarithm"
 UNKNOWN_WARNING = 0.2  # share of pairs with a word that the model reads as <unk>
+MOST_FLOOR = 1e300  # size of a recorded floor; JSON may hold whole numbers beyond any float
 UNKNOWN_REFUSAL = 0.8  # the share above which the model does not fit the table
 FLOORED_REFUSAL = 0.5  # share of scores that were raised to the floor
 
@@ -53,7 +54,7 @@ class AddedColumn:
             str(record.get("meaning", "")),
             unbounded=record.get("unbounded") is True,
             written_as=str(record.get("written_as", PROBABILITY)),
-            floor=float(floor) if isinstance(floor, int | float) else None,
+            floor=float(floor) if isinstance(floor, int | float) and abs(floor) <= MOST_FLOOR else None,
         )
 
     def as_record(self) -> dict[str, Any]:
