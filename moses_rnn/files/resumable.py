@@ -62,32 +62,36 @@ class ResumableOutputs:
         named, folder = [path for path in (*growing, *optional) if path != STANDARD_STREAM], Path(self._path).parent
         refuse_equal([*named, *small], inputs)
         self._growing = {path: os.path.relpath(path, folder) for path in named}  # relative: the folder may be moved
-        self._small = [os.path.relpath(path, folder) for path in small]
+        self._small = {path: os.path.relpath(path, folder) for path in small}
         self._parts: dict[str, Part] = {}
         self._record: Note = {}  # the next state
         self._saved: Note = {}  # the state on disk
         self._due = 0.0  # time of the next save
         self._keeps = True  # whether to keep the parts
         self._state = hidden(self._path, "state")
-        looks = self.resumable and resume and not force
-        if looks and not any(hidden(self._path, kind).exists() for kind in ("state", "lock")):
-            self._stop_if_complete([*growing, *small], inputs)  # without the lock: several runs may look at once
+        left = any(hidden(self._path, kind).exists() for kind in ("state", "lock"))
+        if self.resumable and resume and not force and not left:
+            self._stop_if_complete(inputs)  # without the lock: several runs may look at once
         self._lock = hold(self._path, "lock") if self.resumable else None
         try:
-            state = read_state(self._state) if self._lock else {}
-            if looks and state == {}:
-                self._stop_if_complete([*growing, *small], inputs)
-            self._saved = state or {}
-            left = self._saved.get("counts") is not None
-            owned = _files_owned_by(self._saved)
-            for path in (*named, *small):
-                is_old = path in optional and left  # of an older table
-                self._parts[path] = Part(path, replace=force or is_old or os.path.relpath(path, folder) in owned)
-            if not force:
-                self._refuse_leftover(left and not resume, is_damaged=state is None)
+            self._take_over(resume=resume, force=force, inputs=inputs)
         except BaseException:
             self._close()
             raise
+
+    def _take_over(self, *, resume: bool, force: bool, inputs: tuple[str, ...]) -> None:
+        """Read what an interrupted run left, and open the parts; raises as the constructor."""
+        state = read_state(self._state) if self._lock else {}
+        if self._lock and resume and not force and state == {}:
+            self._stop_if_complete(inputs)
+        self._saved = state or {}
+        left = self._saved.get("counts") is not None
+        owned = _files_owned_by(self._saved)
+        for path, name in {**self._growing, **self._small}.items():
+            is_old = path in self._optional and left  # of an older table
+            self._parts[path] = Part(path, replace=force or is_old or name in owned)
+        if not force:
+            self._refuse_leftover(left and not resume, is_damaged=state is None)
         self._keeps, self._restores, self._forced = left, left and resume, force
 
     @property
@@ -95,7 +99,8 @@ class ResumableOutputs:
         """Whether all content is written, perhaps by an interrupted run; files may still lack their names."""
         return bool(self._record.get("complete"))
 
-    def _stop_if_complete(self, paths: Sequence[str], inputs: tuple[str, ...]) -> None:
+    def _stop_if_complete(self, inputs: tuple[str, ...]) -> None:
+        paths = [path for path in (*self._growing, *self._small) if path not in self._optional]
         if not all(Path(path).is_file() and not hidden(path, "part").exists() for path in paths):
             return
         for given in inputs:
@@ -138,7 +143,12 @@ class ResumableOutputs:
         self._remove_unwanted()
         forced = self._forced or saved.get("forced", False)
         self._note(
-            version=VERSION, manifest=manifest, small=self._small, counts=counts, complete=complete, forced=forced
+            version=VERSION,
+            manifest=manifest,
+            small=[*self._small.values()],
+            counts=counts,
+            complete=complete,
+            forced=forced,
         )
         if self._lock:
             self._write_state()
