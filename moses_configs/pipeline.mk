@@ -433,7 +433,7 @@ endif
 
 # --- the networks -----------------------------------------------------------------------------------------------------
 
-# --restart if a file from which a model learned is newer than the model: $(restart) MODEL FILES
+# --force if a file from which a model learned is newer than the model: $(restart) MODEL FILES
 restart = sh $(PIPELINE)/restart.sh
 
 # the file that changes with a given model

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints --restart if a model has been started and one of the files that it learns from has changed since:
+# Prints --force if a model has been started and one of the files that it learns from has changed since:
 #   restart.sh MODEL FILE…
 set -eu
 config=$1/config.json
@@ -9,7 +9,7 @@ shift
 [ -e "$config" ] || exit 0
 for file; do
 	if [ "$file" -nt "$config" ]; then
-		echo --restart
+		echo --force
 		break
 	fi
 done

@@ -97,12 +97,12 @@ def test_a_model_starts_over_if_its_text_has_changed(tmp_path):
     state.parent.mkdir()
     state.touch()
     os.utime(state, (2000, 2000))
-    assert [script("restart.sh", tmp_path, text).stdout for text in (old, new)] == ["", "--restart\n"]
+    assert [script("restart.sh", tmp_path, text).stdout for text in (old, new)] == ["", "--force\n"]
     config.touch()
     os.utime(config, (2000, 2000))
     assert script("restart.sh", tmp_path, old).stdout == ""
     done = script("restart.sh", tmp_path, old, new)
-    assert (done.returncode, done.stdout) == (0, "--restart\n")
+    assert (done.returncode, done.stdout) == (0, "--force\n")
 
 
 def test_a_feature_and_its_weight_are_put_into_an_ini(tmp_path):

@@ -239,19 +239,12 @@ class _Careful(click.Command):
         sys.exit(code)
 
 
-DELETES = "--restart"  # never suggested for a mistyped option: it deletes a model
-
-
 class Program(_Careful):
     """A command of its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; refuse empty values, and a second value of an option that takes one: the first would be lost."""
-        try:
-            given, _, order = self.make_parser(ctx).parse_args([*args])
-        except click.NoSuchOption as error:
-            safe = [name for name in error.possibilities or () if name != DELETES]
-            raise click.NoSuchOption(error.option_name, possibilities=safe, ctx=ctx) from None
+        given, _, order = self.make_parser(ctx).parse_args([*args])
         for parameter in () if ctx.resilient_parsing else order:
             if "" in _texts(given.get(str(parameter.name))):
                 raise click.BadParameter("expected a value, found an empty one.", ctx, parameter)

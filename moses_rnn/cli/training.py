@@ -301,14 +301,14 @@ def together() -> Iterator[Ranks]:
 def options_of_rank(options: Options, ranks: Ranks) -> Options:
     """Return the options of this process: its own device, and progress only in the first process.
 
-    After torchrun has restarted a training, --restart has no effect, unless the earlier run is still there.
+    After torchrun has restarted a training, --force has no effect, unless the earlier run is still there.
     """
     from moses_rnn.training.model_folder import is_restarting
     from moses_rnn.training.ranks import restarts
 
     quiet = options["quiet"] or not ranks.leads
-    restart = options["restart"] and (not restarts() or is_restarting(Path(options["model"])))
-    if options["restart"] and not restart and not quiet:
-        print_err(f"--restart: ignored, because torchrun restarted this training (restart {restarts()})")
+    force = options["force"] and (not restarts() or is_restarting(Path(options["model"])))
+    if options["force"] and not force and not quiet:
+        print_err(f"--force: ignored, because torchrun restarted this training (restart {restarts()})")
     device = choose_device(ranks.device(options["device"]))
-    return {**options, "device": device, "quiet": quiet, "restart": restart}
+    return {**options, "device": device, "quiet": quiet, "force": force}

@@ -121,9 +121,10 @@ class Builder:
         """The networks to train: their names and options."""
         if self._material.add:
             return
-        yield "search", {}
+        name = self._material.architecture
+        yield name, {}
         if self._material.both_orders:
-            yield "search-reversed", {"right_to_left": True}
+            yield f"{name}-reversed", {"right_to_left": True}
 
     def training_options(self, name: str, options: Json) -> Json:
         """Return the options of a training."""
@@ -133,7 +134,7 @@ class Builder:
             "source": given.source,
             "target": given.target,
             "dev": given.dev,
-            "architecture": "rnnsearch",
+            "architecture": given.architecture,
             "model": self._folder / "models" / name,
             "max_minutes": given.max_minutes,
             "device": given.device,
@@ -149,7 +150,7 @@ class Builder:
         model = options["model"]
 
         def work(changed: bool) -> None:
-            outcome = train(**options, restart=changed, observer=self._observer, should_stop=self._should_stop)
+            outcome = train(**options, force=changed, observer=self._observer, should_stop=self._should_stop)
             if not outcome.progress.finished:
                 raise Stopped("stopped; run the same command again to continue")
 

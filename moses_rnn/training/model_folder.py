@@ -73,7 +73,7 @@ STATE_FILES = (STATE_FILE, LOG_FILE, RESTARTING, *ARRAYS, *MAPPED)
 
 
 def is_restarting(path: Path) -> bool:
-    """Whether a run with `restart` has not yet replaced the earlier one."""
+    """Whether a run with `force` has not yet replaced the earlier one."""
     return (path / STATE_FOLDER / RESTARTING).exists()
 
 
@@ -84,12 +84,12 @@ class ModelFolder:
     does not lead reads the state but writes nothing.
     """
 
-    def __init__(self, path: Path, kind: Architecture, *, restart: bool = False, leads: bool = True) -> None:
+    def __init__(self, path: Path, kind: Architecture, *, force: bool = False, leads: bool = True) -> None:
         self.path = path
         self.arrays = path / STATE_FOLDER  # folder for the run's arrays
         self.checkpoint: Model | None = None
         self._kind = kind
-        self._restart = restart
+        self._force = force
         self._leads = leads
         self._state = self.arrays / STATE_FILE
         self._log = self.arrays / LOG_FILE
@@ -99,7 +99,7 @@ class ModelFolder:
         """Create and lock the folder."""
         if not self._leads:
             return self
-        if self._restart and self.path.exists():
+        if self._force and self.path.exists():
             self._refuse_other_files()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class ModelFolder:
         was_locked_before = (self.arrays / LOCK_FILE).exists()
         self._lock = self._locked()
         try:
-            if self._restart:
+            if self._force:
                 (self.arrays / RESTARTING).touch()
                 self._remove(ARRAYS)  # perhaps of another kind of material; each start writes its own
             else:
@@ -138,7 +138,7 @@ class ModelFolder:
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Raise CheckpointError if the folder's run has another network or other choices; ignore a damaged state."""
-        if self._restart or not self._leads:
+        if self._force or not self._leads:
             return
         network = self._kind.key
         with contextlib.suppress(CheckpointError):  # a damaged model
@@ -146,7 +146,7 @@ class ModelFolder:
         if network != self._kind.key:
             raise CheckpointError(
                 f"{self.path}: expected network to be {self._kind.key!r}, found {shown_value(network)}",
-                advice="Name another folder with --model; --restart would delete this model.",
+                advice="Name another folder with --model; --force would delete this model.",
             )
         try:
             with safe_open(self._state, framework="pt") as file:
@@ -158,7 +158,7 @@ class ModelFolder:
     def save(self, state: RunState) -> None:
         """Write the state atomically: a run killed while writing leaves the previous state.
 
-        With `restart`, the first state replaces the earlier run.
+        With `force`, the first state replaces the earlier run.
         """
         if not self._leads:
             return
@@ -175,13 +175,13 @@ class ModelFolder:
         }
         metadata["sha256"] = _digest(metadata, on_cpu)
         replace_file(self._state, save_tensors(on_cpu, metadata))
-        if self._restart:
+        if self._force:
             self._remove_run()
-            self._restart = False
+            self._force = False
 
     def restore(self, state: RunState) -> bool:
-        """Restore the saved state in place; return False if there is none, or with `restart`."""
-        if self._restart or not self._state.exists():
+        """Restore the saved state in place; return False if there is none, or with `force`."""
+        if self._force or not self._state.exists():
             return False
         try:
             with safe_open(self._state, framework="pt") as file:
@@ -194,7 +194,7 @@ class ModelFolder:
         except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
             raise CheckpointError(
                 f"{self._state}: expected a saved training state, found: {shown_value(str(error))}",
-                advice="--restart starts over; the best model so far is complete and can score.",
+                advice="--force starts over; the best model so far is complete and can score.",
             ) from error
         if self.checkpoint is not None and state.progress.best < math.inf:
             self._check_model()
@@ -223,14 +223,14 @@ class ModelFolder:
         try:
             open_model(self.path, of_pairs=False)
         except CheckpointError as error:
-            error.advice = "The training state is complete, but its best model is not. --restart starts over."
+            error.advice = "The training state is complete, but its best model is not. --force starts over."
             raise
 
     def _refuse_a_model_alone(self) -> None:
         if (self.path / CONFIG).exists() and not self._state.exists():
             raise CheckpointError(
                 f"{self.path}: expected no model, or one with its training state, found a model without it\n"
-                "  Replace it with --restart, or name another folder with --model."
+                "  Replace it with --force, or name another folder with --model."
             )
 
     def _refuse_to_replace(self) -> None:
@@ -263,7 +263,7 @@ class ModelFolder:
     def _refuse_other_files(self) -> None:
         is_ours = (self.arrays / LOCK_FILE).exists() or all((self.path / name).exists() for name in self._kind.files)
         if not is_ours and any(self.path.iterdir()):
-            raise OutputError(f"{self.path}: is not a model folder; --restart does not delete it")
+            raise OutputError(f"{self.path}: is not a model folder; --force does not delete it")
 
     def _remove_run(self) -> None:
         """Remove the model and log of the earlier run: only files that this package writes."""
@@ -313,7 +313,7 @@ def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, A
         raise CheckpointError(
             f"{path}: expected the input and options that this training started with, found others: "
             f"{'; '.join(differing)}",
-            advice="Use the same ones to resume, or --restart (or another --model) to start over.",
+            advice="Use the same ones to resume, or --force (or another --model) to start over.",
         )
 
 

@@ -140,7 +140,7 @@ def train(
     options["device"] = choose_device(str(options.get("device") or "auto"), "device")
     _set_material(options, material)
     plan, pairs = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
-    with ModelFolder(path, plan.kind, restart=plan.options["restart"], leads=ranks.leads) as folder:
+    with ModelFolder(path, plan.kind, force=plan.options["force"], leads=ranks.leads) as folder:
         folder.check_choices({**plan.config, **plan.learning, **plan.training.course()})
         corpus = build_on_first_rank(ranks, folder.arrays, pairs, should_stop)
         task = begin(plan, pairs, corpus, observer)

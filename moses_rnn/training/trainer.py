@@ -242,7 +242,7 @@ class Trainer:
         )
         raise MosesRnnError(
             f"training diverged: after {progress.examples:,} {self.task.unit}, {what}\n"
-            "  Start over with --restart and a lower --learning-rate, or clip_norm in --config."
+            "  Start over with --force and a lower --learning-rate, or clip_norm in --config."
         )
 
     def _with_course(self, figures: Mapping[str, float]) -> dict[str, float]:

@@ -56,7 +56,7 @@ class RunOptions:
     device: Device = "auto"
     threads: Threads = None
     precision: Annotated[str, Option(choices=("auto", "fp32", "bf16"))] = "auto"
-    restart: Annotated[bool, Section("Run"), Option("Delete the contents of the model folder and start over")] = False
+    force: Annotated[bool, Section("Run"), Option("Delete the model in the folder and start over")] = False
     quiet: Quiet = False
 
 

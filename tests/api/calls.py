@@ -36,7 +36,7 @@ def trained(folder, material, place, **options):
     """The hash of the weights after training in a new folder within `place`."""
     model = Path(place) / hashlib.sha256(repr((material, options)).encode()).hexdigest()
     given = [str(folder / name) for name in material] if isinstance(material, list) else folder / material
-    moses_rnn.train(given, model=model, held_out=10, restart=model.exists(), **{**TINY, **options})
+    moses_rnn.train(given, model=model, held_out=10, force=model.exists(), **{**TINY, **options})
     return hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
 
 

@@ -39,7 +39,7 @@ def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direc
     assert len(pairs) > 10
 
 
-def test_an_estimate_trains_nothing_and_no_mistake_deletes_a_model(tmp_path):
+def test_an_estimate_trains_nothing(tmp_path):
     for side, word in (("en", "a"), ("fr", "b")):
         (tmp_path / f"t.{side}").write_text("".join(f"{word} {word}{i % 7} {word}{i % 5}\n" for i in range(300)))
     options = "train", tmp_path / "t", "--source", "en", "--target", "fr", "--model", tmp_path / "m", "--device", "cpu"
@@ -47,10 +47,6 @@ def test_an_estimate_trains_nothing_and_no_mistake_deletes_a_model(tmp_path):
     assert "pairs/s here" in done.stdout
     assert "3.0 passes" in done.stdout
     assert not (tmp_path / "m").exists()
-    refused = CliRunner().invoke(main, [*map(str, options), "--restrat"])
-    assert refused.exit_code == 2
-    assert "No such option" in refused.output
-    assert "--restart" not in refused.output
 
 
 TABLE = b"cat ||| le chat ||| 1 ||| 0-1 ||| 7 5 5 ||| |||\ncat ||| minou ||| 1 ||| 0-0 ||| 7 5 1\n"

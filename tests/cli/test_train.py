@@ -66,7 +66,7 @@ def test_a_diverged_training_is_a_failure(here):
     assert re.search(
         r"training diverged: after [\d,]+ pairs, no gradient of the last \d+ minibatches is finite\n", done.stderr
     )
-    assert "--restart and a lower --learning-rate" in done.stderr
+    assert "--force and a lower --learning-rate" in done.stderr
     assert "finished" not in done.stderr
 
 

@@ -56,7 +56,7 @@ WRONG = {
     "found target_vocabulary_size: --architecture encdec has no such option\n  docs/training.md lists the settings.": {
         "target_vocabulary_size": 9
     },
-    "found restart\n  Give it on the command line.": {"restart": True},
+    "found force\n  Give it on the command line.": {"force": True},
 }
 
 

@@ -75,7 +75,7 @@ def test_variables_that_are_no_numbers_are_refused(tmp_path, table, monkeypatch,
     of_torchrun = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     for variable, given in {**of_torchrun, name: value}.items():
         monkeypatch.setenv(variable, given)
-    done = run("train", table, "--model", tmp_path / "model", "--restart", check=False)
+    done = run("train", table, "--model", tmp_path / "model", "--force", check=False)
     assert done.returncode == 3
     assert f"{name}: expected a whole number from {limits}, found '{value}'\n" in done.stderr
     assert not list(tmp_path.iterdir())
@@ -136,14 +136,14 @@ def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone,
 
 
 def test_a_process_that_is_killed_is_started_again_and_the_training_continues(here, shared):
-    options = [*PHRASES, *ENOUGH, "--model", "killed", "--restart"]
+    options = [*PHRASES, *ENOUGH, "--model", "killed", "--force"]
     with started_ranks("train", *options, cwd=here, restarts=1) as process:
         wait_for_evaluations(here / "killed", 5, process)
         kill_rank(1, here)
         _, messages = process.communicate(timeout=200)
     assert process.returncode == 0, messages
     assert "process 0 of 2 has lost the other processes: " in messages
-    assert "--restart: ignored, because torchrun restarted this training (restart 1)\n" in messages
+    assert "--force: ignored, because torchrun restarted this training (restart 1)\n" in messages
     assert "\nresuming after " in messages
     assert costs(here / "killed") == costs(shared.folder)
     same = [(here / folder / "model.safetensors").read_bytes() for folder in ("killed", "shared")]

@@ -67,7 +67,7 @@ def test_a_state_cut_short_is_refused(saved, size):
     path = saved[0].arrays / "state.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(
-        CheckpointError, match="state.safetensors: expected a saved training state, found: .*\n  --restart starts over"
+        CheckpointError, match="state.safetensors: expected a saved training state, found: .*\n  --force starts over"
     ):
         saved[0].restore(state_of(2))
 
@@ -119,7 +119,7 @@ def test_a_false_start_leaves_nothing_and_removes_no_other_files(tmp_path):
 
 
 def test_a_false_restart_leaves_the_run_as_it_was(saved, tmp_path):
-    with pytest.raises(KeyboardInterrupt), ModelFolder(tmp_path, ENCDEC, restart=True):
+    with pytest.raises(KeyboardInterrupt), ModelFolder(tmp_path, ENCDEC, force=True):
         raise KeyboardInterrupt
     assert is_restarting(tmp_path)
     with ModelFolder(tmp_path, ENCDEC):
@@ -140,7 +140,7 @@ def test_files_of_others_are_not_replaced(tmp_path, name):
 
 
 def test_a_restart_in_an_empty_folder_is_a_start(tmp_path):
-    with ModelFolder(tmp_path, ENCDEC, restart=True) as kept:
+    with ModelFolder(tmp_path, ENCDEC, force=True) as kept:
         kept.save(state_of(1))
     assert not is_restarting(tmp_path)
 
@@ -161,9 +161,9 @@ def test_an_evaluation_logged_without_its_state_is_logged_once(tmp_path):
 
 def test_a_second_run_is_refused_until_the_first_has_ended(tmp_path):
     with ModelFolder(tmp_path, ENCDEC):
-        for restart in (False, True):
+        for force in (False, True):
             with pytest.raises(OutputError, match="is being trained by another run"):
-                ModelFolder(tmp_path, ENCDEC, restart=restart).__enter__()
+                ModelFolder(tmp_path, ENCDEC, force=force).__enter__()
     with ModelFolder(tmp_path, ENCDEC):
         pass
 
@@ -194,7 +194,7 @@ def test_a_run_whose_best_model_is_lost_does_not_continue(tmp_path, lost):
         kept.save(state)
         assert kept.restore(state_of(2))
         (tmp_path / lost).unlink()
-        with pytest.raises(CheckpointError, match=f"{lost}: expected a file .*\n  .* --restart starts over"):
+        with pytest.raises(CheckpointError, match=f"{lost}: expected a file .*\n  .* --force starts over"):
             kept.restore(state_of(2))
 
 
@@ -208,11 +208,11 @@ def with_model(tmp_path):
 
 @pytest.mark.usefixtures("with_model")
 def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path):
-    with pytest.raises(CheckpointError, match="found a model without it\n  Replace it with --restart"):
+    with pytest.raises(CheckpointError, match="found a model without it\n  Replace it with --force"):
         ModelFolder(tmp_path, ENCDEC).__enter__()
     (tmp_path / "mine").touch()
     before = names(tmp_path)
-    with ModelFolder(tmp_path, ENCDEC, restart=True) as kept:
+    with ModelFolder(tmp_path, ENCDEC, force=True) as kept:
         assert not kept.restore(None)
         assert names(tmp_path) == sorted([*before, "training/restarting"])
         kept.save(state_of(1))
@@ -226,7 +226,7 @@ def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
     with ModelFolder(tmp_path, RNNLM) as kept, pytest.raises(CheckpointError, match=message):
         kept.check_choices({"seed": 1})
     assert "source.vocab" in names(tmp_path)
-    with ModelFolder(tmp_path, RNNLM, restart=True) as kept:
+    with ModelFolder(tmp_path, RNNLM, force=True) as kept:
         kept.check_choices({"seed": 1})
         assert not kept.restore(None)
         kept.save(state_of(1))
@@ -234,7 +234,7 @@ def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
 
 
 def test_the_first_of_several_processes_alone_writes(tmp_path):
-    with ModelFolder(tmp_path / "new", ENCDEC, restart=True, leads=False) as kept:
+    with ModelFolder(tmp_path / "new", ENCDEC, force=True, leads=False) as kept:
         kept.check_choices({"seed": 1})
         kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
         kept.save(None)
