@@ -23,6 +23,7 @@ from moses_rnn.options import (
     Threads,
     is_pretrained,
 )
+from moses_rnn.training.presets import networks_of
 
 AllowChanged = Annotated[bool, Option("Accept files that changed since the weights were tuned")]
 
@@ -127,6 +128,9 @@ class Material:
         tuple[Path, ...],
         Option("Use this finished model instead of training one; repeat it for several", metavar="MODEL"),
     ] = ()
+    architecture: Annotated[
+        str, Option("The network to train; see moses-rnn nmt train", choices=tuple(networks_of("sentences")))
+    ] = "rnnsearch"
     both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
     lists: Annotated[str | None, Option("N-best list of the dev source, instead of decoding it", metavar="FILE")] = None
     test: Annotated[str | None, Option("Also report BLEU on TEST.SOURCE and TEST.TARGET", metavar="TEST")] = None

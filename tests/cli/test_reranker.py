@@ -9,8 +9,10 @@ import sys
 
 import pytest
 
+import moses_rnn
 from tests.cli.nbest.lists import REFERENCE, SOURCE
 from tests.commands import ROOT, start, zygote
+from tests.nbest.stub_moses import hypotheses
 from tests.score.saved_models import save_models
 
 INI = "[feature]\nKENLM name=LM0 path=lm.arpa order=3 factor=0\n[weight]\nLM0= 1\n"
@@ -116,6 +118,54 @@ def test_the_choice_is_that_of_the_steps(here, made, models):
     translated = reranker(here, "translate", "made", given=text).stdout
     assert translated == by_hand(here, models, text)
     assert b"x" not in translated
+
+
+def best_by_reference(model, weights, source, hypotheses):
+    """The best of (LM0, words) by Σ weight · feature, each hypothesis scored alone."""
+
+    def score(lm, words):
+        # a list has six digits of each value
+        return weights["LM"] * lm + weights["RNN"] * float(f"{model.score([(source, words)])[0]:.6g}")
+
+    return max(hypotheses, key=lambda one: score(*one))[1]
+
+
+def test_the_choice_is_that_of_an_independent_reference(here, models):
+    reranker(here, *MADE, "--add", models / "search", "--quiet")
+    weights = {}
+    for line in (here / "made" / "weights.ini").read_text().splitlines()[1:]:
+        name, value = line.split("= ")
+        weights["LM" if name == "LM0" else "RNN"] = float(value)
+    assert weights["RNN"]
+    text = [f"s{i % 9} s{i % 7} s{i % 5}" for i in range(200)]
+    model = moses_rnn.load(models / "search")
+    expected = []
+    for source in text:
+        read = [word.encode() for word in source.split()]
+        lists = [(score, b" ".join(words).decode()) for score, words in hypotheses(read)]
+        expected.append(best_by_reference(model, weights, source, lists))
+    done = reranker(here, "translate", "made", given="".join(f"{line}\n" for line in text).encode())
+    assert done.stdout.decode().splitlines() == expected
+
+
+@pytest.mark.release  # it trains twice
+def test_a_killed_training_continues_to_the_same_weights(here):
+    words = [b"s%d s%d s%d s%d\n" % (i % 9, i % 7, i % 5, i % 3) for i in range(300)]
+    (here / "train.en").write_bytes(b"".join(words))
+    (here / "train.fr").write_bytes(b"".join(words).replace(b"s", b"t"))
+    command = [*MADE[:-1], "whole", "--texts", "train", "--quiet"]
+    reranker(here, *command)
+    command[command.index("whole")] = "killed"
+    running = start("reranker", *command, cwd=here, start_new_session=True)
+    log = here / "killed" / "models" / "rnnsearch" / "training" / "log.jsonl"
+    while running.poll() is None and not log.exists():
+        pass
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (here / "killed" / "weights.ini").exists()
+    reranker(here, *command)
+    for name in ("weights.ini", "models/rnnsearch/model.safetensors"):
+        assert (here / "killed" / name).read_bytes() == (here / "whole" / name).read_bytes(), name
 
 
 def test_odd_lines_shift_nothing(here, made):

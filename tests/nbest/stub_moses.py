@@ -30,4 +30,5 @@ def main():
         sys.stdout.buffer.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()
