@@ -61,6 +61,7 @@ BENGIO_FLAGS ?=
 SEARCH_FLAGS ?=
 LSTM_FLAGS ?=
 RNNENC_FLAGS ?=
+TRANSFORMER_FLAGS ?=
 # and of moses-rnn nmt translate for all
 TRANSLATE_FLAGS ?=
 # For systems on lists (nbest-…): the system whose lists they rescore, the seed of a single network, and the seeds of
@@ -97,7 +98,7 @@ SPACE := $(subst ,, )
 TEXTS := WORK SRC TRG TRAIN DEV IN_DOMAIN SELECT TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN PHRASE_TABLE \
 	BASELINE_INI MODEL INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
 LISTS := TEST SYSTEMS LM_TEXT CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
-	BENGIO SEARCH LSTM RNNENC TRANSLATE NBEST PRUNE DECODER MERT)
+	BENGIO SEARCH LSTM RNNENC TRANSFORMER TRANSLATE NBEST PRUNE DECODER MERT)
 INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED
 VARIABLES := $(TEXTS) $(LISTS) $(INTEGERS)
 # Their values become parts of rules and commands, including Moses's, so none may have a character that make or a shell
@@ -184,13 +185,14 @@ TRAINED_inverse = $(DONE)/train-inverse
 TRAINED_wp = $(DONE)/train-rnn
 TRAINED_cslm = $(DONE)/train-cslm
 
-NETWORKS := rnnsearch r2l seq2seq rnnenc posunk
+NETWORKS := rnnsearch r2l seq2seq rnnenc transformer posunk
 FLAGS_rnnsearch = $(SEARCH_FLAGS)
 # an RNNsearch that writes from right to left, for lists
 ARCHITECTURE_r2l = rnnsearch
 FLAGS_r2l = $(SEARCH_FLAGS) --right-to-left
 FLAGS_seq2seq = $(LSTM_FLAGS)
 FLAGS_rnnenc = $(RNNENC_FLAGS)
+FLAGS_transformer = $(TRANSFORMER_FLAGS)
 # an RNNsearch whose rare words are pointers; dev has no word alignment, so some of the pairs are held out
 ALIGNED = $(W)/model/aligned.grow-diag-final-and
 ARCHITECTURE_posunk = rnnsearch
