@@ -43,10 +43,10 @@ class Steps:
         with suppress(FileNotFoundError, ValueError):
             self._done = json.loads((folder / STEPS).read_bytes())
 
-    def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[bool], Any]) -> Any:
+    def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[Json], Any]) -> Any:
         """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs.
 
-        `work` is told whether what an interrupted run left was made from other inputs.
+        `work` gets the inputs of what an earlier run left: the same ones if there is none.
         """
         inputs = json.loads(json.dumps(inputs))
         before = self._done.get(name, {})
@@ -55,9 +55,8 @@ class Steps:
             return before["value"]
         self._log(f"{name} …")
         started = time.monotonic()
-        changed = before.get("inputs", inputs) != inputs
         self._write(name, {"inputs": inputs})
-        value = work(changed)
+        value = work(before.get("inputs", inputs))
         self._write(name, {"inputs": inputs, "value": value, "seconds": round(time.monotonic() - started, 1)})
         return value
 
@@ -149,13 +148,14 @@ class Builder:
         options = self.training_options(name, further)
         model = options["model"]
 
-        def work(changed: bool) -> None:
-            outcome = train(**options, force=changed, observer=self._observer, should_stop=self._should_stop)
+        def work(before: Json) -> None:
+            outdated = any(before[key] != inputs[key] for key in ("texts", "options"))
+            outcome = train(**options, force=outdated, observer=self._observer, should_stop=self._should_stop)
             if not outcome.progress.finished:
                 raise Stopped("stopped; run the same command again to continue")
 
         texts = [self._path(prefix, side) for prefix in (self._material.texts, self._material.dev) for side in (0, 1)]
-        inputs = {"texts": self._hashes(texts), "options": {**further, "max_minutes": options["max_minutes"]}}
+        inputs = {"texts": self._hashes(texts), "options": further, "max_minutes": options["max_minutes"]}
         steps.run(f"train {name}", inputs, [model / "config.json"], work)
         return Path(model)
 

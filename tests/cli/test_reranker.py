@@ -166,6 +166,9 @@ def test_a_killed_training_continues_to_the_same_weights(here):
     reranker(here, *command)
     for name in ("weights.ini", "models/rnnsearch/model.safetensors"):
         assert (here / "killed" / name).read_bytes() == (here / "whole" / name).read_bytes(), name
+    learned = log.read_bytes()
+    reranker(here, *command, "--max-minutes", "90")
+    assert log.read_bytes() == learned  # a longer training continues; this one has had all its epochs
 
 
 def test_odd_lines_shift_nothing(here, made):
