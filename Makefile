@@ -118,6 +118,13 @@ test-gpu: $(INSTALLED) ## tests on a CUDA device
 	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "test-gpu: torch finds no CUDA device here")'
 	$(BIN)/pytest -m gpu
 
+# Where packages cannot be installed, run benchmarks/gpu.py with the Python that has torch
+DEVICE ?= cuda
+
+.PHONY: gpu
+gpu: $(INSTALLED) ## tables of speed, scores, memory and tests on a GPU (eight minutes); TABLE=…; DEVICE=cpu tries it
+	$(BIN)/python benchmarks/gpu.py --device $(DEVICE) --table $(TABLE) --texts $(SENTENCES) $(if $(filter cpu,$(DEVICE)),--small)
+
 .PHONY: test-slow
 test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
 	$(BIN)/pytest -m slow -s

@@ -71,10 +71,11 @@ def timed(stage: Stage) -> float:
 
 
 def time_in_turn(stages: Sequence[Stage], rounds: int) -> None:
-    """Run the stages in turn and keep each one's best time, because machines are shared."""
+    """Run the stages in turn and keep each one's best time, because machines are shared; say it as it goes."""
     for _ in range(rounds):
         for stage in stages:
             stage.seconds = min(stage.seconds, timed(stage))
+            print(f"{stage.rate():,.0f}/s: {stage.name}", file=sys.stderr, flush=True)
 
 
 def print_rates(title: str, unit: str, stages: Sequence[Stage]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import copyreg
 from collections.abc import Callable, Iterator
 
 SHOWN_BYTES = 200
+OUT_OF_MEMORY = ("allocate memory", "out of memory", "ALLOC_FAILED", "std::bad_alloc", "failed to map segment")
 
 
 class MosesRnnError(Exception):
@@ -115,6 +116,11 @@ def placing(place: Callable[[int], str]) -> Iterator[None]:
     except ScoreError as error:
         error.message = f"{place(error.row)}: {error.message}"
         raise
+
+
+def says_out_of_memory(error: Exception) -> bool:
+    """Whether torch, CUDA's libraries, the C++ library or the dynamic loader says that memory ran out."""
+    return any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def number_of(number: float, one: str, many: str = "") -> str:

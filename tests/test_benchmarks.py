@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from benchmarks.gpu import SECONDS
 from benchmarks.trials import read_plan, runs_of
 from tests.commands import ROOT, make, run
 
@@ -47,6 +48,27 @@ def test_a_benchmark_prints_the_figures_that_it_writes(name, table, model, tmp_p
     assert found
     assert min(found) > 0
     assert re.search(r"(\d.* ){2}", printed)
+
+
+@pytest.mark.timeout(1200)
+def test_what_needs_a_gpu_runs_to_its_end_without_one(tmp_path):
+    words = ["--device", "cpu", "--small", "--minutes", "60"]
+    printed = bench("gpu", *words, "--folder", tmp_path).stdout
+    table = (tmp_path / "table.md").read_text()
+    assert printed.endswith(f"{table}\n")
+    assert re.findall(r"^\| (\S+) \| (\w+) \|", table.partition("| step |")[2].partition("\n\n")[0], re.MULTILINE) == [
+        (step, "done") for step in SECONDS
+    ]
+    assert "| parts, 14 | 14 | 0 | 0 |" in table
+    assert (tmp_path / "log").read_text().count("skipped") >= 1
+
+
+def test_a_step_that_fails_stops_no_other(tmp_path):
+    words = ["sentences", "machine", "--device", "cpu", "--small", "--texts", tmp_path / "missing", "--minutes", "60"]
+    printed = bench("gpu", *words, "--folder", tmp_path, code=1).stdout
+    assert "| sentences | failed, code 1 |" in printed
+    assert "| machine | done |" in printed
+    assert f"{tmp_path}/missing.en: expected a file, found none" in (tmp_path / "log").read_text()
 
 
 PLAN = """

@@ -21,7 +21,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from moses_rnn.errors import MosesRnnError, Stopped
+from moses_rnn.errors import MosesRnnError, Stopped, says_out_of_memory
 from moses_rnn.native import native_core
 from moses_rnn.options import (
     FIRST_SECTION,
@@ -37,7 +37,6 @@ from moses_rnn.version import __version__
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
-OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 # Spellings that are understood, but not shown
 AMERICAN = {
@@ -318,9 +317,8 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether Python, torch, the C++ library or the dynamic loader ran out of memory."""
     if isinstance(error, OSError | RuntimeError | ImportError):
-        return any(words in str(error) for words in OUT_OF_MEMORY)
+        return says_out_of_memory(error)
     return isinstance(error, MemoryError)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import OutOfMemoryError
 
-from moses_rnn.errors import MosesRnnError, ScoreError, shown
+from moses_rnn.errors import MosesRnnError, ScoreError, says_out_of_memory, shown
 from moses_rnn.models.base import LARGEST_SCORE, ROUNDING, Scorer, Tally
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
@@ -140,5 +140,5 @@ class WordPenaltyScorer:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out; on a CPU, torch raises a plain RuntimeError."""
-    return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
+    """Whether memory ran out; torch raises a plain RuntimeError for a CPU, pinned memory and CUDA's libraries."""
+    return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or says_out_of_memory(error)

@@ -10,9 +10,15 @@ import torch
 from moses_rnn.cli.command import StopRequest, reports_errors
 from moses_rnn.cli.main import main
 
+
+def multiply():
+    raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+
+
 SHORTAGES = {
     "Python": lambda: bytes(1 << 60),
     "torch": lambda: torch.empty(1 << 60),
+    "cuBLAS": multiply,
     "the system": lambda: mmap.mmap(-1, 1 << 62),
 }
 

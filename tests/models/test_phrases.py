@@ -39,7 +39,12 @@ OUT_OF_CPU = RuntimeError(
 )
 
 
-@pytest.mark.parametrize(("error", "rows"), [(OUT_OF_CUDA, 1), (OUT_OF_CPU, 7), (MemoryError(), 64)])
+OUT_OF_PINNED = RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported")
+OUT_OF_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+SHORTAGES = [(OUT_OF_CUDA, 1), (OUT_OF_PINNED, 20), (OUT_OF_CUBLAS, 40), (OUT_OF_CPU, 7), (MemoryError(), 64)]
+
+
+@pytest.mark.parametrize(("error", "rows"), SHORTAGES)
 def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
     pairs = random_pairs(200)
     expected = of_pairs(scorer()[0], pairs)
