@@ -230,12 +230,11 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.inputs import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
-    from moses_rnn.models.ensembles import MEAN_LOG
+    from moses_rnn.models.ensembles import MEAN_LOG, open_models
     from moses_rnn.models.open import check_learned
-    from moses_rnn.models.pretrained import open_one_or_several
 
     table, device = given.table, choose_device(given.device, given.threads)
-    opened = open_one_or_several(given.models, given, MEAN_LOG)
+    opened = open_models(given.models, MEAN_LOG, given)
     judged = () if given.allow_misfit else opened.models
     for one in judged:
         check_learned(one)
