@@ -112,10 +112,10 @@ class ListRequest(PretrainedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
+class Material(PretrainedOptions):
     """What a reranker is made from."""
 
-    ini: str
+    ini: Annotated[str, Section(FIRST_SECTION)]
     texts: Annotated[str | None, Option("Training texts TEXTS.SOURCE and TEXTS.TARGET, as the decoder reads them")] = (
         None
     )
@@ -125,7 +125,11 @@ class Material:
     output: Annotated[Path, Option("Folder of the reranker", "-o --output", metavar="FOLDER")]
     add: Annotated[
         tuple[Path, ...],
-        Option("Use this finished model instead of training one; repeat it for several", metavar="MODEL"),
+        Option(
+            "Use this finished model, or pretrained one (hf:FOLDER or hf:NAME), instead of training one; repeat it for "
+            "several",
+            metavar="MODEL",
+        ),
     ] = ()
     both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
     lists: Annotated[str | None, Option("N-best list of the dev source, instead of decoding it", metavar="FILE")] = None
