@@ -144,16 +144,10 @@ def _check_options(given: Scoring) -> None:
         raise click.UsageError(f"{what} cannot be combined with --log: it is for tables of probabilities")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
-    _check_pretrained(given)
+    if given.word_penalty and any(map(is_pretrained, given.models[:1])):
+        raise click.UsageError("--word-penalty counts words outside a shortlist, which a pretrained model lacks")
     _check_devices(given.device, given.devices)
     _check_ini(given)
-
-
-def _check_pretrained(given: Scoring) -> None:
-    if given.word_penalty and any(map(is_pretrained, given.models[:1])):
-        raise click.UsageError(
-            "--word-penalty counts words outside a shortlist, which a pretrained model does not have"
-        )
 
 
 def _check_devices(device: str, names: Sequence[str]) -> None:
@@ -266,10 +260,8 @@ class _PairWords:
     """Counts the words of both sides of pairs, to refuse models of plain words that know too few of them."""
 
     def __init__(self, table: str, models: Sequence[Model]) -> None:
-        self._table, self._models = (
-            table,
-            [model for model in models if model.form.is_plain and not is_pretrained(model.folder)],
-        )
+        self._table = table
+        self._models = [model for model in models if model.form.is_plain and not is_pretrained(model.folder)]
         self._counts: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 import sys
 import threading
 import warnings
@@ -20,7 +21,7 @@ from functools import partial
 from itertools import chain, takewhile
 from operator import eq
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ from moses_rnn.models.base import LARGEST_SCORE, ROUNDING, Tally
 from moses_rnn.models.model import Model
 from moses_rnn.models.phrases import within_memory
 from moses_rnn.networks.batches import Values
-from moses_rnn.networks.compute import HERE, Compute, choose_precision
+from moses_rnn.networks.compute import HERE, Compute
 from moses_rnn.networks.config import SENTENCES, SOURCE_TO_TARGET, Architecture, Config
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.options import DETOKENISED, PRETRAINED, RAW, PretrainedOptions
@@ -43,7 +44,6 @@ from moses_rnn.table.table_blocks import Pairs, Phrases
 
 Labels = tuple[int, ...]
 LabelPair = tuple[Labels, Labels]  # of a source and its target
-Item = TypeVar("Item")
 
 MOST_LOGITS = 1 << 25  # computed together: 128 MiB in float32
 MOST_READ = 1 << 12  # labels of sources that are encoded together
@@ -55,7 +55,7 @@ POSITIONS = "max_position_embeddings", "max_encoder_position_embeddings", "max_d
 # Longer codes of the languages for which sacremoses has rules
 SHORT_CODES = {"ces": "cs", "eng": "en", "fin": "fi", "fra": "fr", "gle": "ga", "ita": "it", "kor": "ko"}
 _tokenising = threading.Lock()  # a tokenizer is in one mode at a time: for sources or for targets
-_depths: ContextVar[Tensor | None] = ContextVar("depths", default=None)  # of the nodes that a decoder reads
+_depths: ContextVar[Tensor | None] = ContextVar("depths", default=None)  # of the nodes that a decoder reads next
 
 
 @dataclass
@@ -68,13 +68,6 @@ class Pretrained(Model):
         """Describe the score."""
         title, read = self.architecture.title, self.reader.description
         return f"log p(target | source) of the {title}, {read}, natural, </s> included"
-
-    def choose_compute(
-        self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
-    ) -> Compute:
-        """Choose how to compute this model; see `Model`."""
-        width = getattr(self.config, "hidden_size", 0)
-        return Compute(device, choose_precision(precision or "fp32", device, width), floors_long=floors_long)
 
     def make_scorer(self, compute: Compute = HERE) -> PretrainedScorer:
         """Make the scorer of this model."""
@@ -118,11 +111,10 @@ class LineReader:
     def _plain(self, line: bytes, detokenizer: MosesDetokenizer) -> str:
         if self._text == RAW:
             return line.decode("utf-8", "replace")
-        tokens = [word.decode("utf-8", "replace") for word in words(line)]
-        plain = (
-            detokenizer.detokenize(tokens) if self._text == DETOKENISED else detokenizer.unescape_xml(" ".join(tokens))
+        text = b" ".join(words(line)).decode("utf-8", "replace")
+        return str(
+            detokenizer.detokenize(text.split(" ")) if self._text == DETOKENISED else detokenizer.unescape_xml(text)
         )
-        return str(plain)
 
 
 def _languages_of(tokenizer: Any) -> dict[str, list[str]]:
@@ -131,8 +123,7 @@ def _languages_of(tokenizer: Any) -> dict[str, list[str]]:
         return {"target": sorted(code.strip("<>") for code in codes)}
     if not hasattr(tokenizer, "src_lang"):
         return {}
-    codes = getattr(tokenizer, "lang_code_to_id", None) or getattr(tokenizer, "lang_code_to_token", None)
-    codes = sorted(codes or tokenizer.additional_special_tokens)  # the latter are NLLB's
+    codes = sorted(getattr(tokenizer, "lang_code_to_token", None) or tokenizer.additional_special_tokens)
     return {"source": codes, "target": codes} if codes else {}
 
 
@@ -156,6 +147,7 @@ class Tree:
 def _place(_module: object, _given: object, positions: Tensor) -> Tensor:
     """Replace the positions of nodes in a tree, … × nodes × width, by those of their depths."""
     depths = _depths.get()
+    _depths.set(None)
     return positions if depths is None else positions.reshape(-1, *positions.shape[-2:])[0][depths]
 
 
@@ -184,10 +176,10 @@ class PretrainedScorer:
             self._check(labels)
         unknown = self._reader.tokenizer.unk_token_id
         tally.unknown += sum(unknown in source + target for source, target in rows)
-        scores: dict[LabelPair, float] = {}
+        scores = dict.fromkeys(rows, math.nan)
         for sources in _batches(set(sides[0]), len, MOST_READ):
             states = dict(chain(*within_memory(self._encode, sources, self._device, tally)))
-            trees = self._grow(pair for pair in set(rows) if pair[0] in states)
+            trees = self._grow(pair for pair in scores if pair[0] in states)
             for several in _batches(trees, lambda tree: tree.size, MOST_LOGITS // self._labels):
                 scores.update(chain(*within_memory(partial(self._decode, states), several, self._device, tally)))
         values = np.array([scores[pair] for pair in rows], np.float64)
@@ -210,8 +202,7 @@ class PretrainedScorer:
         """Return each source with its encoder states; labels × width."""
         ids = pad_sequence([torch.tensor(source) for source in sources], True, self._reader.tokenizer.pad_token_id)
         with self._products():
-            encoder = self._network.get_encoder()
-            states = encoder(input_ids=ids.to(self._device), attention_mask=self._there(sources))[0]
+            states = self._network.get_encoder()(ids.to(self._device), attention_mask=self._there(sources))[0]
         return [(source, states[i, : len(source)]) for i, source in enumerate(sources)]
 
     def _there(self, rows: Sequence[Labels] | Sequence[Tensor]) -> Tensor:
@@ -229,9 +220,8 @@ class PretrainedScorer:
 
     def _read(self, target: Labels) -> Labels:
         """Return what the decoder reads when it writes a target: usually a start symbol and all but the last label."""
-        if hasattr(self._network, "prepare_decoder_input_ids_from_labels"):
-            (read,) = self._network.prepare_decoder_input_ids_from_labels(torch.tensor([target])).tolist()
-            return tuple(read)
+        if shift := getattr(self._network, "prepare_decoder_input_ids_from_labels", None):
+            return tuple(shift(torch.tensor([target]))[0].tolist())
         return (self._network.config.decoder_start_token_id, *target[:-1])
 
     def _decode(self, states: Mapping[Labels, Tensor], trees: Sequence[Tree]) -> list[tuple[LabelPair, float]]:
@@ -255,26 +245,24 @@ class PretrainedScorer:
 
     def _logits(self, states: Sequence[Tensor], ids: Tensor, sees: Tensor) -> Tensor:
         """Return the logits of the labels after each node; trees × nodes × K."""
-        shares = self._most_nodes > 0
-        mask = torch.zeros(sees.shape, dtype=self._dtype).masked_fill(~sees, torch.finfo(self._dtype).min)
-        token = _depths.set((sees.sum(2) - 1).to(self._device) if shares else None)
-        try:
-            with self._products():
-                logits: Tensor = self._network(
-                    encoder_outputs=(pad_sequence([*states], batch_first=True),),
-                    attention_mask=self._there(states),
-                    decoder_input_ids=ids.to(self._device),
-                    decoder_attention_mask=mask[:, None].to(self._device) if shares else None,
-                    use_cache=False,
-                ).logits
-        finally:
-            _depths.reset(token)
+        mask = None
+        if self._most_nodes:
+            mask = (~sees[:, None]).to(self._device, self._dtype) * torch.finfo(self._dtype).min
+            _depths.set((sees.sum(2) - 1).to(self._device))
+        with self._products():
+            logits: Tensor = self._network(
+                encoder_outputs=(pad_sequence([*states], batch_first=True),),
+                attention_mask=self._there(states),
+                decoder_input_ids=ids.to(self._device),
+                decoder_attention_mask=mask,
+                use_cache=False,
+            ).logits
         return logits.to(self._dtype)
 
 
-def _batches(items: Iterable[Item], size_of: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
+def _batches(items: Iterable[Any], size_of: Callable[[Any], int], most: int) -> Iterator[list[Any]]:
     """Yield batches of items of similar size, which have at most `most` labels when padded."""
-    batch: list[Item] = []
+    batch: list[Any] = []
     for item in sorted(items, key=size_of):
         if batch and size_of(item) * (len(batch) + 1) > most:
             yield batch
@@ -286,19 +274,13 @@ def _batches(items: Iterable[Item], size_of: Callable[[Item], int], most: int) -
 
 def open_pretrained(name: Path | str, options: PretrainedOptions) -> Pretrained:
     """Load a model from ``hf:FOLDER``, or from Hugging Face's cache or site by its name there, ``hf:NAME``."""
-    place = str(name)
-    try:
-        transformers: Any = importlib.import_module("transformers")
-    except ImportError as error:
-        raise MosesRnnError("transformers is not installed: pip install 'moses-rnn[hf]'") from error
+    place, transformers = str(name), _import("transformers")
     transformers.utils.logging.set_verbosity_error()
     folder, title = find_pretrained(place, options)
     weights = _find_weights(place, folder, options)
     try:
         with warnings.catch_warnings(action="ignore"):
-            network, tokenizer = _read_folder(
-                transformers, place, folder, use_safetensors=weights[0].suffix == ".safetensors"
-            )
+            network, tokenizer = _read_folder(transformers, place, folder, weights)
     except MosesRnnError:
         raise
     except Exception as error:  # of many classes
@@ -309,6 +291,7 @@ def open_pretrained(name: Path | str, options: PretrainedOptions) -> Pretrained:
     kind = network.config.model_type
     if kind in SHARING:
         network.get_decoder().embed_positions.register_forward_hook(_place)
+    network.config.width = getattr(network.config, "hidden_size", 0)
     title = f"pretrained {printable(kind)} model {title} in transformers {transformers.__version__}"
     return Pretrained(
         Architecture("hf", title, "HF", Config, type(network)),  # type: ignore[type-abstract]
@@ -330,13 +313,20 @@ def find_pretrained(place: str, options: PretrainedOptions) -> tuple[Path, str]:
         return folder, printable(folder.name)
     wanted = [*OTHER_FILES, SAFE, *[PICKLED] * options.allow_pickle]
     try:
-        folder = Path(importlib.import_module("huggingface_hub").snapshot_download(name, allow_patterns=wanted))
+        folder = Path(_import("huggingface_hub").snapshot_download(name, allow_patterns=wanted))
     except (OSError, ValueError) as error:
         raise CheckpointError(
             f"{place}: expected a folder, or a model in Hugging Face's cache or on its site, found: {_reason(error)}",
             advice="Without a connection, a model must be a folder or in the cache (HF_HOME).",
         ) from error
     return folder, f"{name}, revision {folder.name}"
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MosesRnnError(f"{name} is not installed: pip install 'moses-rnn[hf]'") from error
 
 
 def _find_weights(place: str, folder: Path, options: PretrainedOptions) -> list[Path]:
@@ -349,7 +339,7 @@ def _find_weights(place: str, folder: Path, options: PretrainedOptions) -> list[
     return safe or pickled
 
 
-def _read_folder(transformers: Any, place: str, folder: Path, *, use_safetensors: bool) -> tuple[Any, Any]:
+def _read_folder(transformers: Any, place: str, folder: Path, weights: Sequence[Path]) -> tuple[Any, Any]:
     """Return the network and the tokenizer of a folder, and run no code of it."""
     safe = {"trust_remote_code": False, "local_files_only": True}
     config = transformers.AutoConfig.from_pretrained(folder, **safe)
@@ -362,7 +352,7 @@ def _read_folder(transformers: Any, place: str, folder: Path, *, use_safetensors
     network, loading = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         folder,
         config=config,
-        use_safetensors=use_safetensors,
+        use_safetensors=weights[0].suffix == ".safetensors",
         attn_implementation="eager",  # a config may name one that is downloaded code
         output_loading_info=True,
         **safe,

@@ -116,14 +116,8 @@ def open_workers(
     if options.ray is not None:
         torch.set_num_threads(1)  # as in each worker, for the manifest; this process computes nothing
         compute = replace(compute, device=torch.device(compute.device).type)
-        opened = [
-            (
-                model.folder if is_pretrained(model.folder) else model.folder.resolve(),
-                model.direction,
-                dict(model.hashes),
-            )
-            for model in models
-        ]
+        folders = [model.folder if is_pretrained(model.folder) else model.folder.resolve() for model in models]
+        opened = [(folder, model.direction, dict(model.hashes)) for folder, model in zip(folders, models, strict=True)]
         begin = partial(open_chunk_scorer, options, opened, compute)
         return RayWorkers(begin, lambda chunk: f"{options.table}: {lines_of(chunk)}", options.ray, compute.device)
     of_each = share_threads(options.devices, options.threads, compute)

@@ -189,8 +189,8 @@ def test_work_is_split_when_memory_is_short(marian, monkeypatch):
     expected = model.make_scorer().log_probs(Pairs.of(PAIRS))
 
     def refuse_many(most):
-        def refuse(_module, _args, given):
-            ids = given.get("decoder_input_ids", given.get("input_ids"))
+        def refuse(_module, args, given):
+            (ids,) = args or (given["decoder_input_ids"],)
             if len(ids) > most:
                 raise torch.OutOfMemoryError(f"{len(ids)} rows")
 
