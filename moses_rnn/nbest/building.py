@@ -84,8 +84,8 @@ class Builder:
         self._observer, self._should_stop = observer, should_stop
         self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), flags
         self._decoder_hashes = hashes_of(decoder_files(self._ini), self._folder)
-        given = {key.name: getattr(material, key.name) for key in fields(PretrainedOptions)}
-        self._pretrained = {name: value for name, value in given.items() if value}
+        options = [key.name for key in fields(PretrainedOptions)]
+        self._pretrained = {name: value for name in options if (value := getattr(material, name))}
 
     def build(self) -> Json:
         """Build what is missing or outdated, and return the results."""

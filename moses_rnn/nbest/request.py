@@ -125,11 +125,7 @@ class Material(PretrainedOptions):
     output: Annotated[Path, Option("Folder of the reranker", "-o --output", metavar="FOLDER")]
     add: Annotated[
         tuple[Path, ...],
-        Option(
-            "Use this finished model, or pretrained one (hf:FOLDER or hf:NAME), instead of training one; repeat it for "
-            "several",
-            metavar="MODEL",
-        ),
+        Option("Use this finished or pretrained model instead of training one; repeat it for several", metavar="MODEL"),
     ] = ()
     both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
     lists: Annotated[str | None, Option("N-best list of the dev source, instead of decoding it", metavar="FILE")] = None
