@@ -1,11 +1,13 @@
 """Compares scoring lists with a pretrained model to the loop that people use: one pair at a time.
 
-    python benchmarks/pretrained.py PREFIX --source en --target fr [--sentences N] [--list N] [--loop N] [--json FILE]
+    python benchmarks/pretrained.py PREFIX --source en --target fr [--sentences N] [--list N] [--loop N] [--one-thread]
 
 The model is a Marian model of OPUS-MT's size (6 + 6 layers of 512 units, 58 101 pieces). Its weights are random, which
 takes as long as trained ones. The tokenizer learns pieces from PREFIX; unused ones fill up the vocabulary. A list is a
-translation and copies of it with a few words changed. The loop scores only some of the pairs. Both take turns for
-several rounds, and the best time counts. Quote the ratios.
+translation in which two of three words have an alternative, so that hypotheses begin alike about as often as Moses's
+do; the share of distinct beginnings decides the ratio, and is printed. The loop scores only some of the pairs. Both
+take turns for several rounds, and the best time counts. With --one-thread, this is CPU time, which depends less on
+other work on the machine.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import random
 import resource
 import tempfile
+import time
 from pathlib import Path
 
 import sentencepiece
@@ -28,7 +31,7 @@ from moses_rnn.table.table_blocks import Pairs
 
 LABELS = 58_101
 LEARNED = 4_000  # pieces of each side, at most
-CHANGES = 3  # words of a hypothesis
+VARYING = 2 / 3  # share of words that have an alternative
 
 
 def save_model(folder: Path, texts: tuple[list[str], list[str]], width: int, layers: int) -> None:
@@ -67,17 +70,21 @@ def save_model(folder: Path, texts: tuple[list[str], list[str]], width: int, lay
 
 
 def lists_of(pairs: list[Pair], size: int) -> list[Pair]:
-    """Make a list of each pair: its translation, and copies with some words changed."""
+    """Make a list of each pair, of at most `size` hypotheses: its translation with some words replaced."""
     chance = random.Random(1)  # noqa: S311
     words = [word for _, target in pairs for word in target.split()]
     lists = []
     for source, target in pairs:
-        for _ in range(size):
-            changed = target.split()
-            for _ in range(CHANGES):
-                changed[chance.randrange(len(changed))] = chance.choice(words)
-            lists.append((source, b" ".join(changed)))
+        choices = [(word, chance.choice(words) if chance.random() < VARYING else word) for word in target.split()]
+        lists += dict.fromkeys((source, b" ".join(map(chance.choice, choices))) for _ in range(size))
     return lists
+
+
+def share_of_distinct(model: Pretrained, pairs: Pairs) -> float:
+    """Return the share of pieces that come after a distinct beginning of a target."""
+    sides = model.reader.labels("source", pairs.sources), model.reader.labels("target", pairs.targets)
+    beginnings = [(source, target[:i]) for source, target in zip(*sides, strict=True) for i in range(len(target))]
+    return len(set(beginnings)) / len(beginnings)
 
 
 def score_one_by_one(model: Pretrained, pairs: list[Pair]) -> None:
@@ -100,26 +107,31 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--hidden-size", type=int, default=512)
     parser.add_argument("--bf16", action="store_true", help="also with bf16 products")
+    parser.add_argument("--one-thread", action="store_true")
     given = parser.parse_args()
+    if given.one_thread:
+        torch.set_num_threads(1)
     texts = [Path(f"{given.prefix}.{side}").read_bytes().splitlines() for side in (given.source, given.target)]
     pairs = [pair for pair in zip(*texts, strict=True) if all(pair)]
     lists = lists_of(pairs[: given.sentences], given.list)
-    few = lists[:: max(len(lists) // given.loop, 1)]
+    few, together = lists[:: max(len(lists) // given.loop, 1)], Pairs.of(lists)
     with tempfile.TemporaryDirectory() as folder:
         plain = [[line.decode() for line in side] for side in zip(*pairs, strict=True)]
         save_model(Path(folder), (plain[0], plain[1]), given.hidden_size, given.layers)
         model = open_pretrained(f"hf:{folder}", PretrainedOptions())
-    stages = [Stage("one pair at a time", lambda: score_one_by_one(model, few), len(few))]
+    clock = time.process_time if given.one_thread else time.perf_counter
+    stages = [Stage("one pair at a time", lambda: score_one_by_one(model, few), len(few), clock)]
     for precision in ["fp32", *["bf16"] * given.bf16]:
         scorer = model.make_scorer(Compute("cpu", precision))
-        stages.append(Stage(f"hf:, {precision}", lambda scorer=scorer: scorer.log_probs(Pairs.of(lists)), len(lists)))
+        stages.append(Stage(f"hf:, {precision}", lambda scorer=scorer: scorer.log_probs(together), len(lists), clock))
     time_in_turn(stages, given.rounds)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     title = f"{len(lists):,} hypotheses of {min(given.sentences, len(pairs)):,} sentences, {LABELS:,} pieces"
     rates = print_rates(title, "hypotheses", stages)
     weights = sum(tensor.numel() for tensor in model.network.parameters()) * 4 / 1e9
-    print(f"peak memory: {memory:.1f} GB, of which {weights:.1f} GB are weights")
-    write_json(given, memory_gb=memory, hypotheses_per_second=rates)
+    distinct = share_of_distinct(model, together)
+    print(f"peak memory: {memory:.1f} GB, of which {weights:.1f} GB are weights; {distinct:.0%} of beginnings distinct")
+    write_json(given, memory_gb=memory, hypotheses_per_second=rates, distinct=distinct)
 
 
 if __name__ == "__main__":

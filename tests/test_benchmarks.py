@@ -23,6 +23,7 @@ RUNS = {
     "growth": "--most 1000 --rounds 1",
     "sentences": f"{CORPUS}/dev --source en --target fr --hidden-size 16 --sentences 4 --list 5 --batches 1 --rounds 1",
     "scaling": "TABLE --rounds 1 --speed 1e5 --workers 1,3",
+    "pretrained": f"{CORPUS}/dev --source en --target fr --hidden-size 16 --layers 1 --sentences 2 --list 5 --rounds 1",
 }
 
 
@@ -42,6 +43,9 @@ def numbers(record):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_benchmark_prints_the_figures_that_it_writes(name, table, model, tmp_path):
+    if name == "pretrained":
+        pytest.importorskip("transformers")
+        pytest.importorskip("sentencepiece")
     words = RUNS[name].replace("TABLE", str(table)).replace("MODEL", str(model)).split()
     printed = bench(name, *words, "--json", tmp_path / "j").stdout
     found = numbers(json.loads((tmp_path / "j").read_text()))

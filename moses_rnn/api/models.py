@@ -36,11 +36,10 @@ from moses_rnn.errors import ArgumentError, CheckpointError, InputError, number_
 from moses_rnn.files.streams import checked_path
 from moses_rnn.models.annotated import source_reader
 from moses_rnn.models.base import Scorer
-from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, AnyModel
+from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, AnyModel, open_models
 from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model as Opened
 from moses_rnn.models.open import open_language_model
-from moses_rnn.models.pretrained import open_one_or_several
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.compute import PRECISIONS, Compute, choose_device
 from moses_rnn.networks.encdec import ENCDEC
@@ -366,7 +365,7 @@ def load(  # noqa: PLR0913, one for each option
         allow_pickle=allow_pickle,
     )
     with own_settings():
-        return Model(open_one_or_several(folders, options, combine or GEOMETRIC), device, precision, threads)
+        return Model(open_models(folders, combine or GEOMETRIC, options), device, precision, threads)
 
 
 def _choose(device: str | torch.device, precision: str, threads: int | None) -> tuple[str, str, int | None]:

@@ -144,16 +144,10 @@ def _check_options(given: Scoring) -> None:
         raise click.UsageError(f"{what} cannot be combined with --log: it is for tables of probabilities")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
-    _check_pretrained(given)
+    if given.word_penalty and any(map(is_pretrained, given.models[:1])):
+        raise click.UsageError("--word-penalty counts words outside a shortlist, which a pretrained model lacks")
     _check_devices(given.device, given.devices)
     _check_ini(given)
-
-
-def _check_pretrained(given: Scoring) -> None:
-    if given.word_penalty and any(map(is_pretrained, given.models[:1])):
-        raise click.UsageError(
-            "--word-penalty counts words outside a shortlist, which a pretrained model does not have"
-        )
 
 
 def _check_devices(device: str, names: Sequence[str]) -> None:
@@ -230,12 +224,11 @@ def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.inputs import output_to
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import Meter, read_lines
-    from moses_rnn.models.ensembles import MEAN_LOG
+    from moses_rnn.models.ensembles import MEAN_LOG, open_models
     from moses_rnn.models.open import check_learned
-    from moses_rnn.models.pretrained import open_one_or_several
 
     table, device = given.table, choose_device(given.device, given.threads)
-    opened = open_one_or_several(given.models, given, MEAN_LOG)
+    opened = open_models(given.models, MEAN_LOG, given)
     judged = () if given.allow_misfit else opened.models
     for one in judged:
         check_learned(one)
@@ -267,10 +260,8 @@ class _PairWords:
     """Counts the words of both sides of pairs, to refuse models of plain words that know too few of them."""
 
     def __init__(self, table: str, models: Sequence[Model]) -> None:
-        self._table, self._models = (
-            table,
-            [model for model in models if model.form.is_plain and not is_pretrained(model.folder)],
-        )
+        self._table = table
+        self._models = [model for model in models if model.form.is_plain and not is_pretrained(model.folder)]
         self._counts: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()
 
     def passing(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:

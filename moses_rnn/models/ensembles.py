@@ -29,6 +29,7 @@ from moses_rnn.networks.compute import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.tries import SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
+from moses_rnn.options import PretrainedOptions
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
@@ -183,9 +184,11 @@ class Ensemble:
 AnyModel = Model | Ensemble  # of pairs
 
 
-def open_models(folders: Sequence[Path], combination: str = GEOMETRIC) -> AnyModel:
-    """Open the model of one folder, or the ensemble of several; raises as `make_ensemble` does."""
-    models = [open_model(folder) for folder in folders]
+def open_models(
+    folders: Sequence[Path], combination: str = GEOMETRIC, pretrained: PretrainedOptions | None = None
+) -> AnyModel:
+    """Open the model of one folder, or the ensemble of several; raises as `open_model` and `make_ensemble` do."""
+    models = [open_model(folder, pretrained=pretrained) for folder in folders]
     _check_alike(models, "form of phrases", lambda model: str(model.form))
     return models[0] if len(models) == 1 else make_ensemble(models, combination)
 

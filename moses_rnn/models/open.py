@@ -23,6 +23,7 @@ from moses_rnn.files.outputs import rename_over, replace_file, sync_directory
 from moses_rnn.files.streams import parse_json
 from moses_rnn.models.folder import MADE_BY, check_folder
 from moses_rnn.models.model import Model
+from moses_rnn.models.pretrained import open_pretrained
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.networks.config import (
     CONFIG,
@@ -41,6 +42,7 @@ from moses_rnn.networks.config import (
     vocabulary_file,
 )
 from moses_rnn.networks.vocabulary import Vocabulary
+from moses_rnn.options import PretrainedOptions, is_pretrained
 
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
@@ -103,12 +105,21 @@ def model_files(folder: Path) -> list[str]:
     return sorted({str(folder / name) for row in find_architectures() for name in row.files})
 
 
-def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> Model:
+def open_model(
+    folder: Path | str,
+    *,
+    direction: str | None = None,
+    of_pairs: bool = True,
+    pretrained: PretrainedOptions | None = None,
+) -> Model:
     """Read and check a model folder; `of_pairs` demands a network of pairs, `direction` that direction.
 
     A training run may be replacing the files, or may have died between its last two renames. Then the pending config is
-    the one that fits; if it has just been renamed, the second try of config.json succeeds.
+    the one that fits; if it has just been renamed, the second try of config.json succeeds. With options `pretrained`,
+    the folder may also be a pretrained model; see `open_pretrained`.
     """
+    if pretrained and is_pretrained(folder):
+        return open_pretrained(folder, pretrained)
     folder = Path(folder)
     check_folder(folder)
     problems = []

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from moses_rnn.errors import InputError, Stopped, number_of
 from moses_rnn.files.outputs import OutputFile, hold, replace_file
 from moses_rnn.files.streams import find_input, read_lines, read_text
+from moses_rnn.models.pretrained import find_pretrained
 from moses_rnn.moses.decoding import Decoder, Moses
 from moses_rnn.moses.nbest import NBestLine, parse_nbest
 from moses_rnn.nbest.adding import ListFeatures, label_features
@@ -25,6 +27,7 @@ from moses_rnn.nbest.rerank import WeightedSum, choose_hypotheses, compare_bleu,
 from moses_rnn.nbest.reranker import SETTINGS, WEIGHTS, Settings, decoder_files, hashes_of, renumber
 from moses_rnn.nbest.tune import read_start, tune
 from moses_rnn.nbest.weights import format_ini, read_weights
+from moses_rnn.options import PRETRAINED, PretrainedOptions, is_pretrained
 
 STEPS, RESULTS = "steps.json", "results.json"
 SEEDS = 1, 2, 3
@@ -80,6 +83,8 @@ class Builder:
         self._observer, self._should_stop = observer, should_stop
         self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), flags
         self._decoder_hashes = hashes_of(decoder_files(self._ini), self._folder)
+        options = [key.name for key in fields(PretrainedOptions)]
+        self._pretrained = {name: value for name in options if (value := getattr(material, name))}
 
     def build(self) -> Json:
         """Build what is missing or outdated, and return the results."""
@@ -87,7 +92,7 @@ class Builder:
             folder.mkdir(parents=True, exist_ok=True)
         with closing(hold(str(self._folder / SETTINGS), "lock")):
             steps = Steps(self._folder, self._log)
-            models = [self._train(steps, name, options) for name, options in self._networks] or list(self._material.add)
+            models = [self._train(steps, name, options) for name, options in self._networks] or self._added
             features = self._add(steps, "dev", models)
             results: Json = {"dev": self._tune(steps)}
             if self._material.test:
@@ -124,6 +129,15 @@ class Builder:
         yield name, {}
         if self._material.both_orders:
             yield f"{name}-reversed", {"right_to_left": True}
+
+    @property
+    def _added(self) -> list[Path]:
+        """The finished models; a pretrained one by its folder, downloaded if necessary."""
+        given = self._material
+        return [
+            Path(f"{PRETRAINED}{find_pretrained(str(model), given)[0]}") if is_pretrained(model) else model
+            for model in given.add
+        ]
 
     def training_options(self, name: str, options: Json) -> Json:
         """Return the options of a training."""
@@ -197,15 +211,16 @@ class Builder:
         """Add the features to a text's lists; return their labels."""
         text = self._path(self._material.dev if name == "dev" else self._material.test, 0)
         lists, path = self._list(steps, name, text), self._folder / "lists" / f"{name}.more.gz"
-        inputs = {"models": self._hashes(models), "files": self._hashes([lists, text])}
+        inputs = {"models": self._hashes(models), "files": self._hashes([lists, text]), **self._pretrained}
         labels: list[str] = steps.run(f"add {name}", inputs, [path], lambda _: self._extend(lists, text, models, path))
         return labels
 
     def _extend(self, lists: str, text: str, models: Sequence[Path], path: Path) -> list[str]:
         lines = parse_nbest(read_lines(lists), lists)
         first = next(lines, None)
+        given = self._material
         request = ListRequest(
-            nbest=lists, add=tuple(models), device=self._material.device, threads=self._material.threads
+            nbest=lists, add=tuple(models), device=given.device, threads=given.threads, **self._pretrained
         )
         features = label_features(first, make_features(first, lists, request))
         added = ListFeatures(lists, list(_lines(text)), features)
@@ -268,7 +283,7 @@ class Builder:
 
     def _settings(self, labels: Sequence[str], models: Sequence[Path], hashes: Mapping[str, str]) -> Settings:
         given, inner = self._material, self._folder.absolute()
-        paths = [model.absolute() for model in models]
+        paths = [model if is_pretrained(model) else model.absolute() for model in models]
         named = [str(path.relative_to(inner) if path.is_relative_to(inner) else path) for path in paths]
         text = b"".join(_lines(self._path(given.dev, 0))).decode("utf-8", "replace")
         return Settings(
@@ -279,6 +294,7 @@ class Builder:
             target=given.target,
             lowercase=text == text.lower(),
             features=dict(zip(labels, named, strict=True)),
+            pretrained=self._pretrained,
             hashes=dict(hashes),
         )
 

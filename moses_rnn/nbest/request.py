@@ -113,10 +113,10 @@ class ListRequest(PretrainedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
+class Material(PretrainedOptions):
     """What a reranker is made from."""
 
-    ini: str
+    ini: Annotated[str, Section(FIRST_SECTION)]
     texts: Annotated[str | None, Option("Training texts TEXTS.SOURCE and TEXTS.TARGET, as the decoder reads them")] = (
         None
     )
@@ -126,7 +126,7 @@ class Material:
     output: Annotated[Path, Option("Folder of the reranker", "-o --output", metavar="FOLDER")]
     add: Annotated[
         tuple[Path, ...],
-        Option("Use this finished model instead of training one; repeat it for several", metavar="MODEL"),
+        Option("Use this finished or pretrained model instead of training one; repeat it for several", metavar="MODEL"),
     ] = ()
     architecture: Annotated[
         str, Option("The network to train; see moses-rnn nmt train", choices=tuple(networks_of("sentences")))

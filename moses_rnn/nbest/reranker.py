@@ -28,6 +28,7 @@ from moses_rnn.nbest.features import make_features
 from moses_rnn.nbest.request import ListRequest
 from moses_rnn.nbest.rerank import WeightedSum
 from moses_rnn.nbest.weights import read_weights
+from moses_rnn.options import PRETRAINED, is_pretrained
 from moses_rnn.table.phrases import words
 from moses_rnn.version import __version__
 
@@ -48,6 +49,7 @@ class Settings:
     target: str
     lowercase: bool  # whether the decoder reads lower-cased text
     features: Mapping[str, str]  # models by label, in the order of the list
+    pretrained: Mapping[str, str | bool] = field(default_factory=dict)  # options of pretrained models
     hashes: Mapping[str, str] = field(default_factory=dict)  # of files, by path
     version: str = __version__
 
@@ -99,6 +101,7 @@ def hashes_of(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     """Return the hashes of files and of those in folders, by path: relative if within `folder`."""
     files: list[Path] = []
     for path in paths:
+        path = Path(str(path).removeprefix(PRETRAINED))  # noqa: PLW2901
         files += sorted(path.iterdir()) if path.is_dir() else [path]
     inner = folder.absolute()
     named = ((file.absolute(), file) for file in files if file.is_file())
@@ -143,9 +146,10 @@ class Reranker:
     """
 
     def __init__(self, folder: Path, settings: Settings, **features: Any) -> None:
-        models = tuple(folder / model for model in settings.features.values())
+        models = tuple(Path(model) if is_pretrained(model) else folder / model for model in settings.features.values())
         first = parse_nbest_line(FIRST_LINE, str(folder), 1)
-        request = ListRequest(nbest="-", add=models, long_phrases="floor", allow_misfit=True, **features)
+        given: dict[str, Any] = {**features, **settings.pretrained}
+        request = ListRequest(nbest="-", add=models, long_phrases="floor", allow_misfit=True, **given)
         made = (feature for _, feature in make_features(first, str(folder), request))
         self._features = dict(zip(settings.features, made, strict=True))
         self._weights = read_weights(str(folder / WEIGHTS))

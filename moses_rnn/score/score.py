@@ -25,11 +25,10 @@ from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, check_unchanged, find_input
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import check_learned, model_files, open_model
-from moses_rnn.models.pretrained import open_scorable
 from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.native import native_core
 from moses_rnn.networks.compute import Compute
-from moses_rnn.networks.config import TARGET_TO_SOURCE
+from moses_rnn.networks.config import SOURCE_TO_TARGET, TARGET_TO_SOURCE
 from moses_rnn.score.checks import check_fit, check_rejected, check_table, fit_warnings, unit_warnings
 from moses_rnn.score.input_table import InputTable
 from moses_rnn.score.scoring_options import ScoringOptions, rejects_of
@@ -261,7 +260,7 @@ def _rest_of(files: ResumableOutputs, output: str) -> bytes:
 
 def open_models(options: ScoringOptions) -> tuple[list[Model], list[ScoredColumn], Compute]:
     """Open the models; return them, their columns, and how to compute: as the least capable model allows."""
-    models = [open_scorable(folder, options) for folder in options.models]
+    models = [open_model(folder, direction=SOURCE_TO_TARGET, pretrained=options) for folder in options.models]
     models += [open_model(folder, direction=TARGET_TO_SOURCE) for folder in options.inverse_models]
     for model in () if options.allow_misfit else models:
         check_learned(model)

@@ -19,8 +19,8 @@ from moses_rnn.files.outputs import pack
 from moses_rnn.models.base import Scorer, Tally, one_at_fault
 from moses_rnn.models.ensembles import MEAN_LOG, AnyModel, make_ensemble
 from moses_rnn.models.model import Model
+from moses_rnn.models.open import open_model
 from moses_rnn.models.phrases import WordPenaltyScorer
-from moses_rnn.models.pretrained import open_scorable
 from moses_rnn.networks.compute import Compute
 from moses_rnn.options import is_pretrained
 from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
@@ -116,14 +116,8 @@ def open_workers(
     if options.ray is not None:
         torch.set_num_threads(1)  # as in each worker, for the manifest; this process computes nothing
         compute = replace(compute, device=torch.device(compute.device).type)
-        opened = [
-            (
-                model.folder if is_pretrained(model.folder) else model.folder.resolve(),
-                model.direction,
-                dict(model.hashes),
-            )
-            for model in models
-        ]
+        folders = [model.folder if is_pretrained(model.folder) else model.folder.resolve() for model in models]
+        opened = [(folder, model.direction, dict(model.hashes)) for folder, model in zip(folders, models, strict=True)]
         begin = partial(open_chunk_scorer, options, opened, compute)
         return RayWorkers(begin, lambda chunk: f"{options.table}: {lines_of(chunk)}", options.ray, compute.device)
     of_each = share_threads(options.devices, options.threads, compute)
@@ -136,7 +130,7 @@ def open_chunk_scorer(
 ) -> ChunkScorer:
     """Open models, given by folder, direction and hashes, in another process; CheckpointError if they have changed."""
     torch.set_num_threads(1)
-    models = [open_scorable(folder, options, direction) for folder, direction, _ in opened]
+    models = [open_model(folder, direction=direction, pretrained=options) for folder, direction, _ in opened]
     for model, (folder, _, hashes) in zip(models, opened, strict=True):
         if model.hashes != hashes:
             raise CheckpointError(f"{folder}: was changed after this run began")

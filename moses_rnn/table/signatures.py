@@ -184,7 +184,7 @@ def check_signature(table: str) -> str:
     expected = signature.record.get("file")
     if not isinstance(expected, dict) or not expected:
         raise InputError(f"{table}.json: expected size and SHA-256 of the table, found none")
-    actual = _digest(table)
+    actual = digest_of(table)
     if actual != expected:
         raise InputError(
             f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
@@ -208,7 +208,8 @@ def _describe(digest: dict[str, Any]) -> str:
     return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
 
 
-def _digest(path: str) -> dict[str, Any]:
+def digest_of(path: str | Path) -> dict[str, Any]:
+    """Return the size and the hash of a file."""
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
         return {"bytes": file.tell(), "sha256": digest.hexdigest()}

@@ -10,7 +10,8 @@ import moses_rnn
 from moses_rnn.models.pretrained import open_pretrained
 from moses_rnn.options import PretrainedOptions
 from moses_rnn.table.table_blocks import Pairs
-from tests.commands import ROOT, run
+from tests.cli.test_reranker import INI, MADE, put_stub
+from tests.commands import ROOT, run, zygote
 from tests.models.hugging_face import save_m2m, save_marian
 
 FRENCH = "--source-language", "en", "--target-language", "fr"
@@ -100,8 +101,31 @@ def test_python_scores_with_a_pretrained_model(models):
         model.translate(["the man"])
     with pytest.raises(moses_rnn.ArgumentError, match="pretrained_text: expected one of detokenised, tokenised, raw"):
         moses_rnn.load(f"hf:{models / 'm2m'}", pretrained_text="words")
-    with pytest.raises(moses_rnn.InputError, match="a pretrained model alone"):
-        moses_rnn.load([f"hf:{models / 'm2m'}", f"hf:{models / 'marian'}"])
+    with pytest.raises(moses_rnn.CheckpointError, match="expected a network that writes word by word"):
+        moses_rnn.load([f"hf:{models / 'marian'}"] * 2)
+
+
+def test_a_reranker_of_a_pretrained_model_is_built_and_translates(here, models, monkeypatch):
+    monkeypatch.delenv("MOSES_ROOT", raising=False)
+    for name, text in (("moses.ini", INI), ("lm.arpa", "none"), ("dev.fr", "le petit homme\nla femme\n")):
+        (here / name).write_text(text)
+    (here / "src").rename(here / "dev.en")
+    train = "reranker", *MADE, "--lists", "list", "--add", "hf:hf/m2m"
+    refused = zygote(*train)
+    assert "expected --source-language to be a language of the model, found none" in refused.stderr
+    assert refused.returncode == 3
+    assert zygote(*train, *FRENCH).returncode == 0
+    put_stub(here)
+    monkeypatch.setenv("MOSES_ROOT", str(here / "moses"))
+    text = b"s2 s3\n" + b"s2 " * 70
+    done = zygote("reranker", "translate", "made", "--n-best", 9, "best", given=text)
+    assert done.returncode == 0, done.stderr
+    assert "line 2: HF0, line 1 of the list: HF: expected 1 to 64 pieces of words, found " in done.stderr
+    listed = [line.split(" ||| ") for line in (here / "best").read_text().splitlines() if line.startswith("0")]
+    assert done.stdout.decode().split("\n")[0].split() == listed[0][1].split()
+    found = [float(fields[2].split("HF0= ")[1].split()[0]) for fields in listed]
+    expected = scores(models / "m2m", [("s2 s3", fields[1].strip()) for fields in listed])
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def spoil(folder):
@@ -115,8 +139,8 @@ def spoil(folder):
 @pytest.mark.parametrize(("model", "found"), [
     ("hf/none", "hf:hf/none: expected a folder, or a model in Hugging Face's cache or on its site"),
     ("hf/m2m", "expected --source-language to be a language of the model, found none"),
-    ("hf/marian", "HF0, line 2 of the list: HF: expected at most 64 pieces of words, found "),
-    ("bad", "of the list: HF: expected a log-probability, found nan for "),
+    ("hf/marian", "HF0, line 2 of the list: HF: expected 1 to 64 pieces of words, found "),
+    ("bad", "of the list: HF: expected a log-probability, found nan"),
 ])  # fmt: skip
 def test_a_model_or_line_that_gives_no_score_is_refused(here, model, found):
     spoil(here / "bad")

@@ -80,15 +80,38 @@ def save_m2m(folder):
     return save(folder, lambda: transformers.M2M100ForConditionalGeneration(config))
 
 
-def save_nllb(folder):
-    """An NLLB model: M2M-100's network with the other kind of tokenizer."""
+def save_fast(folder, kind, network, **options):
+    """A model with a tokenizer of the other kind, which needs no SentencePiece; return its folder."""
     folder.mkdir(parents=True)
     pieces = learn_pieces(folder / "pieces.model", [line for side in texts() for line in side])
     words = [(word, 0.0) for word in ("<s>", "<pad>", "</s>", "<unk>")] + pieces
     tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(words, unk_id=3))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 2)])
     (folder / "pieces.model").unlink()
-    made = transformers.NllbTokenizerFast(tokenizer_object=tokenizer)
+    made = kind(tokenizer_object=tokenizer, **options)
     made.save_pretrained(folder)
-    config = transformers.M2M100Config(vocab_size=len(made), **SIZES)
-    return save(folder, lambda: transformers.M2M100ForConditionalGeneration(config))
+    return save(folder, lambda: network(len(made)))
+
+
+def save_nllb(folder):
+    """An NLLB model: M2M-100's network with the other kind of tokenizer."""
+    return save_fast(folder, transformers.NllbTokenizerFast, lambda size: transformers.M2M100ForConditionalGeneration(
+        transformers.M2M100Config(vocab_size=size, **SIZES)
+    ))  # fmt: skip
+
+
+def save_mbart(folder):
+    """An mBART model, whose decoder begins with the last label, the language."""
+    return save_fast(folder, transformers.MBartTokenizerFast, lambda size: transformers.MBartForConditionalGeneration(
+        transformers.MBartConfig(vocab_size=size, **SIZES)
+    ))  # fmt: skip
+
+
+def save_t5(folder):
+    """A T5 model, whose positions are relative."""
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+    special = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    return save_fast(folder, transformers.T5TokenizerFast, lambda size: transformers.T5ForConditionalGeneration(
+        transformers.T5Config(vocab_size=size, **sizes, **special)
+    ), extra_ids=0)  # fmt: skip
