@@ -9,9 +9,8 @@ import pytest
 
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.table.phrase_table import parse_line
-from tests.commands import ROOT, run
+from tests.commands import ROOT
 from tests.conftest import EXAMPLES
-from tests.networks.saved import saved_search
 
 
 def test_the_corpus_is_what_its_script_makes(tmp_path):
@@ -23,36 +22,6 @@ def test_the_corpus_is_what_its_script_makes(tmp_path):
             assert (EXAMPLES / "corpus" / f"{name}.{language}").read_bytes() == (
                 tmp_path / f"{name}.{language}"
             ).read_bytes()
-
-
-def test_lists_are_scored_by_their_segments(tmp_path):
-    saved_search(tmp_path / "model")
-    (tmp_path / "source").write_text("a b\nb")
-    (tmp_path / "nbest").write_text(
-        "0 ||| été  ||| LM0= -1 ||| -1\n0 ||| été x ||| LM0= -2 ||| -2\n1 ||| x ||| LM0= -1 ||| -1 ||| 0=0\n"
-    )
-    command = [sys.executable, EXAMPLES / "score_segmented.py", "nbest", "--source", "source", "--model", "model"]
-    subprocess.run([*command, "--segment", "cat", "-o", "own.gz"], check=True, cwd=tmp_path)
-    options = ["--source", "source", "--add", "model", "--whole", "--allow-misfit", "-o", "more"]
-    run("nbest add", "nbest", *options, cwd=tmp_path)
-    own = gzip.decompress((tmp_path / "own.gz").read_bytes()).decode().split("\n")
-    for line, expected in zip(own, (tmp_path / "more").read_text().split("\n"), strict=True):
-        a, b = (re.split("(?:SUBWORDS|SEARCH)0= ([^ ]+)", one) for one in (line, expected))
-        assert (a[::2], list(map(float, a[1:2]))) == (b[::2], pytest.approx(list(map(float, b[1:2])), abs=1e-5))
-    again = ["own.gz" if word == "nbest" else word for word in command]
-    subprocess.run([*again, "--segment", "cat", "-o", "twice.gz"], check=True, cwd=tmp_path)
-    (tmp_path / "reference").write_text("t2\n" * 2)
-    run("nbest", "tune", "twice.gz", "--reference", "reference", "-o", "weights", cwd=tmp_path)
-    assert re.findall("SUBWORDS[0-9]+", (tmp_path / "weights").read_text()) == ["SUBWORDS0", "SUBWORDS1"]
-    done = subprocess.run(
-        [*command, "--segment", "head -n 1", "-o", "lost.gz"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (1, "head -n 1: expected 2 lines, found 1\n")
-    assert not (tmp_path / "lost.gz").exists()
-    done = subprocess.run(
-        [*command, "--segment", "cat", "-o", "own.gz"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (1, "own.gz exists already\n")
 
 
 def hard_corpus(folder, *options):

@@ -24,6 +24,7 @@ from moses_rnn.translation.translate import (
     check_plain,
     has_attention,
     no_attention,
+    of_words,
     with_tokens,
 )
 
@@ -87,14 +88,16 @@ def map_alignments(
         config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
         search = BeamSearch(stepper, with_tokens(config, rare))
         hypotheses = [found[0] for found in search(ids)]
-        written = [[writes.words[word] for word in hypothesis.words] for hypothesis in hypotheses]
+        written = [writes.spell(hypothesis.words) for hypothesis in hypotheses]
     else:
         written = [words(targets[number - 1]) for number in chosen]
         hypotheses = [GeneratedTarget(tuple(writes.ids(line)), 0.0, ended=True) for line in written]
     maps = []
-    for (number, source), target, alpha in zip(chosen.items(), written, align(stepper, ids, hypotheses), strict=True):
-        unknown = ({*source} - reads.id_of.keys()) | ({*target} - writes.id_of.keys())
-        maps.append(AlignmentMap(number, source, target, alpha, frozenset(unknown)))
+    alphas = zip(align(stepper, ids, hypotheses), ids, hypotheses, strict=True)
+    for (number, source), target, (alpha, read, h) in zip(chosen.items(), written, alphas, strict=True):
+        alpha_of_words = of_words(alpha, reads, read, writes, h.words)
+        unknown = [word for word in source if word not in reads] + [word for word in target if word not in writes]
+        maps.append(AlignmentMap(number, source, target, alpha_of_words, frozenset(unknown)))
     return maps
 
 

@@ -179,18 +179,19 @@ def explain_words(model: AnyModel, scorer: Scorer, pair: Lookup) -> Explanation:
     read, written = map(words, pair.read[::-1] if model.inverse else pair.read)
     reads, writes = model.source_vocabulary, model.target_vocabulary
     log_prob = float(scorer.log_probs(Pairs.of([pair.read]))[0])  # raises an error that names the pair
-    log_probs = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), writes.ids(written))
-    known, own = reads.id_of, writes.id_of
+    ids = writes.ids(written)
+    by_ids = stepped_log_probs(model.make_stepper(HERE), reads.ids(read), ids)
+    log_probs = np.add.reduceat(by_ids, [*writes.firsts(ids), len(ids)]).tolist()
     return Explanation(
         source=readable(pair.source),
         target=readable(pair.target),
         scorer=scorer.name,
         log_prob=log_prob,
         words=[
-            Word(readable(word), log_prob, word == END or word in own)
+            Word(readable(word), log_prob, word == END or word in writes)
             for word, log_prob in zip([*written, END], log_probs, strict=True)
         ],
-        unknown=[readable(word) for word in read if word not in known],
+        unknown=[readable(word) for word in read if word not in reads],
     )
 
 

@@ -74,7 +74,7 @@ class Coverage:
 def measure_coverage(table: ScoredTable, model: Model, advanced: Advanced = show_nothing) -> Coverage:
     """Look up all words of a table in a network's shortlists."""
     found = Coverage()
-    reads, writes = model.source_vocabulary.id_of, model.target_vocabulary.id_of
+    reads, writes = model.source_vocabulary, model.target_vocabulary
     for block in table.blocks(advanced):
         pairs = block.pairs()
         for source, target in zip(map(words, pairs.sources), map(words, pairs.targets), strict=True):

@@ -130,12 +130,13 @@ class Model(_Loaded):
         self.learned_sentences: bool = model.learned_sentences
 
     def __repr__(self) -> str:
-        known = len(self._model.source_vocabulary), len(self._model.target_vocabulary)
+        read, written = self._model.source_vocabulary, self._model.target_vocabulary
         folders = ", ".join(repr(str(folder)) for folder in self.folders)
         how = f"{self._compute.device}, {self._compute.precision}"
         if self._compute.native:
             how += ", native core"
-        return f"<moses_rnn.Model {folders}: {self.meaning}; {known[0]:,} and {number_of(known[1], 'word')}; {how}>"
+        size = f"{len(read):,} and {number_of(len(written), written.unit)}"
+        return f"<moses_rnn.Model {folders}: {self.meaning}; {size}; {how}>"
 
     @property
     def meaning(self) -> str:

@@ -276,12 +276,12 @@ class _PairWords:
         from moses_rnn.nbest.adding import check_known
 
         for model in self._models:
-            sides = model.source_vocabulary.id_of, model.target_vocabulary.id_of
+            sides = model.source_vocabulary, model.target_vocabulary
             known = sides[::-1] if model.inverse else sides
-            for side, counts, ids in zip(("source", "target"), self._counts, known, strict=True):
+            for side, counts, vocabulary in zip(("source", "target"), self._counts, known, strict=True):
                 if counts.total() >= ENOUGH_WORDS:
                     expected = f"{self._table}: expected pairs"
-                    check_known(expected, str(model.folder), side, counts, ids.__contains__, allowed=False)
+                    check_known(expected, str(model.folder), side, counts, vocabulary.__contains__, allowed=False)
 
 
 def _pairs(lines: Iterable[bytes], table: str, *, aligned: bool) -> Iterator[BytesPair]:

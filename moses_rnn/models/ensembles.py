@@ -28,7 +28,7 @@ from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
 from moses_rnn.networks.compute import HERE, Compute, choose_precision
 from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.tries import SteppedPairs, distinct_phrases
-from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, Ids, Vocabulary
+from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.options import PretrainedOptions
 from moses_rnn.table.table_blocks import Pairs, Phrases
 
@@ -148,8 +148,10 @@ class Ensemble:
         self.inverse, self.right_to_left, self.rare = first.inverse, first.right_to_left, first.rare
         self.learned_sentences, self.unbounded = first.learned_sentences, first.unbounded
         self.target_vocabulary = first.target_vocabulary
-        read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
-        self.source_vocabulary = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
+        self.source_vocabulary = first.source_vocabulary  # of subwords, the members have the same
+        if not first.of_subwords:
+            read = dict.fromkeys(word for model in models for word in model.source_vocabulary.words)
+            self.source_vocabulary = Vocabulary([UNKNOWN, END, *(word for word in read if word not in (UNKNOWN, END))])
         self.name = "ENSInverse" if self.inverse else "ENS"
         self.title = f"{combination} ensemble of {len(models)} ({', '.join(model.title for model in models)})"
         self.meaning = first.describe_score(self.title)
@@ -169,7 +171,8 @@ class Ensemble:
         words = self.source_vocabulary.words
         members: list[Member] = []
         for model in self.models:
-            ids = np.array(model.source_vocabulary.ids(words), dtype=np.int64)
+            id_of = model.source_vocabulary.id_of
+            ids = np.array([id_of.get(word, UNKNOWN_ID) for word in words], dtype=np.int64)
             ids[END_ID] = END_ID  # a vocabulary does not map the spelling of the end symbol
             members.append((model.make_stepper(compute, any_order=any_order), ids))
         return EnsembleStepper(members, self.combination)

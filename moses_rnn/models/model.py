@@ -20,6 +20,7 @@ from moses_rnn.networks.compute import HERE, Compute, choose_precision
 from moses_rnn.networks.config import PHRASES, SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.networks.finite import Floats, finite_array
 from moses_rnn.networks.steps import Stepper
+from moses_rnn.networks.subwords import Subwords
 from moses_rnn.networks.tries import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Phrase, Vocabulary
 from moses_rnn.table.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
@@ -53,6 +54,7 @@ class Model:
         # words that the network reads, none of a language model, and that it writes
         self.source_vocabulary = self.vocabularies.get("source") or Vocabulary([UNKNOWN, END])
         self.target_vocabulary = self.vocabularies["target"]
+        self.of_subwords = isinstance(self.target_vocabulary, Subwords)
         self.inverse = self.direction == TARGET_TO_SOURCE  # whether it reads target phrases and writes source phrases
         # SENTENCES or PHRASES; format 1 has it in its provenance
         self.unit: str = getattr(config, "unit", self.provenance.get("unit", PHRASES))
@@ -101,7 +103,8 @@ class Model:
             score = f"s({read}, {written}) of the {title}, unbounded and no log-probability"
         order = "; the last word comes first" if self.right_to_left else ""
         rare = f"; rare words by {self.rare.kind}, window {self.rare.window}" if self.rare else ""
-        return f"{score}, {self.architecture.ends}{order}{rare}"
+        cut = "; words are cut into subwords, in one way each" if self.of_subwords else ""
+        return f"{score}, {self.architecture.ends}{order}{rare}{cut}"
 
     def choose_compute(
         self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -41,6 +41,8 @@ from moses_rnn.networks.config import (
     find_architectures,
     vocabulary_file,
 )
+from moses_rnn.networks.subwords import FILE as SUBWORDS
+from moses_rnn.networks.subwords import Subwords
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.options import PretrainedOptions, is_pretrained
 
@@ -63,6 +65,8 @@ def save_model(folder: Path, model: Model) -> None:
         record["right_to_left"] = True
     folder.mkdir(parents=True, exist_ok=True)
     contents = {vocabulary_file(side): model.vocabularies[side].to_bytes() for side in kind.sides}
+    if isinstance(model.target_vocabulary, Subwords):
+        record["subwords"], contents[SUBWORDS] = True, model.target_vocabulary.model
     weights = model.network.state_dict().items()
     contents[MODEL] = save_tensors({name: w.detach().to("cpu", torch.float32).contiguous() for name, w in weights})
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
@@ -89,11 +93,14 @@ def finish_saving(folder: Path, architecture: Architecture) -> None:
 def read_shortlist(path: Path) -> Vocabulary:
     """Read a vocabulary file, or the vocabulary of a model folder for the table's target language."""
     file = path
+    kind: Callable[[bytes], Vocabulary] = Vocabulary.from_bytes
     if path.is_dir():
-        inverse = read_record(path).get("direction") == TARGET_TO_SOURCE
-        file = path / vocabulary_file("source" if inverse else "target")
+        record = read_record(path)
+        file = path / vocabulary_file("source" if record.get("direction") == TARGET_TO_SOURCE else "target")
+        if record.get("subwords"):
+            file, kind = path / SUBWORDS, Subwords
     try:
-        return Vocabulary.from_bytes(file.read_bytes())
+        return kind(file.read_bytes())
     except OSError as error:
         raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
     except CheckpointError as error:
@@ -102,7 +109,7 @@ def read_shortlist(path: Path) -> Vocabulary:
 
 def model_files(folder: Path) -> list[str]:
     """Return all files that a model folder of any kind may have."""
-    return sorted({str(folder / name) for row in find_architectures() for name in row.files})
+    return sorted({str(folder / name) for row in find_architectures() for name in (*row.files, SUBWORDS)})
 
 
 def open_model(
@@ -187,10 +194,13 @@ def _read_model(path: Path, architectures: Collection[Architecture]) -> Model:
     with torch.device("meta"):  # shapes only, no memory and no random numbers
         network = architecture.module(config, seed=None)
     shapes = network.state_dict()
-    files = {name: read_file(folder / name) for name in architecture.files[2:]}  # vocabularies
+    subwords = [SUBWORDS] if record.get("subwords") else []
+    files = {name: read_file(folder / name) for name in (*architecture.files[2:], *subwords)}  # vocabularies
     files[MODEL] = read_file(folder / MODEL, 4 * sum(map(torch.numel, shapes.values())) + MAX_HEADER)
     hashes = check_hashes(path, record, files)
     vocabularies = {side: read_vocabulary(folder, record, side, files) for side in architecture.sides}
+    if SUBWORDS in files:
+        vocabularies = dict.fromkeys(vocabularies, read_subwords(folder, files[SUBWORDS], vocabularies))
     title = f"{getattr(config, 'variant', '')} {architecture.title}".strip()
     network.load_state_dict(read_tensors(folder / MODEL, files[MODEL], shapes, title), assign=True)
     direction, provenance = record.get("direction", SOURCE_TO_TARGET), record.get("provenance", {})
@@ -206,10 +216,11 @@ def _config(record: Json, architecture: Architecture) -> Config:
     if direction not in directions:
         expected = " or ".join(map(repr, directions))
         raise ValueError(f"expected direction to be {expected}, found {shown_value(direction)}")
-    order, may_differ = record.get("right_to_left", False), architecture.reads_sources and not record.get("rare")
-    if type(order) is not bool or (order and not may_differ):
-        expected = "false, or true for a network of sources and targets without rare words"
-        raise ValueError(f"expected right_to_left to be {expected}, found {shown_value(order)}")
+    may_differ = architecture.reads_sources and not record.get("rare")
+    for key in ("right_to_left", "subwords"):
+        if type(differs := record.get(key, False)) is not bool or (differs and not may_differ):
+            expected = "false, or true for a network of sources and targets without rare words"
+            raise ValueError(f"expected {key} to be {expected}, found {shown_value(differs)}")
     for key, expected in (("files", "hashes by file name"), ("provenance", "what training recorded, by name")):
         if not isinstance(record.get(key, {}), dict):
             raise ValueError(f"expected {key} to be {expected}, found {shown_value(record[key])}")  # noqa: TRY004
@@ -302,6 +313,19 @@ def read_vocabulary(folder: Path, record: Json, side: str, files: Mapping[str, b
             expected = f"{key} to be {len(vocabulary)}, the words of {file}"
             raise CheckpointError(f"{folder / CONFIG}: expected {expected}, found {shown_value(given)}")
     return vocabulary
+
+
+def read_subwords(folder: Path, data: bytes, vocabularies: Mapping[str, Vocabulary]) -> Vocabulary:
+    """Parse the sentencepiece model; raise CheckpointError if the vocabularies do not list its pieces."""
+    try:
+        subwords = Subwords(data)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder / SUBWORDS}: {error.message}", advice=error.advice) from error
+    for side, vocabulary in vocabularies.items():
+        if vocabulary.words != subwords.words:
+            file = folder / vocabulary_file(side)
+            raise CheckpointError(f"{file}: expected the pieces of {SUBWORDS} in their order, found others")
+    return subwords
 
 
 def read_tensors(path: Path, data: bytes, shapes: Mapping[str, Tensor], title: str) -> dict[str, Tensor]:

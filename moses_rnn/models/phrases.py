@@ -17,7 +17,7 @@ from moses_rnn.networks.batches import Ints, Lengths, Values, reverse_each
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.tries import PairNetwork
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
+from moses_rnn.table.table_blocks import Pairs, Phrases
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -49,8 +49,7 @@ class PhraseScorer:
         self.name, self.meaning, self.unbounded = model.name, model.meaning, model.unbounded
         self._inverse, self._right_to_left = model.inverse, model.right_to_left
         self._network = network
-        self._read = PhraseIds(model.source_vocabulary.id_of)
-        self._written = PhraseIds(model.target_vocabulary.id_of)
+        self._read, self._written = model.source_vocabulary.reader(), model.target_vocabulary.reader()
 
     def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Values:
         """Return one natural log score per pair. Raises as `Scorer` does."""
@@ -124,7 +123,7 @@ class WordPenaltyScorer:
     meaning = "-n for n target words outside the shortlist"
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
-        self._ids = PhraseIds(target_vocabulary.id_of)
+        self._ids = target_vocabulary.reader()
 
     def make_scorer(self, _compute: Compute) -> Self:
         """Return itself: it needs no device."""

@@ -233,8 +233,7 @@ def _knows(model: AnyModel | KenlmScorer) -> Knows:
 
 
 def _in_shortlist(vocabulary: Vocabulary) -> Knows:
-    ids = vocabulary.id_of
-    return lambda word: word != UNKNOWN and word in ids
+    return lambda word: word != UNKNOWN and word in vocabulary
 
 
 def _check_words(opened: Mapping[str, KenlmScorer]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.table.phrases import is_utf8
+from moses_rnn.table.table_blocks import Ints, PhraseIds, Phrases
 
 Ids = npt.NDArray[np.integer[Any]]  # word ids of a phrase, of concatenated phrases, or of n-grams
 Phrase = Sequence[int]  # ids of a few words, without an end symbol
+Reader = Callable[[Phrases], tuple[Ints, Ints]]  # gives the ids of many phrases, concatenated, and each one's length
 
 UNKNOWN_ID = 0
 END_ID = 1
@@ -29,6 +31,8 @@ class Vocabulary:
     Words are bytes, as in the table. A word of the text spelt ``</s>`` is unknown, never the end of a phrase. A
     CheckpointError gives line numbers but quotes no lines: the file may be anything.
     """
+
+    unit = "word"  # that has an id
 
     def __init__(self, words: Sequence[bytes]) -> None:
         self.words = list(words)
@@ -49,10 +53,25 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    def __contains__(self, word: bytes) -> bool:
+        return word in self.id_of
+
     def ids(self, words: Iterable[bytes]) -> list[int]:
         """Return the ids of words, without an end symbol."""
         get = self.id_of.get
         return [get(word, UNKNOWN_ID) for word in words]
+
+    def reader(self) -> Reader:
+        """Return a function that reads many phrases at once."""
+        return PhraseIds(self.id_of)
+
+    def spell(self, ids: Phrase) -> list[bytes]:
+        """Return the words that ids stand for."""
+        return [self.words[i] for i in ids]
+
+    def firsts(self, ids: Phrase) -> list[int]:
+        """Return the position of each word's first id."""
+        return list(range(len(ids)))
 
     def to_bytes(self) -> bytes:
         """Format the vocabulary as a file: one word per line, ids from 0 in line order."""
@@ -87,6 +106,5 @@ def is_word(word: bytes) -> bool:
 
 def coverage(counts: Mapping[bytes, int], vocabulary: Vocabulary) -> float:
     """Return the share of counted running words in the vocabulary, 0 to 1."""
-    known = set(vocabulary.words[2:])
     total = sum(counts.values())
-    return sum(n for word, n in counts.items() if word in known) / total if total else 1.0
+    return sum(n for word, n in counts.items() if word in vocabulary and word != UNKNOWN) / total if total else 1.0

@@ -22,8 +22,9 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError, number_of
 from moses_rnn.files.outputs import replace_file, writing
-from moses_rnn.networks.batches import Lengths, row_slices, take_spans
-from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
+from moses_rnn.networks.batches import Lengths, flatten, row_slices, take_spans
+from moses_rnn.networks.subwords import Subwords, learn_subwords
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN, Ids, Vocabulary, coverage, shortlist
 from moses_rnn.table.phrases import words
 
 Hashes = npt.NDArray[np.uint64]
@@ -32,6 +33,7 @@ MAX_HELD_OUT_SHARE = 0.1
 # Files that other processes map, besides the word ids
 RECORD, POSITIONS = "corpus.json", ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
 AT_ONCE = 1 << 20  # rows or ids
+CUT_AT_ONCE = 1 << 16  # rows
 BLOCK = 1 << 22  # words and boundaries at once
 
 
@@ -48,6 +50,8 @@ class CorpusConfig:
     min_count: int = 1  # of words in a shortlist
     marked: bool = False  # each target word is followed by a token, which is not a word
     counted: bool = False  # learn a pair as often as it occurs; shortlists and held-out pairs count it once
+    backwards: bool = False  # the last word of a target comes first
+    subwords: int = 0  # pieces for both sides in place of shortlists, of characters seen `min_count` times; 0: none
 
 
 @dataclass(frozen=True)
@@ -186,13 +190,15 @@ def share(folder: Path, record: Mapping[str, Any], vocabularies: Mapping[str, Vo
     """Write a record as JSON, and shortlists, for other processes."""
     replace_file(folder / RECORD, json.dumps(record).encode())
     for side, vocabulary in vocabularies.items():
-        replace_file(folder / f"{side}.words", vocabulary.to_bytes())
+        data = vocabulary.model if isinstance(vocabulary, Subwords) else vocabulary.to_bytes()
+        replace_file(folder / f"{side}.words", data)
 
 
 def read_shared(folder: Path, *sides: str) -> tuple[dict[str, Any], list[Vocabulary]]:
     """Read the files written by `share`."""
     record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
-    return record, [Vocabulary.from_bytes((folder / f"{side}.words").read_bytes()) for side in sides]
+    every = [(folder / f"{side}.words").read_bytes() for side in sides]
+    return record, [Vocabulary.from_bytes(data) if data.startswith(UNKNOWN) else Subwords(data) for data in every]
 
 
 def map_ids(path: Path) -> Ids:
@@ -216,7 +222,7 @@ def build_corpus(
     those of both, for messages.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    both = _Side(folder, "source"), _Side(folder, "target")
+    both = _Side(folder, "source"), _Side(folder, "target", backwards=config.backwards)
     read = _read(pairs, both, config.max_length, marked=config.marked)
     to_learn, words_seen = read["kept"], [len(side.ids) for side in both]
     judging = _read(held_out or (), both, 0, marked=config.marked)
@@ -225,11 +231,15 @@ def build_corpus(
             raise InputError(f"{name}: expected {what}, found none in {number_of(found['all'], 'line')}")
     source, target = (side.phrases() for side in both)
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
-    sizes = config.source_words, config.target_words
-    sides = zip((source, target), (side.ids for side in both), word_counts, sizes, tokens, strict=True)
-    (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
-        _renumber_by_shortlist(*side, to_learn, config) for side in sides
-    ]
+    if config.subwords:
+        both_cut = _cut_into_subwords(both, (source, target), to_learn, config)
+        (source, source_vocabulary, source_coverage), (target, target_vocabulary, target_coverage) = both_cut
+    else:
+        sizes = config.source_words, config.target_words
+        sides = zip((source, target), (side.ids for side in both), word_counts, sizes, tokens, strict=True)
+        (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
+            _renumber_by_shortlist(*side, to_learn, config) for side in sides
+        ]
     for vocabulary in (source_vocabulary, target_vocabulary):
         check_frequencies(vocabulary, config.min_count, names[0])
     source_hashes = source.hashes()
@@ -277,6 +287,19 @@ def _renumber_by_shortlist(
     return vocabulary, coverage(counts, vocabulary)
 
 
+def _cut_into_subwords(
+    sides: tuple[_Side, _Side], both: tuple[Phrases, Phrases], to_learn: int, config: CorpusConfig
+) -> list[tuple[Phrases, Vocabulary, float]]:
+    """Learn the subwords of both sides together; return each side cut into them, and its share of known words."""
+    every = list(zip(sides, both, strict=True))
+    counts = [_word_counts(phrases, side.ids, to_learn, repeated=config.repeated) for side, phrases in every]
+    subwords = learn_subwords(Counter(counts[0]) + Counter(counts[1]), config.subwords, config.min_count)
+    shares = [coverage(of_side, subwords) for of_side in counts]
+    return [
+        (side.cut(phrases, subwords), subwords, share) for (side, phrases), share in zip(every, shares, strict=True)
+    ]
+
+
 def check_frequencies(vocabulary: Vocabulary, min_count: int, name: str) -> None:
     """Raise InputError if no word of the text `name` is frequent enough for the shortlist."""
     if len(vocabulary) == 2:  # <unk> and </s>
@@ -308,13 +331,14 @@ class NumberFile:
 class _Side:
     """Streams one side of phrase pairs into files of provisional ids, numbered by first occurrence."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *, backwards: bool = False) -> None:
         self.ids: dict[bytes, int] = {}
+        self._order = slice(None, None, -1 if backwards else 1)
         self._tokens, self._lengths = (NumberFile(folder / f"{name}.{kind}") for kind in ("tokens", "lengths"))
 
     def add(self, phrase: list[bytes]) -> None:
         known = self.ids
-        self._tokens.extend([known.setdefault(word, len(known)) for word in phrase])
+        self._tokens.extend([known.setdefault(word, len(known)) for word in phrase[self._order]])
         self._lengths.extend([len(phrase)])
 
     def phrases(self) -> Phrases:
@@ -323,6 +347,19 @@ class _Side:
         sums = np.cumsum(np.fromfile(self._lengths.path, np.int32), dtype=np.int64)
         ends = np.concatenate([np.zeros(1, np.int64), sums])
         return Phrases(np.memmap(self._tokens.path, dtype=np.int32, mode="r+"), ends)
+
+    def cut(self, phrases: Phrases, subwords: Subwords) -> Phrases:
+        """Write the phrases as ids of subwords; each distinct word is cut once."""
+        pieces, lengths = flatten([subwords.ids([word])[self._order] for word in self.ids])
+        begins = np.cumsum(lengths) - lengths
+        cut, of_each = NumberFile(self._tokens.path), [np.zeros(1, np.int64)]  # the old file stays mapped
+        for rows in row_slices(len(phrases.ends) - 1, CUT_AT_ONCE):
+            ends = phrases.ends[rows.start : rows.stop + 1]
+            tokens = phrases.tokens[ends[0] : ends[-1]]
+            cut.extend(take_spans(pieces, begins[tokens], lengths[tokens]).tolist())
+            of_each.append(np.add.reduceat(lengths[tokens], ends[:-1] - ends[0]))
+        cut.flush()
+        return Phrases(np.memmap(cut.path, dtype=np.int32, mode="r+"), np.cumsum(np.concatenate(of_each)))
 
 
 def _read(

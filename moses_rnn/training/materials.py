@@ -24,6 +24,7 @@ from moses_rnn.files.streams import (
 from moses_rnn.models.rare_words import WINDOW, RareWords, Shortlists, reserved_word
 from moses_rnn.moses.alignments import Links, check_links, read_links, transposed
 from moses_rnn.networks.config import SENTENCES
+from moses_rnn.networks.subwords import Subwords
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.table.phrases import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
@@ -129,12 +130,14 @@ class TablePairs:
 
 def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
     n = corpus.statistics
+    both = corpus.source_vocabulary, corpus.target_vocabulary
+    sizes = [
+        f"{number_of(len(one), one.unit)} for" if isinstance(one, Subwords) else f"{len(one) - 2:,} of" for one in both
+    ]
     return [
         f"left out: {number_of(n.too_long, 'pair')} longer than max_length, {n.empty:,} with an empty side",
-        f"{read}: {len(corpus.source_vocabulary) - 2:,} of {number_of(n.source_words, 'word')}, "
-        f"{n.source_coverage:.2%} of running words",
-        f"{written}: {len(corpus.target_vocabulary) - 2:,} of {number_of(n.target_words, 'word')}, "
-        f"{n.target_coverage:.2%} of running words",
+        f"{read}: {sizes[0]} {number_of(n.source_words, 'word')}, {n.source_coverage:.2%} of running words",
+        f"{written}: {sizes[1]} {number_of(n.target_words, 'word')}, {n.target_coverage:.2%} of running words",
     ]
 
 
@@ -255,7 +258,7 @@ class SentencePairs:
     name, corpus = "corpus", Corpus
 
     def __init__(self, options: Options, preset: Preset, watch: Watch) -> None:
-        self._watch, self._inverse, self._right_to_left = watch, options["inverse"], options["right_to_left"]
+        self._watch, self._inverse = watch, options["inverse"]
         endings = options["source"], options["target"]
         texts = ParallelTexts.of_prefix(options["prefix"], *endings, options.get("alignment"))
         dev = options["dev"] and ParallelTexts.of_prefix(options["dev"], *endings, options.get("dev_alignment"))
@@ -273,6 +276,8 @@ class SentencePairs:
             seed=preset.training.seed,
             repeated=True,
             min_count=preset.min_count,
+            backwards=options["right_to_left"],
+            subwords=options["subwords"] or 0,
         )
         alignment = options.get("alignment")
         self.origin = {
@@ -331,8 +336,7 @@ class SentencePairs:
     def _pairs(self, texts: ParallelTexts) -> Iterator[Pair]:
         """Yield pairs of a text to read and a text to write."""
         for source, target in texts.pairs(self._watch):
-            read, written = (target, source) if self._inverse else (source, target)
-            yield read, b" ".join(reversed(words(written))) if self._right_to_left else written
+            yield (target, source) if self._inverse else (source, target)
 
     def describe(self, corpus: Corpus) -> list[str]:
         """See `Material`."""

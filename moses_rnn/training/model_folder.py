@@ -27,6 +27,7 @@ from moses_rnn.files.outputs import open_locked, replace_file, writing
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import finish_saving, open_model, read_record, save_model
 from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, STATE_FOLDER, Architecture, vocabulary_file
+from moses_rnn.networks.subwords import FILE as SUBWORDS
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
 RANDOM = "random.torch"
@@ -237,7 +238,8 @@ class ModelFolder:
         """Raise OutputError if a folder without a run has files that a run would replace or remove."""
         if (self.path / CONFIG).exists() or self._state.exists():
             return
-        names = [*(self.path / name for name in self._kind.files), *(self.arrays / name for name in STATE_FILES)]
+        names = [self.path / name for name in (*self._kind.files, SUBWORDS)]
+        names += [self.arrays / name for name in STATE_FILES]
         if there := next((path for path in names if path.exists()), None):
             raise OutputError(
                 f"{there}: already exists, and training would replace it", advice="Name another folder with --model."
@@ -269,7 +271,7 @@ class ModelFolder:
         """Remove the model and log of the earlier run: only files that this package writes."""
         files = {*self._kind.files, PENDING_CONFIG}
         if (self.path / CONFIG).exists():  # perhaps of another kind of network
-            files |= {vocabulary_file(side) for side in ("source", "target")}
+            files |= {vocabulary_file("source"), vocabulary_file("target"), SUBWORDS}
         for name in files:
             (self.path / name).unlink(missing_ok=True)
         self._remove((LOG_FILE, RESTARTING))

@@ -131,6 +131,11 @@ class SentenceOptions:
     source_words: Annotated[int | None, Option("Source shortlist size; other words are <unk>", min=1)] = None
     target_words: Annotated[int | None, Option("Target shortlist size; other words are <unk>", min=1)] = None
 
+    subwords: Annotated[
+        int | None,
+        Option("Cut words into at most N subwords, which both sides share", metavar="N", min=1, max=1_000_000),
+    ] = None
+
     rare: Annotated[
         str | None,
         Section("Rare words"),
@@ -226,8 +231,9 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     if given.get("reshuffle") and not given.get("partition_words"):
         raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
     _check_rare(given)
-    if given.get("right_to_left") and "rare" in given:
-        raise UnfitOption("right_to_left", "does not go with --rare, which is for translations")
+    for name, others in EXCLUSIVE.items():
+        if given.get(name) and (excluded := [other for other in others if other in given]):
+            raise UnfitOption(name, f"does not go with --{excluded[0].replace('_', '-')}")
     learning = {key: given.get(key, value) for key, value in preset.learning.items()}
     training = _training(preset.training, every, groundhog=settings.get("variant") == "groundhog")
     sizes = {key: given[key] for key in ("shortlist", "min_count") if key in given}
@@ -271,6 +277,7 @@ def _check_embeddings(name: str, every: Options) -> None:
             raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change the embeddings")
 
 
+EXCLUSIVE = {"subwords": ("rare", "source_words", "target_words"), "right_to_left": ("rare",)}
 IDLE_WITH = {NOALIGN: ("alignment", "dev_alignment", "rare_window"), COPYABLE: ("rare_window",)}
 
 

@@ -149,8 +149,9 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
 def _check(table: str, models: Models) -> TableLine:
     """Reject all but plain words, and a table that can be read only once; return its first line."""
     for model in models:
-        if not model.form.is_plain or model.rare is not None:
-            found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
+        if not model.form.is_plain or model.rare is not None or model.of_subwords:
+            found = f"one of {'subwords' if model.of_subwords else model.form}"
+            found = found if model.rare is None else "one that learned annotated rare words"
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
     first, form = read_first_line(regular_file(table))
     if not form.is_plain:

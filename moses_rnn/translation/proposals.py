@@ -41,7 +41,7 @@ class Converter:
     def pair(self, line: TableLine) -> tuple[bytes, bytes]:
         """Return source and target of a line, with ``<unk>`` for unknown target words, as the network writes."""
         source, target = self._read(line.source, line.target, line.alignment)
-        known = self.target_vocabulary.id_of
+        known = self.target_vocabulary
         return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
 
     def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
@@ -54,12 +54,12 @@ class Converter:
 
     def unknown(self, source: bytes) -> list[bytes]:
         """Return the words of a source that the network reads as ``<unk>``."""
-        known = self.source_vocabulary.id_of
+        known = self.source_vocabulary
         return [word for word in words(source) if word not in known]
 
     def target(self, ids: Phrase) -> bytes:
         """Convert the network's output ids to a target phrase."""
-        return b" ".join(self.target_vocabulary.words[i] for i in ids)
+        return b" ".join(self.target_vocabulary.spell(ids))
 
     def check_form(self, table: str, form: PhraseForm) -> None:
         """Raise an error if a table's phrases differ in form from those that the network learned from."""

@@ -31,6 +31,7 @@ from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.finite import finite
 from moses_rnn.networks.steps import Candidates, Stepper
+from moses_rnn.networks.subwords import Subwords
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase, Vocabulary
 from moses_rnn.table.phrases import words
 from moses_rnn.translation.requests import COPY, DICTIONARY, NEVER, NO
@@ -91,6 +92,16 @@ def _align_together(stepper: Stepper, sources: Sequence[Phrase], hypotheses: Seq
             at = torch.arange(len(targets), device=stepper.device)
     shapes = zip(whole, counts, sources, strict=True)
     return [alpha[:count, : len(source) + 1].copy() for alpha, count, source in shapes]
+
+
+def of_words(alpha: Alpha, reads: Vocabulary, source: Phrase, writes: Vocabulary, target: Phrase) -> Alpha:
+    """Return α of words, given that of ids: when a word's first id is written, and summed over the ids of a word read.
+
+    Neither side has an end symbol.
+    """
+    rows = np.array([*writes.firsts(target), *range(len(target), len(alpha))], np.int64)
+    summed: Alpha = np.add.reduceat(alpha[rows], [*reads.firsts(source), len(source)], axis=1)
+    return summed
 
 
 def links(alpha: Alpha, target_words: int) -> tuple[int, ...]:
@@ -242,6 +253,10 @@ class Translator:
         self.aligned = max(aligned, self._restores) if looks else 0
         self._lists = None
         if candidates is not None and lexicon is not None:
+            if isinstance(self._target, Subwords):
+                raise InputError(
+                    f"{model.models[0].folder}: expected a model of words for --candidates, found one of subwords"
+                )
             tokens = len(model.rare.written_tokens) if model.rare else 0
             self._lists = CandidateLists(self._target, lexicon, *candidates, tokens)
         self._search = BeamSearch(self._stepper, with_tokens(replace(config, allow_unknown=rule != NEVER), model.rare))
@@ -308,15 +323,20 @@ class Translator:
             raise ScoreError("expected a word or the end that may follow, found none", found.index([]))
         proposed = [[h for h in of_source if h.ended] or of_source for of_source in found]
         pairs = [(ids, h) for ids, of_source in zip(sources, proposed, strict=True) for h in of_source[: self.aligned]]
-        alphas = align(self._stepper, [ids for ids, _ in pairs], [h for _, h in pairs])
+        by_ids = align(self._stepper, [ids for ids, _ in pairs], [h for _, h in pairs])
+        alphas = (
+            of_words(alpha, self._source, ids, self._target, h.words)
+            for (ids, h), alpha in zip(pairs, by_ids, strict=True)
+        )
         for hypotheses in proposed:
             of_source = list(islice(alphas, len(hypotheses[: self.aligned])))
-            candidates = []
+            candidates: dict[bytes, Candidate] = {}  # of several ways to write a text, the likeliest
             for h, alpha in zip_longest(hypotheses, of_source):
-                text = b" ".join(self._target.words[word] for word in h.words)
-                looked = None if alpha is None else links(alpha, len(h.words))
-                candidates.append(Candidate(text, h.log_prob, h.ended, looked, text))
-            yield candidates, of_source[0] if of_source else NO_ALPHA
+                written = self._target.spell(h.words)
+                text = b" ".join(written)
+                looked = None if alpha is None else links(alpha, len(written))
+                candidates.setdefault(text, Candidate(text, h.log_prob, h.ended, looked, text))
+            yield [*candidates.values()], of_source[0] if of_source else NO_ALPHA
 
     def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
         counts = self.counts
@@ -325,7 +345,7 @@ class Translator:
         counts.lines += len(translations)
         for translation, line in zip(translations, queries, strict=True):
             counts.empty += not line.ids
-            counts.words += len(line.ids)
+            counts.words += len(translation.source)
             counts.unknown += sum(word in read for word in line.ids)
             counts.unended += not translation.best.ended
             counts.written_unknown += sum(word in written for word in words(translation.best.text))

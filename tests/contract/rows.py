@@ -84,23 +84,23 @@ class Case(NamedTuple):
     def __str__(self) -> str:
         return "-".join([self.key.replace(" ", "_"), *(str(value) for value in self.switches.values() if value != "")])
 
-    def make(self, dtype: torch.dtype = torch.float64, scale: float = 0.7) -> Any:
+    def make(self, dtype: torch.dtype = torch.float64, scale: float = 0.7, words: Mapping[str, Any] = WORDS) -> Any:
         """A network whose numbers are large enough for every term of every equation to matter; no bias is zero."""
         sides = self.architecture.sides
-        words = {
-            "vocabulary_size" if self.key == "cslm" else f"{side}_vocabulary_size": len(WORDS[side]) for side in sides
+        sizes = {
+            "vocabulary_size" if self.key == "cslm" else f"{side}_vocabulary_size": len(words[side]) for side in sides
         }
-        config = self.architecture.config(**words, **self.row.config, **self.switches)
+        config = self.architecture.config(**sizes, **self.row.config, **self.switches)
         model = self.architecture.module(config, seed=None).to(dtype)
         random = torch.Generator().manual_seed(2)
         for tensor in model.state_dict().values():
             tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
         return model.requires_grad_(False)
 
-    def opened(self, network: Any = None) -> Model:
+    def opened(self, network: Any = None, words: Mapping[str, Any] = WORDS, **how: Any) -> Model:
         """A network with its words, as if it were read from a folder."""
-        network = network or self.make(torch.float32)
-        return Model(self.architecture, network, {side: WORDS[side] for side in self.architecture.sides})
+        network = network or self.make(torch.float32, words=words)
+        return Model(self.architecture, network, {side: words[side] for side in self.architecture.sides}, **how)
 
     def expected(self, model: Any, pairs: Sequence[tuple[list[int], list[int]]], weights: Any = None) -> list[float]:
         """What pairs score by the equations."""
@@ -176,6 +176,7 @@ def by_contexts(network):
 
 GATED = {"hidden_size": 5, "embedding_size": 3, "maxout_size": 4, "output_rank": 3, "variant": "custom"}
 SENTENCES = {"unit": "sentences"}
+SHARED = {"shared": True, "subwords": 24}
 READ_WORDS_AND_MAXOUT = r"embedding$|G_r$|decoder\.G$"
 PAPER, LAST = (
     {"summary": first, "first_step": step} for first, step in (("tanh", "zero-embedding"), ("last", "initial-state"))
@@ -216,7 +217,10 @@ ROWS = {
         [{"phases": phases, "output_rank": rank} for phases in ("paper", "groundhog") for rank in (0, 3)],
         of_translation,
         READ_WORDS_AND_MAXOUT,
-        [Training("sentences", {"architecture": "rnnsearch", "alignment_size": 5})],
+        [
+            Training("sentences", {"architecture": "rnnsearch", "alignment_size": 5, "subwords": 24}),
+            Training("sentences", {"architecture": "rnnsearch", "alignment_size": 5}),
+        ],
     ),
     "seq2seq": Row(
         {"hidden_size": 5, "embedding_size": 3, **SENTENCES},
@@ -240,7 +244,10 @@ ROWS = {
         [{"heads": heads, "shared": False} for heads in (2, 3, 1)],
         of_translation,
         r"W_O|W_2|b_2|^input_scale$",
-        [Training("sentences", {"architecture": "transformer", "hidden_size": 8, "heads": 1})],
+        [
+            Training("sentences", {"architecture": "transformer", "hidden_size": 8, "heads": 1}),
+            Training("sentences", {"architecture": "transformer", "hidden_size": 8, "heads": 1, **SHARED}),
+        ],
         {"input_scale": 1.0},
         ["heads"],
     ),

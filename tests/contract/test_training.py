@@ -42,7 +42,10 @@ def name(value):
 
 
 EACH = pytest.mark.parametrize(("key", "training"), TRAININGS, ids=name)
-BY_MATERIAL = {training.material: (key, training) for key, training in TRAININGS}
+BY_MATERIAL = {
+    training.material + " of subwords" * ("subwords" in training.options): (key, training)
+    for key, training in TRAININGS
+}
 ONE_EACH = pytest.mark.parametrize(("key", "training"), BY_MATERIAL.values(), ids=BY_MATERIAL)
 
 
@@ -238,12 +241,28 @@ def test_a_step_is_along_the_gradient_of_its_minibatch(here, tmp_path, key, trai
 @EACH
 def test_other_choices_do_not_continue_a_training(here, tmp_path, key, training):
     train(training, here, tmp_path / "m", max_epochs=1)
-    sizes = {name: value for name, value in training.options.items() if type(value) is int} or {"hidden_size": 6}
+    sizes = {name: value for name, value in training.options.items() if type(value) is int and name != "subwords"}
+    sizes = sizes or {"hidden_size": 6}
     changed = [{name: value + 1} for name, value in sizes.items()]
     for change in ({"seed": 2}, {"batch_size": 8}, {"dropout": 0.1}, *changed):
         ((option, value),) = change.items()
         with pytest.raises(CheckpointError, match=f"{option} .*, now {value}"):
             train(training, here, tmp_path / "m", max_epochs=2, **change)
+
+
+SUBWORDS = [each for each in TRAININGS if "subwords" in each[1].options]
+
+
+@pytest.mark.parametrize(("key", "training"), SUBWORDS, ids=name)
+def test_another_number_of_subwords_does_not_continue_a_training(here, tmp_path, key, training):
+    train(training, here, tmp_path / "m", max_epochs=1)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir() if path.is_file()}
+    for subwords in (23, None):
+        with pytest.raises(CheckpointError, match="target_vocabulary_size 24, now [0-9]+"):
+            train(training, here, tmp_path / "m", max_epochs=2, subwords=subwords)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir() if path.is_file()} == before
+    train(training, here, tmp_path / "m", max_epochs=1, restart=True, subwords=None)
+    assert not (tmp_path / "m" / "subwords.model").exists()
 
 
 def options_of_network(name):

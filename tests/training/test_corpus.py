@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training import corpus as corpora
+from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 
 PAIRS = [
     (b"le chat", b"the cat"),
@@ -128,3 +129,35 @@ def test_the_unigram_baseline_is_its_derivation(tmp_path):
     held_out = [w for _, target in spelled(corpus, corpus.held_out) for w in [*target.split(), b"</s>"]]
     expected = -sum(math.log((counts[w] + 1) / (total + size)) for w in held_out) / len(held_out)
     assert corpus.unigram_nats_per_token == pytest.approx(expected)
+
+
+LINES = [(b" ".join([b"ab%d" % (i % 5)] * (i % 3 + 1)), b"c%d b%d" % (i % 4, i % 7)) for i in range(40)]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_words_are_cut_into_subwords_of_both_sides(tmp_path, monkeypatch, backwards):
+    monkeypatch.setattr(corpora, "CUT_AT_ONCE", 7)
+    config = CorpusConfig(max_length=2, repeated=True, min_count=2, backwards=backwards, subwords=17)
+    lines = [*LINES, (b"ab1 rare", b"b1"), (b"abb1", "▁".encode())]
+    corpus = build_corpus(lines, tmp_path, config, held_out=[(b"ab0 ab0 ab0", b"c9")])
+    subwords, one_way = corpus.source_vocabulary, -1 if backwards else 1
+    assert (subwords, len(subwords)) == (corpus.target_vocabulary, 17)
+    rows = [*corpus.training, *corpus.held_out]
+    found = [tuple(side.take(np.array([row]))[0].tolist() for side in (corpus.source, corpus.target)) for row in rows]
+    kept = [pair for pair in lines if len(pair[0].split()) <= 2]
+    kept.append((b"ab0 ab0 ab0", b"c9"))
+    assert found == [(subwords.ids(s.split()), subwords.ids(t.split())[::one_way]) for s, t in kept]
+    assert corpus.statistics.too_long == len(lines) + 1 - len(kept)
+    running = [word for pair in kept[:-1] for word in pair[0].split()]
+    assert corpus.statistics.source_coverage == pytest.approx(1 - 1 / len(running))  # without `rare`
+    corpus.save(tmp_path)
+    again = Corpus.load(tmp_path)
+    assert (again.digest, again.source_vocabulary.ids([b"abb1"])) == (corpus.digest, subwords.ids([b"abb1"]))
+    np.testing.assert_array_equal(again.target.ends, corpus.target.ends)
+
+
+def test_too_few_subwords_are_refused(tmp_path):
+    with pytest.raises(
+        InputError, match="subwords: expected at least 13, for 10 characters and three symbols, found 9"
+    ):
+        build_corpus(LINES, tmp_path, CorpusConfig(subwords=9))

@@ -11,7 +11,8 @@ from moses_rnn.models.open import open_model
 from moses_rnn.moses.lexicon import Lexicon
 from moses_rnn.networks.compute import HERE, Compute
 from moses_rnn.networks.encdec import EncDecStepper
-from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.networks.subwords import learn_subwords
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Vocabulary
 from moses_rnn.translation import search, translate
 from moses_rnn.translation.requests import RULES
 from moses_rnn.translation.search import BeamConfig, GeneratedTarget
@@ -19,6 +20,7 @@ from moses_rnn.translation.translate import (
     CandidateLists,
     Translator,
     align,
+    of_words,
     restore_by_attention,
     rule_of,
     word_for,
@@ -181,6 +183,25 @@ def test_alpha_is_that_of_each_pair_alone(monkeypatch, at_once):
         assert alpha.shape == (len(hypothesis.words) + hypothesis.ended, len(source) + 1)
         np.testing.assert_allclose(alpha, alpha_of(network, source, hypothesis), atol=1e-6)
         np.testing.assert_allclose(alpha.sum(1), 1, atol=1e-6)
+
+
+def test_alpha_of_subwords_is_given_to_their_words():
+    subwords = learn_subwords({b"ab": 9, b"bb": 3}, 7)  # ▁a, ▁ab, and letters
+    source, target = [b"abb", b"x", b"bb"], [b"ab", b"aab"]
+    read, written = subwords.ids(source), subwords.ids(target)
+    of_source, of_target = ([len(subwords.ids([word])) for word in side] for side in (source, target))
+    assert (of_source[1], min(of_source[::2]) > 1, of_target[1] > 1) == (1, True, True)
+    alpha = np.random.default_rng(1).random((len(written) + 1, len(read) + 1), np.float32)
+    first, second = of_source[0], of_source[0] + 1
+    expected = [
+        [*(row[part].sum() for part in (slice(first), slice(first, second), slice(second, -1))), row[-1]]
+        for row in (alpha[0], alpha[of_target[0]], alpha[-1])
+    ]
+    np.testing.assert_allclose(of_words(alpha, subwords, read, subwords, written), expected, rtol=1e-6)
+    np.testing.assert_allclose(of_words(alpha[:-1], subwords, read, subwords, written), expected[:-1], rtol=1e-6)
+    assert of_words(alpha[:0], subwords, read, subwords, []).shape == (0, 4)
+    words = Vocabulary([b"<unk>", b"</s>", b"a"])
+    assert of_words(alpha, words, read, words, written).tobytes() == alpha.tobytes()
 
 
 def test_tokens_are_candidates_always():
