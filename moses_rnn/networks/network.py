@@ -14,7 +14,14 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.batches import Batch, Ints, Lengths
 from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
-from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
+from moses_rnn.networks.softmax import (
+    Estimate,
+    Output,
+    OutputLayer,
+    WordPartition,
+    learned_log_probs,
+    logits_above_mean,
+)
 from moses_rnn.networks.steps import Candidates, Encoded, NodeBlock, Prefixes, Stepper
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import END_ID, Ids
@@ -149,6 +156,19 @@ class TranslationNetwork(Network):
         """Return log p of all target words and ``</s>``, given the source and earlier words; ``targets.packed()``."""
         r = self.predict(sources, targets, source_of, drop)
         return learned_log_probs(r, self.output, targets.packed(), self.kernel, estimate)
+
+    def smoothed_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        partition: WordPartition | None = None,
+        drop: Drop = keep,
+    ) -> tuple[Tensor, Tensor]:
+        """Return `word_log_probs`, and what smoothed labels cost more for each unit of ε; see `logits_above_mean`."""
+        r, output, words = self.predict(sources, targets, source_of, drop), self.output, targets.packed()
+        log_probs = learned_log_probs(r, output, words, self.kernel, partition)
+        return log_probs, logits_above_mean(r, output, words, partition)
 
 
 def previous_words(targets: Batch, first: int = END_ID) -> Tensor:

@@ -62,6 +62,19 @@ def learned_log_probs(
     return chosen_log_probs(projected, *output, words, kernel)
 
 
+def logits_above_mean(projected: Tensor, output: Output, words: Tensor, partition: WordPartition | None) -> Tensor:
+    """Return the logit of one word per row (nodes × R) minus the mean logit of all words, or of a partition; nodes.
+
+    Labels with 1 - ε for a word y and ε spread over all words (Szegedy et al. 2016, section 7) cost, in nats,
+    -(1 - ε) log p_y - ε mean(log p) = -log p_y + ε (logit_y - mean logit).
+    """
+    if partition:
+        output, words = _within(partition.words, output, words)
+    G_l, b_G = output
+    rows = G_l.index_select(0, words) - G_l.mean(0)
+    return (projected * rows).sum(1) + b_G.index_select(0, words) - b_G.mean()
+
+
 def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, Tensor]:
     """Return the output rows of a partition, and the positions of words in it.
 
