@@ -249,7 +249,14 @@ def test_an_epoch_has_each_example_once_and_can_be_entered_anywhere(here, tmp_pa
 @EACH
 def test_a_step_is_along_the_gradient_of_its_minibatch(here, tmp_path, key, training):
     trainer = started(
-        training, here, tmp_path / "m", optimiser="sgd", learning_rate=0.5, clip_norm=0.0, weight_decay=0.0
+        training,
+        here,
+        tmp_path / "m",
+        optimiser="sgd",
+        learning_rate=0.5,
+        clip_norm=0.0,
+        weight_decay=0.0,
+        reduction="pair-mean",
     )
     rows = next(trainer.task.batches(0, 0))
     weights = list(trainer.model.parameters())
