@@ -42,10 +42,15 @@ def drop_units(share: float, seed: int, device: torch.device) -> Drop:
     if not share:
         return keep
     random = torch.Generator(device).manual_seed(seed)
+    least = min(round(share * (1 << 16)), (1 << 16) - 1) - (1 << 15)  # of the 16-bit numbers that keep a unit
 
     def drop(x: Tensor) -> Tensor:
-        kept = torch.empty_like(x).bernoulli_(1 - share, generator=random)
-        return x * kept.div_(1 - share)
+        # 16 random bits decide for each unit: four units at once are several times as fast as `bernoulli_`
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=device).random_(
+            -(1 << 63), None, generator=random
+        )
+        kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= least
+        return x * kept.to(x.dtype).div_(1 - share)
 
     return drop
 

@@ -77,7 +77,7 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
     assert doubled.tolist() == pytest.approx(case.expected(model, PAIRS, weights), abs=1e-9)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 0.999999])
 def test_units_are_left_out_or_scaled_up(share):
     x = 1 + torch.rand(200, 300, generator=torch.Generator().manual_seed(1))
     dropped = drop_units(share, 7, torch.device("cpu"))(x)
