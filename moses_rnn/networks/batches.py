@@ -54,6 +54,11 @@ class Batch:
         every = torch.arange(self.ids.shape[0], device=self.ids.device)
         return torch.cat([every[:n] for n in self.active])
 
+    def steps(self) -> Tensor:
+        """Return the step of each packed id, from 0; nodes."""
+        steps = torch.repeat_interleave(torch.arange(len(self.active)), torch.tensor(self.active))
+        return steps.to(self.ids.device)
+
     def places(self) -> Tensor:
         """Return the packed position of each row's id at each step; rows × longest.
 

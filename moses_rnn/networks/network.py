@@ -14,7 +14,14 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.batches import Batch, Ints, Lengths
 from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
-from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
+from moses_rnn.networks.softmax import (
+    Estimate,
+    Output,
+    OutputLayer,
+    WordPartition,
+    learned_log_probs,
+    logits_above_mean,
+)
 from moses_rnn.networks.steps import Candidates, Encoded, NodeBlock, Prefixes, Stepper
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import END_ID, Ids
@@ -35,10 +42,15 @@ def drop_units(share: float, seed: int, device: torch.device) -> Drop:
     if not share:
         return keep
     random = torch.Generator(device).manual_seed(seed)
+    least = min(round(share * (1 << 16)), (1 << 16) - 1) - (1 << 15)  # of the 16-bit numbers that keep a unit
 
     def drop(x: Tensor) -> Tensor:
-        kept = torch.empty_like(x).bernoulli_(1 - share, generator=random)
-        return x * kept.div_(1 - share)
+        # 16 random bits decide for each unit: four units at once are several times as fast as `bernoulli_`
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=device).random_(
+            -(1 << 63), None, generator=random
+        )
+        kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= least
+        return x * kept.to(x.dtype).div_(1 - share)
 
     return drop
 
@@ -149,6 +161,19 @@ class TranslationNetwork(Network):
         """Return log p of all target words and ``</s>``, given the source and earlier words; ``targets.packed()``."""
         r = self.predict(sources, targets, source_of, drop)
         return learned_log_probs(r, self.output, targets.packed(), self.kernel, estimate)
+
+    def smoothed_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        partition: WordPartition | None = None,
+        drop: Drop = keep,
+    ) -> tuple[Tensor, Tensor]:
+        """Return `word_log_probs`, and what smoothed labels cost more for each unit of ε; see `logits_above_mean`."""
+        r, output, words = self.predict(sources, targets, source_of, drop), self.output, targets.packed()
+        log_probs = learned_log_probs(r, output, words, self.kernel, partition)
+        return log_probs, logits_above_mean(r, output, words, partition)
 
 
 def previous_words(targets: Batch, first: int = END_ID) -> Tensor:

@@ -62,6 +62,19 @@ def learned_log_probs(
     return chosen_log_probs(projected, *output, words, kernel)
 
 
+def logits_above_mean(projected: Tensor, output: Output, words: Tensor, partition: WordPartition | None) -> Tensor:
+    """Return the logit of one word per row (nodes × R) minus the mean logit of all words, or of a partition; nodes.
+
+    Labels with 1 - ε for a word y and ε spread over all words (Szegedy et al. 2016, section 7) cost, in nats,
+    -(1 - ε) log p_y - ε mean(log p) = -log p_y + ε (logit_y - mean logit).
+    """
+    if partition:
+        output, words = _within(partition.words, output, words)
+    G_l, b_G = output
+    rows = G_l.index_select(0, words) - G_l.mean(0)
+    return (projected * rows).sum(1) + b_G.index_select(0, words) - b_G.mean()
+
+
 def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, Tensor]:
     """Return the output rows of a partition, and the positions of words in it.
 
@@ -108,7 +121,6 @@ class OutputLayer:
         self._G = G.detach().to(product_dtype).contiguous()
         self._exact_G = G.detach().to(dtype).contiguous()
         self._b_G = b_G.detach().to(dtype).contiguous()
-        self._numbers = torch.arange(len(b_G), device=b_G.device, dtype=dtype)
         self._product_dtype, self._dtype = product_dtype, dtype
 
     def log_probs(self, projected: Tensor, sources: Tensor, candidates: Candidates | None = None) -> Tensor:
@@ -137,10 +149,10 @@ class OutputLayer:
         chosen = logits[above, words] + self._b_G[words]
         x = logits.to(self._dtype).add_(self._b_G)
         largest = x.amax(1, keepdim=True)
-        at = torch.where(x == largest, self._numbers, 0.0).amax(1, keepdim=True).long()  # faster than argmax
-        rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
-        largest, at = largest.squeeze(1), at.squeeze(1)
-        if self._product_dtype != self._dtype:
+        at = x.argmax(1) if self._product_dtype != self._dtype else None
+        rest = x.sub_(largest).exp_().sum(1, dtype=torch.float64) - 1  # exp(0) is 1
+        largest = largest.squeeze(1)
+        if at is not None:
             exact = self._logit(projected, at)
             rest *= torch.exp(largest - exact)
             chosen, largest = self._logit(projected[above], words), exact

@@ -18,12 +18,21 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, layer_norm, relu, scaled_dot_product_attention
 
 from moses_rnn.errors import number_of
-from moses_rnn.networks.batches import Batch, Ints, Lengths, Values, take_rows
+from moses_rnn.networks.batches import Batch, Ints, Lengths, Values, in_slots, take_rows
 from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.network import Drop, NetworkStepper, TranslationNetwork, keep, previous_words, unset
 from moses_rnn.networks.softmax import Output
-from moses_rnn.networks.tries import IdPhrases, SteppedPairs, distinct_phrases, take_phrases
+from moses_rnn.networks.steps import node_blocks
+from moses_rnn.networks.tries import (
+    NOTHING,
+    IdPhrases,
+    Mask,
+    distinct_phrases,
+    number_prefixes,
+    sort_prefixes,
+    take_phrases,
+)
 from moses_rnn.networks.vocabulary import END_ID, Ids
 from moses_rnn.options import Option
 
@@ -97,7 +106,10 @@ class Transformer(TranslationNetwork):
 
     def predict(self, sources: Batch, targets: Batch, source_of: Tensor, drop: Drop) -> Tensor:
         """Return r_i; `drop` applies to what enters the first layers and to what each sublayer adds."""
-        r: Tensor = self.decoder(self.read(sources, drop), Places.of(sources, source_of), targets, drop)
+        decoder, places = self.decoder, Places.of(targets)
+        memory = decoder.memory(self.read(sources, drop), Places.of(sources, source_of))
+        s = drop(inputs(decoder.embedding, previous_words(targets), targets.steps(), len(targets.active)))
+        r: Tensor = decoder(s, places, places, memory, drop)
         return r
 
 
@@ -185,10 +197,15 @@ class Places(NamedTuple):
         """Return the places of a batch, or of its `rows`, which may repeat; then there is no way back."""
         places, width, device = batch.places(), len(batch.active), batch.ids.device
         present = torch.arange(width)[None, :] < batch.lengths()[:, None]
-        steps = torch.repeat_interleave(torch.arange(width), torch.tensor(batch.active))
-        of_nodes = batch.rows() * width + steps.to(device)
+        of_nodes = batch.rows() * width + batch.steps()
         present = present[:, None, None, :].to(device)
         return cls(places, of_nodes, present) if rows is None else cls(places[rows], of_nodes, present[rows])
+
+    @classmethod
+    def of_numbers(cls, numbers: Ints, first: Mask, device: torch.device) -> Places:
+        """Return the places of nodes numbered in rows, `NOTHING` at padding; where a number is first is its place."""
+        arrays = np.maximum(numbers, 0), np.flatnonzero(first), (numbers != NOTHING)[:, None, None, :]
+        return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
     def spread(self, x: Tensor) -> Tensor:
         """Arrange packed nodes in rows; rows × positions × d."""
@@ -206,11 +223,10 @@ def position_codes(count: int, d: int, like: Tensor) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)[:, :d].to(like)
 
 
-def inputs(e: Tensor, words: Tensor, active: Sequence[int]) -> Tensor:
-    """Return √d e(x_i) + PE(i) of packed words; nodes × d."""
+def inputs(e: Tensor, words: Tensor, positions: Tensor, count: int) -> Tensor:
+    """Return √d e(x_i) + PE(i) of words at positions i below `count`; nodes × d."""
     d = e.shape[1]
-    codes = position_codes(len(active), d, e)
-    return math.sqrt(d) * embedding(words, e) + codes.repeat_interleave(torch.tensor(active).to(e.device), 0)
+    return math.sqrt(d) * embedding(words, e) + position_codes(count, d, e).index_select(0, positions)
 
 
 # -- encoder and decoder
@@ -251,12 +267,19 @@ class Encoder(nn.Module):
     def forward(self, e: Tensor, sources: Batch, drop: Drop = keep) -> Tensor:
         """Return h_j of each of ``sources.packed()``; nodes × d."""
         places = Places.of(sources)
-        h = drop(inputs(e, sources.packed(), sources.active))
+        h = drop(inputs(e, sources.packed(), sources.steps(), len(sources.active)))
         for layer in self.layers:
             h = h + drop(attend(layer.attention, h, places))
             h = h + drop(layer.feed_forward(h))
         normed: Tensor = self.norm(h)
         return normed
+
+
+class Memory(NamedTuple):
+    """What each layer of the decoder reads of the sources; one row per source."""
+
+    layers: tuple[tuple[Tensor, Tensor], ...]  # W_K h and W_V h by head; sources × heads × N × d_k
+    present: Tensor  # sources × 1 × 1 × N
 
 
 class Decoder(nn.Module):
@@ -276,19 +299,24 @@ class Decoder(nn.Module):
         self.layers: Any = nn.ModuleList(DecoderLayer(d, f, config.heads) for _ in range(config.layers))
         self.norm = Norm(d)
 
-    def forward(self, h: Tensor, sources: Places, targets: Batch, drop: Drop = keep) -> Tensor:
-        """Return r_i of each of ``targets.packed()``; nodes × d. `sources` has a row of h for each target."""
-        places = Places.of(targets)
-        s = drop(inputs(self.embedding, previous_words(targets), targets.active))
-        for layer in self.layers:
-            s = s + drop(attend(layer.attention, s, places, causal=True))
+    def forward(self, s: Tensor, targets: Places, readers: Places, memory: Memory, drop: Drop = keep) -> Tensor:
+        """Return r_i of each node of targets; nodes × d.
+
+        Nodes are in rows of `targets`, and in those of `readers`, which each read a row of the memory.
+        """
+        for layer, of_source in zip(self.layers, memory.layers, strict=True):
+            s = s + drop(attend(layer.attention, s, targets, causal=True))
             look = layer.look
-            q = look.by_head(places.spread(look.queries(s)))
-            k, v = (look.by_head(sources.spread(part)) for part in look.memories(h))
-            s = s + drop(look.written(places.pack(look.read(q, k, v, sources.present))))
+            q = look.by_head(readers.spread(look.queries(s)))
+            s = s + drop(look.written(readers.pack(look.read(q, *of_source, memory.present))))
             s = s + drop(layer.feed_forward(s))
         normed: Tensor = self.norm(s)
         return normed
+
+    def memory(self, h: Tensor, places: Places) -> Memory:
+        """Return what each layer reads of h, packed; one row for each of `places`."""
+        every = ([layer.look.by_head(places.spread(x)) for x in layer.look.memories(h)] for layer in self.layers)
+        return Memory(tuple((k, v) for k, v in every), places.present)
 
 
 def attend(attention: Attention, x: Tensor, places: Places, *, causal: bool = False) -> Tensor:
@@ -299,14 +327,8 @@ def attend(attention: Attention, x: Tensor, places: Places, *, causal: bool = Fa
 
 # -- scoring and search: the same equations, stepped over prefixes of equal length
 
-CELLS = 1 << 14  # words of prefixes whose keys and values are in memory at once
-
-
-class Memory(NamedTuple):
-    """What each layer of the decoder reads of the sources; one row per source."""
-
-    layers: tuple[tuple[Tensor, Tensor], ...]  # W_K h and W_V h by head; sources × heads × N × d_k
-    present: Tensor  # sources × 1 × 1 × N
+CELLS = 1 << 13  # words of pairs that are scored at once
+READERS = 64  # prefixes that read a source together
 
 
 class TransformerPrefixes(NamedTuple):
@@ -333,12 +355,8 @@ class TransformerStepper(NetworkStepper):
         (distinct, of_distinct), row_of = distinct_phrases(ids, lengths)
         order = np.argsort(-of_distinct, kind="stable")
         sources = Batch.from_flat(*take_phrases(distinct, of_distinct, order), self.device)
-        h, places = self._model.read(sources), Places.of(sources)
-        layers = tuple(
-            tuple(layer.look.by_head(places.spread(part)).contiguous() for part in layer.look.memories(h))
-            for layer in self._model.decoder.layers
-        )
-        return Memory(layers, places.present), np.argsort(order)[row_of]
+        memory = self._model.decoder.memory(self._model.read(sources), Places.of(sources))
+        return memory, np.argsort(order)[row_of]
 
     @torch.inference_mode()
     def start(self, encoded: Memory) -> TransformerPrefixes:
@@ -358,7 +376,7 @@ class TransformerStepper(NetworkStepper):
         """Return the prefixes after one more word each."""
         decoder, length, extended, looks = self._model.decoder, layers[0][0].shape[2], [], []
         present = encoded.present[sources]
-        s = inputs_at(length, decoder.embedding, words)
+        s = inputs(decoder.embedding, words, torch.full_like(words, length), length + 1)
         for layer, before, source in zip(decoder.layers, layers, encoded.layers, strict=True):
             attention, look = layer.attention, layer.look
             q, *new = (attention.by_head(part[:, None]) for part in attention.of_itself(s))
@@ -370,6 +388,33 @@ class TransformerStepper(NetworkStepper):
             s = s + look.written(look.read(look.by_head(looks[-1][:, None]), *of_source, present)[:, 0])
             s = s + layer.feed_forward(s)
         return TransformerPrefixes(sources, tuple(extended), looks[self._aligning], decoder.norm(s))
+
+    @torch.inference_mode()
+    def pair_log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        """Return log p of pairs; all distinct prefixes of the targets of each source are computed at once."""
+        encoded, row_of = self.encode(*sources)
+        ids, order, new = sort_prefixes(*targets, row_of)
+        numbers, first = number_prefixes(ids, row_of[order], new)
+        readers, read = readers_of(np.repeat(row_of[order], first.sum(1)), self.device)
+        prefixes, memory = Places.of_numbers(numbers, first, self.device), take_rows(encoded, read)
+        r = self._model.decoder(self._inputs(ids, prefixes.of_nodes), prefixes, readers, memory)
+        there = numbers != NOTHING
+        by_prefix = np.argsort(numbers[there], kind="stable")
+        above, words = numbers[there][by_prefix], ids[there][by_prefix]
+        blocks = node_blocks(above, len(r), self.vocabulary_size, self.device)
+        log_probs = self._output.chosen(r, self._there(above), self._there(words), blocks)
+        values = np.empty(len(ids))
+        values[order] = np.bincount(np.nonzero(there)[0][by_prefix], log_probs.cpu())
+        return values
+
+    def _inputs(self, ids: Ints, places: Tensor) -> Tensor:
+        """Return what the decoder reads before words at some places of targets; places × d."""
+        before, width = np.column_stack([np.full(len(ids), END_ID), ids[:, :-1]]), ids.shape[1]
+        words = self._there(before).flatten().index_select(0, places)
+        return inputs(self._model.decoder.embedding, words, places % width, width)
+
+    def _there(self, array: Ints) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
 
     def alignment(self, encoded: Memory, prefixes: TransformerPrefixes) -> Tensor:
         """Return the mean α of the heads of the layer before the last; prefixes × longest N, zeros at padding."""
@@ -385,19 +430,29 @@ class TransformerStepper(NetworkStepper):
         return prefixes.r
 
 
-def inputs_at(position: int, e: Tensor, words: Tensor) -> Tensor:
-    """Return √d e(y) + PE(position) of words; rows × d."""
-    return math.sqrt(e.shape[1]) * embedding(words, e) + position_codes(position + 1, e.shape[1], e)[-1]
+def readers_of(sources: Ints, device: torch.device) -> tuple[Places, Tensor]:
+    """Arrange prefixes, ordered by source, in rows of at most `READERS` of a source; return rows and their sources."""
+    counts = np.bincount(sources)
+    rows = -(-counts // READERS)
+    lengths = np.full(rows.sum(), READERS)
+    lengths[np.cumsum(rows) - 1] = counts - READERS * (rows - 1)
+    numbers = in_slots(np.arange(len(sources)), lengths, int(lengths.max()), NOTHING)
+    read = torch.from_numpy(np.repeat(np.arange(len(counts)), rows))
+    return Places.of_numbers(numbers, numbers != NOTHING, device), read.to(device)
 
 
-class TransformerPairs(SteppedPairs):
-    """Scores pairs level by level, few enough at once for their keys and values to fit in memory."""
+class TransformerPairs:
+    """Scores pairs, few enough at once for the processor's cache."""
+
+    def __init__(self, stepper: TransformerStepper) -> None:
+        self.stepper = stepper
+        self.device = stepper.device
 
     def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         """See `PairNetwork`; pairs of one source stay together if they can."""
-        count = len(targets[1])
-        if count == 1 or count * (int(targets[1].max()) + 1) <= CELLS:
-            return super().log_probs(sources, targets)
+        count, longest = len(targets[1]), int(max(sources[1].max(), targets[1].max()))
+        if count == 1 or count * (longest + 1) <= CELLS:
+            return self.stepper.pair_log_probs(sources, targets)
         order = np.argsort(distinct_phrases(*sources)[1], kind="stable")
         values = np.empty(count)
         for part in np.array_split(order, 2):

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from moses_rnn.networks.steps import Encoded, Stepper, node_blocks
 from moses_rnn.networks.vocabulary import END_ID, Ids
 
 IdPhrases = tuple[Ids, Lengths]  # ids of all phrases, concatenated without end symbols; words of each phrase
+Mask = npt.NDArray[np.bool_]
 NOTHING = -1
 TRIE_CELLS = 1 << 24  # maximum of pairs × longest phrase in one trie
 
@@ -61,17 +63,8 @@ class Trie:
 
 def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
     """Build the trie of phrases, concatenated without end symbols, each below its root; None: one root for all."""
-    ids = in_slots(flat, lengths, int(lengths.max(initial=0)) + 1, NOTHING)
-    ids[np.arange(len(lengths)), lengths] = END_ID
     roots = np.zeros(len(lengths), np.int64) if roots is None else roots
-    order = _sorted_order(ids, roots)
-    ids = ids[order]
-    # A prefix is new if its root or any of its words differs from the row above.
-    new = np.ones(ids.shape, dtype=np.bool_)
-    new[1:] = ids[1:] != ids[:-1]
-    new[1:, 0] |= roots[order[1:]] != roots[order[:-1]]
-    np.logical_or.accumulate(new, axis=1, out=new)
-    new &= ids != NOTHING
+    ids, order, new = sort_prefixes(flat, lengths, roots)
     number = np.cumsum(new, axis=0) - 1  # node of each row at each depth
     number_alive = np.cumsum(new & (ids != END_ID), axis=0) - 1
     levels = []
@@ -88,6 +81,34 @@ def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
         leaves_before += len(levels[-1].leaves)
         above = number_alive[:, depth]
     return Trie(int(roots.max(initial=0)) + 1, levels, leaf_of)
+
+
+def sort_prefixes(flat: Ids, lengths: Lengths, roots: Ints) -> tuple[Ints, Ints, Mask]:
+    """Sort concatenated phrases by root and words; return their ids, their order, and where a prefix is new.
+
+    Rows of ids end with ``</s>``, and then with `NOTHING`.
+    """
+    ids = in_slots(flat, lengths, int(lengths.max(initial=0)) + 1, NOTHING)
+    ids[np.arange(len(lengths)), lengths] = END_ID
+    order = _sorted_order(ids, roots)
+    ids = ids[order]
+    # A prefix is new if its root or any of its words differs from the row above.
+    new = np.ones(ids.shape, dtype=np.bool_)
+    new[1:] = ids[1:] != ids[:-1]
+    new[1:, 0] |= roots[order[1:]] != roots[order[:-1]]
+    np.logical_or.accumulate(new, axis=1, out=new)
+    new &= ids != NOTHING
+    return ids, order, new
+
+
+def number_prefixes(ids: Ints, roots: Ints, new: Mask) -> tuple[Ints, Mask]:
+    """Number what precedes each word of sorted phrases, equal prefixes of a root alike.
+
+    Return the numbers, with `NOTHING` where no word is, and where each number is first. These are ascending.
+    """
+    first = np.column_stack([np.append(True, np.diff(roots) != 0), new[:, :-1]]) & (ids != NOTHING)
+    numbers = np.where(first, np.cumsum(first).reshape(first.shape) - 1, 0)
+    return np.where(ids != NOTHING, np.maximum.accumulate(numbers, axis=0), NOTHING), first
 
 
 def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> IdPhrases:

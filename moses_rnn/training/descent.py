@@ -85,7 +85,7 @@ class Adam(Optimiser):
     The decay applies only to matrices.
     """
 
-    BETAS = (0.9, 0.999)
+    BETA_1 = 0.9
     EPSILON = 1e-8
     state_names = ("exp_avg", "exp_avg_sq", "step")
 
@@ -93,7 +93,7 @@ class Adam(Optimiser):
     def step_along(self, rate: float, scale: float, weights: Sequence[Tensor], examples: int) -> None:
         """See `Optimiser`."""
         operands = [self.operands(tensor) for tensor in weights]
-        beta_1, beta_2 = self.BETAS
+        beta_1, beta_2 = self.BETA_1, self.config.beta_2
         if self.native:
             for *tensors, step in operands:
                 done = float(step.add_(1))

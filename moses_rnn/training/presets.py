@@ -38,10 +38,13 @@ class TrainingConfig:
     ] = 1.0
     rho: Annotated[float, Option(min=0, max=1, max_open=True)] = 0.95  # Adadelta
     epsilon: Annotated[float, Option(min=0, min_open=True)] = 1e-6  # Adadelta; inside both roots
+    beta_2: Annotated[float, Option(min=0, max=1, max_open=True)] = 0.999  # Adam
     schedule: Annotated[str, Option(choices=tuple(SCHEDULES))] = "plateau"  # how the learning rate falls
     # factor of the schedule "plateau" after an evaluation without gain
     decay_on_plateau: Annotated[float, Option(min=0, max=1, min_open=True)] = 1.0
     batch_size: Annotated[int, Option("Pairs, n-grams or sentences per minibatch", min=1)] = 64
+    # target words and ends per minibatch, about, in place of `batch_size`; 0: `batch_size` decides
+    batch_words: Annotated[int, Option(min=0)] = 0
     sort_batches: Annotated[int, Option(min=1)] = 10
     warm_up: Annotated[int, Option(min=0)] = 0  # minibatches over which the learning rate rises to its value
     cool_down: Annotated[float, Option(min=0, max=1)] = 0.0  # the last share of the budget: the rate falls to zero
@@ -50,6 +53,8 @@ class TrainingConfig:
     # of embeddings and maxout, or of a CSLM's layers
     dropout: Annotated[float, Option("Share of units to drop during training", min=0, max=1, max_open=True)] = 0.0
     initial_deviation: Annotated[float, Option(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
+    # share of a label that is spread over all words; held-out costs have none
+    label_smoothing: Annotated[float, Option(min=0, max=1, max_open=True)] = 0.0
     sampled_words: Annotated[int, Option(min=0)] = (
         0  # drawn per minibatch to estimate the normalisation; 0: use all words
     )
@@ -94,6 +99,7 @@ class TrainingConfig:
             (self.cool_down, f"falling in the last {self.cool_down:.0%}"),
             (self.averaging, f"weights averaged over about the last {self.averaging:.0%} of the steps"),
             (self.dropout, f"dropout {self.dropout:g}"),
+            (self.label_smoothing, f"label smoothing {self.label_smoothing:g}, not in the nats shown"),
             (self.weight_decay, f"weight decay {self.weight_decay:g}"),
             (self.partition_words, f"partitions of {number_of(self.partition_words, 'word')}{reshuffled}"),
         )
@@ -107,10 +113,15 @@ class TrainingConfig:
         evaluated = "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
         native = f"; computed by the native core, {self.native}" if self.native else ""
         return (
-            f"{', '.join(learning)}, {self.batch_size} {unit} per minibatch{parts}, "
+            f"{', '.join(learning)}, {self.minibatch(unit)}{parts}, "
             f"{self.reduction} gradient{clipped}, {self.precision}, seed {self.seed}; "
             f"evaluated {evaluated}; ends after {' or '.join(limits)}{native}"
         )
+
+    def minibatch(self, unit: str = "") -> str:
+        """Describe the size of a minibatch."""
+        size = f"{self.batch_words:,} target words" if self.batch_words else f"{self.batch_size} {unit}".rstrip()
+        return f"{size} per minibatch"
 
     def course(self) -> dict[str, object]:
         """Return the options that determine the weights after a number of steps, which must not change on resume."""
@@ -150,7 +161,7 @@ class Preset:
         words = " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
         if self.shortlist == ALL:
             words = f"words seen at least {number_of(self.min_count, 'time')}"
-        return f"{sizes}; {words}; {training.optimiser}, {training.batch_size} per minibatch{limit}"
+        return f"{sizes}; {words}; {training.optimiser}, {training.minibatch()}{limit}"
 
 
 def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
@@ -245,6 +256,7 @@ def _of_phrases(network: dict[str, Any], **training: Any) -> dict[str, Preset]:
 
 OF_RARE_WORDS = "rare", "rare_window", "alignment", "dev_alignment"
 PARTITIONED = "partition_words", "reshuffle"
+OF_SENTENCES = "batch_words", "label_smoothing"
 GROUNDHOG = {"variant": "groundhog"}
 
 NETWORKS = {
@@ -278,7 +290,7 @@ NETWORKS = {
                 min_count=2,
             ),
         },
-        (*PARTITIONED, *OF_RARE_WORDS),
+        (*OF_SENTENCES, *PARTITIONED, *OF_RARE_WORDS),
     ),
     # Sutskever et al. 2014, sections 3.1 and 3.4; sorted widely, for batches of similar length
     "seq2seq": NetworkRow(
@@ -310,7 +322,7 @@ NETWORKS = {
                 min_count=2,
             ),
         },
-        (*PARTITIONED, *OF_RARE_WORDS),
+        (*OF_SENTENCES, *PARTITIONED, *OF_RARE_WORDS),
     ),
     # Vaswani et al. 2017, Table 3, base; "small" is for 30 000 pairs (Wu et al. 2021), with one vocabulary of subwords
     "transformer": NetworkRow(
@@ -319,16 +331,41 @@ NETWORKS = {
         {
             "paper": Preset(
                 {"layers": 6, "hidden_size": 512, "feed_forward_size": 2048, "heads": 8},
-                replace(SENTENCES, optimiser="adam", dropout=0.1),
+                replace(
+                    SENTENCES,
+                    optimiser="adam",
+                    learning_rate=(512 * 4000) ** -0.5,
+                    beta_2=0.98,
+                    schedule="inverse-root",
+                    warm_up=4000,
+                    batch_words=25_000,
+                    dropout=0.1,
+                    label_smoothing=0.1,
+                    initial_deviation=512**-0.5,
+                    reduction="token-mean",
+                    clip_norm=0.0,
+                ),
                 37_000,
             ),
             "small": Preset(
                 {"layers": 4, "hidden_size": 128, "feed_forward_size": 256, "heads": 4},
-                replace(SMALL_SENTENCES, initial_deviation=128**-0.5, warm_up=1000),
+                replace(
+                    SMALL_SENTENCES,
+                    learning_rate=5e-3,
+                    beta_2=0.98,
+                    warm_up=1000,
+                    cool_down=0.6,
+                    batch_words=3000,
+                    dropout=0.2,
+                    label_smoothing=0.1,
+                    initial_deviation=128**-0.5,
+                    reduction="token-mean",
+                    max_epochs=40.0,
+                ),
                 min_count=2,
             ),
         },
-        OF_RARE_WORDS,
+        (*OF_SENTENCES, *OF_RARE_WORDS),
     ),
     # Bahdanau's RNNenc: the network of the phrase model, as the released code has it
     "rnnenc": NetworkRow(
@@ -346,7 +383,7 @@ NETWORKS = {
                 min_count=2,
             ),
         },
-        PARTITIONED,
+        (*OF_SENTENCES, *PARTITIONED),
         key="encdec",
     ),
     "cslm": NetworkRow(
@@ -426,6 +463,7 @@ NETWORKS = {
                 min_count=2,
             ),
         },
+        ("batch_words",),
     ),
 }
 

@@ -28,6 +28,7 @@ class Course(NamedTuple):
     epochs: float  # the same, in passes
     judged: Sequence[Evaluation]
     decay: float = 1.0  # factor of `plateau` for each evaluation without gain
+    warm_ups: float = 0.0  # steps done, in warm-ups
 
 
 def plateau(course: Course) -> float:
@@ -50,6 +51,11 @@ def half_epochs(course: Course) -> float:
 def inverse_time(course: Course) -> float:
     """Return 1 / (1 + 1e-8 · examples) (Bengio et al. 2003, section 3.2)."""
     return 1 / (1 + DECAY_OF_EXAMPLE * course.examples)
+
+
+def inverse_root(course: Course) -> float:
+    """Return √(warm-up / steps) after the warm-up (Vaswani et al. 2017, section 5.3)."""
+    return 1 / math.sqrt(max(course.warm_ups, 1.0))
 
 
 def newbob(course: Course) -> float:
@@ -85,6 +91,7 @@ SCHEDULES: dict[str, Callable[[Course], float]] = {
     "plateau": plateau,
     "half-epochs": half_epochs,
     "inverse-time": inverse_time,
+    "inverse-root": inverse_root,
     "newbob": newbob,
 }
 ENDS = {"newbob": newbob_end}  # reason to end training now; empty: continue

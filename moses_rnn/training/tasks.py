@@ -22,7 +22,7 @@ from moses_rnn.networks.n_grams import n_grams_of
 from moses_rnn.networks.native_learning import NativeKernel, core_named
 from moses_rnn.networks.network import Drop, TranslationNetwork, drop_units, keep
 from moses_rnn.networks.ranker import Ranker, hinge
-from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
+from moses_rnn.networks.softmax import WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, mix
 from moses_rnn.training.presets import TrainingConfig
@@ -85,25 +85,43 @@ def seed_of(seed: int, step: int, part: int) -> int:
 
 
 def batches_by_length(
-    rows: Positions, by_length: Callable[[Positions], Positions], config: TrainingConfig, epoch: int, first: int
+    rows: Positions,
+    lengths: Callable[[Positions], Lengths],
+    by_length: Callable[[Positions], Positions],
+    config: TrainingConfig,
+    epoch: int,
+    first: int,
 ) -> Iterator[Positions]:
     """Yield the minibatches of an epoch from a given one on; seed and epoch determine them.
 
-    Groups of `sort_batches` minibatches are drawn uniformly, sorted by length and cut; the minibatches of a group then
-    come in random order, so that no length is always learned last.
+    Groups of about `sort_batches` minibatches are drawn uniformly, sorted by length and cut; the minibatches of a group
+    then come in random order, so that no length is always learned last. `lengths` counts the words of `batch_words`.
     """
     order = np.random.default_rng((config.seed, epoch, ORDER)).permutation(rows)
-    size = config.batch_size * max(config.sort_batches, 1)
+    size = config.batch_size
+    if config.batch_words:
+        size = max(round(config.batch_words / (1 + lengths(order).mean())), 1)
+    size *= max(config.sort_batches, 1)
     before = 0  # minibatches of earlier groups
     for number in range(math.ceil(len(order) / size)):
         group = order[number * size : (number + 1) * size]
         if config.sort_batches > 1:
             group = by_length(group)
-        cut = [group[start : start + config.batch_size] for start in range(0, len(group), config.batch_size)]
+        if config.batch_words:
+            cut = cut_evenly(group, 1 + lengths(group), config.batch_words)
+        else:
+            cut = [group[start : start + config.batch_size] for start in range(0, len(group), config.batch_size)]
         shuffled = np.random.default_rng((config.seed, epoch, GROUPS, number)).permutation(len(cut))
         for i in shuffled[max(first - before, 0) :]:
             yield cut[i]
         before += len(cut)
+
+
+def cut_evenly(rows: Positions, words: Lengths, size: int) -> list[Positions]:
+    """Cut rows into parts of equally many words, about `size` each; each ends with the row that completes it."""
+    ends = np.cumsum(words)
+    parts = max(round(ends[-1] / size), 1)
+    return np.split(rows, np.flatnonzero(np.diff((ends - 1) * parts // ends[-1])) + 1)
 
 
 def blocks_of_words(rows: Positions, lengths: Lengths, most: int) -> Iterator[Positions]:
@@ -153,10 +171,18 @@ class PhrasePairs(Task):
                 number += 1
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Return minus log p of the targets, estimated by sampled words or the last batch's partition."""
-        log_probs = self._log_probs(rows, self._partition or self._sample(step), self.drop(step, part))
+        """Return minus log p of the targets, estimated by sampled words or the last batch's partition.
+
+        What smoothed labels cost more is part of the objective, but not of the nats.
+        """
+        pairs, drop, more = self._pairs(rows), self.drop(step, part), 0.0
+        if smoothing := self.config.label_smoothing:
+            log_probs, above = self.model.smoothed_log_probs(*pairs, self._partition, drop)
+            more = smoothing * above.sum()
+        else:
+            log_probs = self.model.word_log_probs(*pairs, self._partition or self._sample(step), drop)
         nats = -log_probs.sum()
-        return Cost(nats, nats.item(), len(log_probs))
+        return Cost(nats + more, nats.item(), len(log_probs))
 
     def held_out(self, threads: Threads) -> dict[str, float]:
         """Return the mean cost of held-out pairs in nats per target token (end symbols included) and per pair."""
@@ -168,7 +194,7 @@ class PhrasePairs(Task):
 
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, int]:
-        log_probs = self._log_probs(rows)
+        log_probs = self.model.word_log_probs(*self._pairs(rows))
         return -log_probs.double().sum().item(), len(log_probs)
 
     def _sample(self, step: int) -> WordSample | None:
@@ -183,22 +209,21 @@ class PhrasePairs(Task):
         expected = torch.from_numpy(np.log(count * self._unigram[words])).float()
         return WordSample(torch.from_numpy(words).to(self.device), expected.to(self.device))
 
-    def _log_probs(self, rows: Positions, estimate: Estimate | None = None, drop: Drop = keep) -> Tensor:
-        """Return log p of every target word and end symbol of pairs, in no particular order; nodes."""
+    def _pairs(self, rows: Positions) -> tuple[Batch, Batch, Tensor]:
+        """Return sources, targets and the row of each target's source, in no particular order."""
         by_target = by_length(self.corpus, rows)
         by_source = np.argsort(-self.corpus.source.lengths(by_target), kind="stable")
         source_of = np.empty_like(by_source)
         source_of[by_source] = np.arange(len(by_source))
         sources = Batch.from_flat(*self.corpus.source.take(by_target[by_source]), self.device)
         targets = Batch.from_flat(*self.corpus.target.take(by_target), self.device)
-        rows_of_sources = torch.from_numpy(source_of).to(self.device)
-        network: TranslationNetwork = self.model
-        return network.word_log_probs(sources, targets, rows_of_sources, estimate, drop)
+        return sources, targets, torch.from_numpy(source_of).to(self.device)
 
 
 def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int = 0) -> Iterator[Positions]:
     """Yield the minibatches of an epoch of training pairs; see `batches_by_length`."""
-    return batches_by_length(corpus.training, lambda rows: by_length(corpus, rows), config, epoch, first)
+    rows, lengths = corpus.training, corpus.target.lengths
+    return batches_by_length(rows, lengths, lambda rows: by_length(corpus, rows), config, epoch, first)
 
 
 def by_length(corpus: Corpus, rows: Positions) -> Positions:
@@ -253,7 +278,7 @@ def describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
         raise InputError(
             f"partition_words {most}: expected at least {widest + len(SPECIAL):,}, the distinct target words of the "
             f"widest minibatch with <unk> and </s>, found {most:,}",
-            advice="A smaller --batch-size makes narrower minibatches.",
+            advice="A smaller --batch-size or batch_words makes narrower minibatches.",
         )
     sizes = [len(words) for words, _ in partitions_of(corpus, batches, most)]
     return [
@@ -437,7 +462,8 @@ class Sentences(Task):
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """See `batches_by_length`."""
-        return batches_by_length(np.arange(self.examples), self._text.by_length, self.config, epoch, first)
+        rows, text = np.arange(self.examples), self._text
+        return batches_by_length(rows, text.lengths.__getitem__, text.by_length, self.config, epoch, first)
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
         """Return minus log p of all words and ends."""

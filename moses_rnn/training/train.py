@@ -55,6 +55,7 @@ from moses_rnn.version import __version__
 STEPS = 3  # of an estimate, after a first one that warms up
 LEAST_SECONDS = 5.0  # of training for an estimate
 ROWS = 64  # minimum examples per thread and minibatch: smaller products are inefficient
+LONG = 50  # words of a long sentence
 NATIVE_ROWS = 16  # the same for the native core, whose products have less overhead
 
 
@@ -232,7 +233,8 @@ def _on_this_machine(options: Options, config: TrainingConfig, width: int, proce
     device, material = options["device"], NETWORKS[options["architecture"]].material
     precision = choose_precision(options["precision"], device, width)
     native = "" if material == "text" else instructions_to_learn(device, precision)  # language models learn by torch
-    rows = config.batch_size // (processes * rounds(config.accumulate, processes))  # that one computes together
+    fewest = config.batch_words // LONG or config.batch_size
+    rows = fewest // (processes * rounds(config.accumulate, processes))  # that one computes together
     threads = share_cores(device, options["threads"], rows, native=bool(native))
     return replace(config, precision=precision, native=native, threads=threads)
 

@@ -177,7 +177,8 @@ class Trainer:
             Evaluation(figures[self.task.unit] / of_epoch, figures[self.task.measure.key])
             for figures in progress.history
         ]
-        return Course(progress.examples, progress.examples / of_epoch, judged, self.config.decay_on_plateau)
+        warm_ups = (progress.steps + 1) / max(self.config.warm_up, 1)
+        return Course(progress.examples, progress.examples / of_epoch, judged, self.config.decay_on_plateau, warm_ups)
 
     def share_over(self) -> float:
         """Return the used share of the time or epoch budget, whichever is larger, 0 to 1; 0 without either."""

@@ -262,6 +262,10 @@ def _training(preset: TrainingConfig, every: Options, *, groundhog: bool) -> Tra
         raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")
     if groundhog:  # what the released code does
         training = replace(training, reduction="sum", clip_norm=1.0)
+    if every.get("batch_size"):
+        if every.get("batch_words"):
+            raise UnfitOption("batch_words", "does not go with --batch-size")
+        training = replace(training, batch_words=0)
     names = {each.name for each in fields(TrainingConfig)} - DECIDED_LATER
     return replace(training, **{name: every[name] for name in names if every.get(name) is not None})
 

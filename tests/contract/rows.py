@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -102,10 +103,12 @@ class Case(NamedTuple):
         network = network or self.make(torch.float32, words=words)
         return Model(self.architecture, network, {side: words[side] for side in self.architecture.sides}, **how)
 
-    def expected(self, model: Any, pairs: Sequence[tuple[list[int], list[int]]], weights: Any = None) -> list[float]:
+    def expected(
+        self, model: Any, pairs: Sequence[tuple[list[int], list[int]]], weights: Any = None, **how: float
+    ) -> list[float]:
         """What pairs score by the equations."""
         weights, config = weights or weights_of(model), dataclasses.asdict(model.config)
-        return [self.row.log_prob(weights, source, target, config) for source, target in pairs]
+        return [self.row.log_prob(weights, source, target, config, **how) for source, target in pairs]
 
 
 # --- what learns --------------------------------------------------------------------------------------------------------
@@ -120,6 +123,16 @@ def of_translation(model, pairs, **how):
     words = model.word_log_probs(Batch.from_lists(sources), targets, rows, **how)
     place = torch.tensor(order)[targets.rows()[: len(words)]]  # without what has no slot
     return torch.zeros(len(pairs), dtype=words.dtype).index_add(0, place, words)
+
+
+def of_smoothed(model, pairs, smoothing, partition=None):
+    """Minus the cost of labels of which a share is spread over all words, of each pair."""
+    sums = []
+    for source, target in pairs:
+        batches = Batch.from_lists([source]), Batch.from_lists([target])
+        log_probs, above = model.smoothed_log_probs(*batches, torch.zeros(1, dtype=torch.int64), partition)
+        sums.append((log_probs - smoothing * above).sum())
+    return torch.stack(sums)
 
 
 def of_slots(model, pairs, **how):
@@ -155,9 +168,11 @@ def of_sentences(model, pairs, **how):
 def by_words(distributions):
     """Of a reference that takes ids with their end symbols and gives each word's distribution."""
 
-    def log_prob(weights, source, target, config):
+    def log_prob(weights, source, target, config, smoothing=0.0):
         target = [*target, END_ID]
-        return reference.log_prob(distributions(weights, [*source, END_ID], target, config), target)
+        words = distributions(weights, [*source, END_ID], target, config)
+        uniform = sum(math.log(p) / len(each) for each in words for p in each)
+        return (1 - smoothing) * reference.log_prob(words, target) + smoothing * uniform
 
     return log_prob
 

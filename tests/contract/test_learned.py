@@ -11,7 +11,7 @@ from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.native_learning import NativeKernel
 from moses_rnn.networks.network import drop_units
 from moses_rnn.networks.softmax import WordPartition, WordSample
-from tests.contract.rows import CASES, FIRST, TARGET, of_translation
+from tests.contract.rows import CASES, FIRST, TARGET, of_smoothed, of_translation
 from tests.networks.id_pairs import random_pairs
 from tests.networks.native_kernels import needs_native
 from tests.networks.networks import weights_of
@@ -20,6 +20,7 @@ PAIRS = [*random_pairs(8), ([], []), ([2, 3], []), ([], [4, 0]), ([8, 2, 3, 4, 5
 LEARNED = pytest.mark.parametrize("case", [case for case in CASES if case.row.learned], ids=str)
 FEW = pytest.mark.parametrize("case", [case for case in FIRST if case.row.learned], ids=str)
 OF_PAIRS = [case for case in FIRST if case.row.learned in (of_translation,) or case.key == "ranker"]
+OF_SENTENCES = [case for case in FIRST if any(of.material == "sentences" for of in case.row.trainings)]
 
 
 @LEARNED
@@ -31,17 +32,32 @@ def test_it_is_what_the_equations_say(case):
     assert alone == pytest.approx(case.expected(model, PAIRS[-3:]), rel=1e-4)
 
 
+@pytest.mark.parametrize("case", OF_SENTENCES, ids=str)
+def test_smoothed_labels_cost_what_the_equations_say(case):
+    model = case.make()
+    expected = case.expected(model, PAIRS, smoothing=0.3)
+    for partition in (None, WordPartition(torch.arange(len(TARGET)))):
+        assert of_smoothed(model, PAIRS, 0.3, partition).tolist() == pytest.approx(expected, abs=1e-10)
+    check_gradients(model, lambda: of_smoothed(model, PAIRS, 0.3))
+
+
 @LEARNED
 def test_gradients_are_those_of_finite_differences_and_every_weight_counts(case):
-    model, shares = case.make().requires_grad_(True), torch.linspace(0.5, 2, len(PAIRS)).double()
-    random = torch.Generator().manual_seed(3)
-    (case.row.learned(model, PAIRS) * shares).sum().backward()
+    model = case.make()
+    check_gradients(model, lambda: case.row.learned(model, PAIRS))
+
+
+def check_gradients(model, learned):
+    """Finite differences along a random way of each tensor, of a sum in which each pair counts otherwise."""
+    shares, random = torch.linspace(0.5, 2, len(PAIRS)).double(), torch.Generator().manual_seed(3)
+    model.requires_grad_(True)
+    (learned() * shares).sum().backward()
     for name, tensor in model.named_parameters():
         way, sums = torch.randn(tensor.shape, generator=random, dtype=torch.float64), []
         for step in (1e-6, -1e-6):
             with torch.no_grad():
                 tensor.add_(way, alpha=step)
-                sums.append((case.row.learned(model, PAIRS) * shares).sum().item())
+                sums.append((learned() * shares).sum().item())
                 tensor.sub_(way, alpha=step)
         along = (tensor.grad * way).sum().item()
         assert along == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-5, abs=1e-6), name
@@ -61,7 +77,7 @@ def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(cas
     assert doubled.tolist() == pytest.approx(case.expected(model, PAIRS, weights), abs=1e-9)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 0.999999])
 def test_units_are_left_out_or_scaled_up(share):
     x = 1 + torch.rand(200, 300, generator=torch.Generator().manual_seed(1))
     dropped = drop_units(share, 7, torch.device("cpu"))(x)

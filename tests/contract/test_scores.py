@@ -22,6 +22,8 @@ CHUNKS = {  # how much is done at once, on which no score depends
     "networks.tries.TRIE_CELLS": 10,
     "networks.rnnsearch.ENERGIES_AT_ONCE": 100,
     "networks.rnnlm.WORDS": 20,
+    "networks.transformer.READERS": 3,
+    "networks.transformer.CELLS": 40,
     "networks.n_grams.ROWS": 16,
 }
 needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")

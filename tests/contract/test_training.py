@@ -115,6 +115,13 @@ WAYS = {  # to learn, each by a network that can
     "in parts": ("table", {"accumulate": 3}),
     "rounded": ("table", {"precision": "bf16"}),
     "partitions": ("sentences", {"partition_words": 7, "batch_size": 1, "max_epochs": 1}),
+    "smoothed labels": ("sentences", {"label_smoothing": 0.2}),
+    "words": ("sentences", {"batch_size": None, "batch_words": 40, "accumulate": 2}),
+    "words of texts": (
+        "text",
+        {"architecture": "rnnlm", "batch_size": None, "batch_words": 40, **dict.fromkeys(("order", "embedding_size", "first_size", "second_size"))},
+    ),
+    "warmed up, falling, smoothed": ("sentences", {"schedule": "inverse-root", "warm_up": 4, "label_smoothing": 0.1}),
     "partitions, reshuffled": ("sentences", {"partition_words": 7, "batch_size": 1, "max_epochs": 2, "reshuffle": True}),
 }  # fmt: skip
 
@@ -194,7 +201,7 @@ def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp
             for workers in (Threads(), Threads(2)):
                 assert task.held_out(workers)["nats_per_token"] == pytest.approx(sum(judges) / tokens, rel=1e-4)
         costs = [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]
-        assert (sum(costs) == pytest.approx(sum(learns), rel=1e-4)) == (dropout == 0)
+        assert (sum(costs) == pytest.approx(sum(learns), rel=1e-5)) == (dropout == 0)
         assert costs == [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]
         parts = [
             task.cost(rows[part::2], step, part).nats
@@ -202,9 +209,33 @@ def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp
             for part in (0, 1)
             if part < len(rows)
         ]
-        assert (sum(parts) == pytest.approx(sum(costs), rel=1e-4)) == (dropout == 0)
+        assert (sum(parts) == pytest.approx(sum(costs), rel=1e-5)) == (dropout == 0)
         other = [task.cost(rows, step + 1).nats for step, rows in enumerate(task.batches(0, 0))]
         assert (costs == other) == (dropout == 0)
+
+
+SENTENCES = [(key, training) for key, training in TRAININGS if training.material == "sentences"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("key", "training"), SENTENCES, ids=name)
+def test_smoothed_labels_count_in_what_is_minimised_alone(here, tmp_path, monkeypatch, key, training, path):
+    if path == "torch":
+        monkeypatch.setenv(SWITCH, "0")
+    plain, smoothed = (
+        started(training, here, tmp_path / str(share), label_smoothing=share).task for share in (0.0, 0.3)
+    )
+    rows = next(plain.batches(0, 0))
+    costs = [task.cost(rows, 0) for task in (plain, smoothed)]
+    assert costs[0].objective.item() == pytest.approx(costs[0].nats)
+    assert costs[0].nats == pytest.approx(costs[1].nats)
+    assert plain.held_out(Threads()) == smoothed.held_out(Threads())
+    pairs = [
+        [side.take(np.array([row]))[0].tolist() for side in (plain.corpus.source, plain.corpus.target)] for row in rows
+    ]
+    weights, config = weights_of(plain.model), dataclasses.asdict(plain.model.config)
+    expected = -sum(ROWS[key].log_prob(weights, *pair, config, smoothing=0.3) for pair in pairs)
+    assert costs[1].objective.item() == pytest.approx(expected, rel=1e-4)
 
 
 @EACH
@@ -221,7 +252,14 @@ def test_an_epoch_has_each_example_once_and_can_be_entered_anywhere(here, tmp_pa
 @EACH
 def test_a_step_is_along_the_gradient_of_its_minibatch(here, tmp_path, key, training):
     trainer = started(
-        training, here, tmp_path / "m", optimiser="sgd", learning_rate=0.5, clip_norm=0.0, weight_decay=0.0
+        training,
+        here,
+        tmp_path / "m",
+        optimiser="sgd",
+        learning_rate=0.5,
+        clip_norm=0.0,
+        weight_decay=0.0,
+        reduction="pair-mean",
     )
     rows = next(trainer.task.batches(0, 0))
     weights = list(trainer.model.parameters())

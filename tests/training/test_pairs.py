@@ -22,6 +22,24 @@ def test_sorting_makes_batches_of_like_lengths(corpus):
     assert spread(10) < spread(1) / 2
 
 
+@pytest.mark.parametrize(("batch_words", "sort_batches"), [(40, 10), (40, 1), (7, 10), (1, 10), (10**6, 10)])
+def test_minibatches_of_words_have_about_as_many(corpus, batch_words, sort_batches):
+    config = dataclasses.replace(FAST, batch_words=batch_words, sort_batches=sort_batches)
+    words = np.diff(corpus.target.ends) + 1
+    batches = list(epoch_batches(corpus, config, 0))
+    assert sorted(np.concatenate(batches)) == sorted(corpus.training)
+    assert [batch.tolist() for batch in epoch_batches(corpus, config, 0, 3)] == [
+        batch.tolist() for batch in batches[3:]
+    ]
+    sizes, longest = [words[batch].sum() for batch in batches], words.max()
+    assert max(sizes) <= 1.5 * batch_words + longest
+    if batch_words == 40:
+        assert np.mean(sizes) == pytest.approx(40, rel=0.15)
+        assert np.std(sizes) < 8
+    if sort_batches == 10 and batch_words == 40:
+        assert np.ptp([len(batch) for batch in batches]) > 2  # short sentences, and long ones
+
+
 MOST = 30
 CONFIG = dataclasses.replace(FAST, partition_words=MOST, sort_batches=1, batch_size=8, optimiser="sgd")
 

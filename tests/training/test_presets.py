@@ -29,6 +29,10 @@ PAPERS = {
         (160_000, 80_000, 1),
         {"optimiser": "sgd", "learning_rate": 0.7, "schedule": "half-epochs", "batch_size": 128, "reduction": "pair-mean", "clip_norm": 5, "max_epochs": 7.5, "initial_deviation": 0.08, "dropout": 0},
     ),
+    "transformer": (
+        (0, 37_000, 1),
+        {"optimiser": "adam", "beta_2": 0.98, "learning_rate": 512**-0.5 * 4000**-0.5, "warm_up": 4000, "schedule": "inverse-root", "batch_size": 80, "batch_words": 25_000, "label_smoothing": 0.1, "dropout": 0.1, "clip_norm": 0},
+    ),
     "bengio": ((0, ALL, 4), {"optimiser": "sgd", "learning_rate": 1e-3, "schedule": "inverse-time", "weight_decay": 1e-4}),
     "rnnlm": ((0, ALL, 5), {"optimiser": "sgd", "learning_rate": 0.1, "schedule": "newbob", "batch_size": 1, "initial_deviation": 0.1}),
 }  # fmt: skip
@@ -78,6 +82,18 @@ def test_a_resumed_run_may_have_other_limits_and_no_other_course():
     assert dataclasses.replace(TrainingConfig(), **limits).course() == course
     assert set(course) | set(limits) == {field.name for field in dataclasses.fields(TrainingConfig)}
     assert dataclasses.replace(TrainingConfig(), batch_size=1).course() != course
+
+
+def test_a_minibatch_is_of_pairs_or_of_words():
+    of_words = {"architecture": "transformer", "heads": 4, "hidden_size": 8}
+    for given, expected in (({}, "3,000 target words per minibatch"), ({"batch_size": 9}, "9 pairs per minibatch")):
+        training = choose(sentence_options("t", **of_words, **given))[1].training
+        assert training.minibatch("pairs") == expected
+        assert expected in training.describe()
+    with pytest.raises(ValueError, match="batch_words: does not go with --batch-size"):
+        choose(sentence_options("t", batch_size=9, batch_words=9))
+    with pytest.raises(ValueError, match="batch_words: --architecture encdec has no such option"):
+        choose(phrase_options("t", batch_words=9))
 
 
 def test_options_override_their_preset_and_nothing_else():

@@ -39,6 +39,11 @@ def test_inverse_time_falls_with_the_examples(examples, factor):
     assert SCHEDULES["inverse-time"](course(examples)) == pytest.approx(factor)
 
 
+@pytest.mark.parametrize(("warm_ups", "factor"), [(0.01, 1), (1, 1), (4, 1 / 2), (100, 1 / 10)])
+def test_inverse_root_falls_with_the_steps_after_the_warm_up(warm_ups, factor):
+    assert SCHEDULES["inverse-root"](course()._replace(warm_ups=warm_ups)) == pytest.approx(factor)
+
+
 @pytest.mark.parametrize(
     ("nats", "factor", "ends"),
     [
