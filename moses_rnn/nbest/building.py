@@ -125,10 +125,10 @@ class Builder:
         """The networks to train: their names and options."""
         if self._material.add:
             return
-        name = self._material.architecture
-        yield name, {}
+        name, cut = self._material.architecture, {"subwords": self._material.subwords}
+        yield name, cut
         if self._material.both_orders:
-            yield f"{name}-reversed", {"right_to_left": True}
+            yield f"{name}-reversed", {**cut, "right_to_left": True}
 
     @property
     def _added(self) -> list[Path]:

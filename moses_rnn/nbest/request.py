@@ -131,6 +131,7 @@ class Material(PretrainedOptions):
     architecture: Annotated[
         str, Option("The network to train; see moses-rnn nmt train", choices=tuple(networks_of("sentences")))
     ] = "rnnsearch"
+    subwords: Annotated[int | None, Option("Cut its words into at most N subwords", metavar="N", min=1)] = None
     both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
     lists: Annotated[str | None, Option("N-best list of the dev source, instead of decoding it", metavar="FILE")] = None
     test: Annotated[str | None, Option("Also report BLEU on TEST.SOURCE and TEST.TARGET", metavar="TEST")] = None

@@ -153,7 +153,7 @@ def test_a_killed_training_continues_to_the_same_weights(here):
     words = [b"s%d s%d s%d s%d\n" % (i % 9, i % 7, i % 5, i % 3) for i in range(300)]
     (here / "train.en").write_bytes(b"".join(words))
     (here / "train.fr").write_bytes(b"".join(words).replace(b"s", b"t"))
-    command = [*MADE[:-1], "whole", "--texts", "train", "--quiet"]
+    command = [*MADE[:-1], "whole", "--texts", "train", "--subwords", 40, "--quiet"]
     reranker(here, *command)
     command[command.index("whole")] = "killed"
     running = start("reranker", *command, cwd=here, start_new_session=True)
