@@ -22,6 +22,7 @@ from moses_rnn.training.schedules import ENDS, SCHEDULES, Course, Evaluation
 from moses_rnn.training.tasks import Task
 
 HOPELESS = 10  # steps in a row without a finite gradient
+LONGEST_WARM_UP = 0.25  # share of the budget
 NO_GAIN = "evaluations brought no gain"
 
 
@@ -164,7 +165,8 @@ class Trainer:
     def _learning_rate(self) -> float:
         """Return the learning rate of this step: rising at the beginning, falling at the end."""
         config, progress = self.config, self.progress
-        risen = min((progress.steps + 1) / config.warm_up, 1.0) if config.warm_up else 1.0
+        warm = (progress.steps + 1) / config.warm_up if config.warm_up else 1.0
+        risen = min(max(warm, self.share_over() / LONGEST_WARM_UP), 1.0)
         left = min((1 - self.share_over()) / config.cool_down, 1.0) if config.cool_down else 1.0
         return self._scheduled_rate() * risen * max(left, 0.0)
 

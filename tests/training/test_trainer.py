@@ -67,6 +67,19 @@ def test_the_learning_rate_rises_and_falls(corpus):
     assert 0 < rates[-1] < 0.0005
 
 
+def test_a_long_warm_up_ends_within_a_quarter_of_the_budget(corpus):
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, warm_up=1_000_000, max_epochs=1))
+    rates = {}
+    for rows in trainer.task.batches(0, 0):
+        rates[trainer.share_over()] = trainer._learning_rate()
+        trainer.learn(rows)
+    late = [rate for share, rate in rates.items() if share >= 0.25]
+    assert late == [FAST.learning_rate] * len(late)
+    early = [rate for share, rate in rates.items() if share < 0.25]
+    assert early == sorted(early)
+    assert early[-1] < FAST.learning_rate == late[0]
+
+
 def test_the_rate_falls_with_the_time_budget(corpus):
     trainer = trainer_of(corpus, dataclasses.replace(FAST, cool_down=0.5, max_minutes=1))
     for seconds, rate in ((0, 0.01), (30, 0.01), (45, 0.005), (60, 0), (70, 0)):
