@@ -330,7 +330,7 @@ NETWORKS = {
         "PhrasePairs",
         {
             "paper": Preset(
-                {"layers": 6, "hidden_size": 512, "feed_forward_size": 2048, "heads": 8},
+                {"layers": 6, "hidden_size": 512, "feed_forward_size": 2048, "heads": 8, "shared": False},
                 replace(
                     SENTENCES,
                     optimiser="adam",
@@ -348,7 +348,7 @@ NETWORKS = {
                 37_000,
             ),
             "small": Preset(
-                {"layers": 4, "hidden_size": 128, "feed_forward_size": 256, "heads": 4},
+                {"layers": 4, "hidden_size": 128, "feed_forward_size": 256, "heads": 4, "shared": False},
                 replace(
                     SMALL_SENTENCES,
                     learning_rate=5e-3,

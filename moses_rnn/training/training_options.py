@@ -226,6 +226,8 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     every = {key: None if value is MISSING else value for key, value in defaults.items()} | given
     preset = network.presets[str(every["preset"])]
     config = {**preset.network, **settings}
+    if given.get("subwords") and "shared" in preset.network:
+        config["shared"] = settings.get("shared", True)
     config |= {key: given[key] for key in config.keys() & given.keys()}
     _check_embeddings(name, every)
     if given.get("reshuffle") and not given.get("partition_words"):

@@ -47,6 +47,13 @@ def test_the_papers_presets_are_the_papers(name):
     assert configure(name, preset.network) == (kind, config)
 
 
+@pytest.mark.parametrize(
+    ("given", "shared"), [({}, False), ({"subwords": 9}, True), ({"subwords": 9, "shared": False}, False)]
+)
+def test_a_transformer_of_subwords_shares_its_embeddings(given, shared):
+    assert choose({"architecture": "transformer", "device": "cpu", **given})[1].network["shared"] is shared
+
+
 def test_sgd_halves_its_rate_on_a_plateau_in_all_presets():
     configs = [preset.training for network in NETWORKS.values() for preset in network.presets.values()]
     assert {config.decay_on_plateau for config in configs if config.optimiser == "sgd"} == {0.5}
