@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from moses_rnn.analysis.grids import LAYOUTS, PICTURES, as_csv, as_text
-from moses_rnn.cli.analyse_map import MAX_SENTENCES, map_
+from moses_rnn.cli.analyse_map import MAX_SENTENCES, map_, neighbours
 from moses_rnn.cli.analyse_options import (
     SORTED,
     ColumnOption,
@@ -481,5 +481,5 @@ def results(
     print_out("\n".join(format_table(comparison)))
 
 
-for subcommand in (targets, summary, prune, map_, explain, lengths, gradients, report, results):
+for subcommand in (targets, summary, prune, map_, neighbours, explain, lengths, gradients, report, results):
     main.add_command(subcommand)

@@ -109,3 +109,19 @@ def test_sources_that_are_not_there_are_said(scored_table):
     assert done.exit_code == 0
     assert "t.gz: has no source phrase 'zzz'\n" in done.stderr
     assert "e f g h   (seen 3 times, 3 targets)" in done.stdout
+
+
+def rows_of(done):
+    return [*csv.DictReader(io.StringIO(done.stdout))]
+
+
+def test_neighbours_are_words_or_phrases_of_a_table(table, model):
+    words = rows_of(invoke("neighbours", model, "the", "in", "--count", 2, "--format", "csv"))
+    assert [row["nearest to"] for row in words] == ["the", "the", "in", "in"]
+    assert all(row["neighbour"] != row["nearest to"] for row in words)
+    phrases = rows_of(invoke("neighbours", model, "in  the", "--table", table, "--count", 3, "--format", "csv"))
+    assert [row["nearest to"] for row in phrases] == ["in the"] * 3
+    cosines = [float(row["cosine"]) for row in phrases]
+    assert cosines == sorted(cosines, reverse=True)
+    refused = seen("neighbours", model, "the", "--table", table, "--side", "target")
+    assert (refused.exit_code, "--side is for words" in refused.stderr) == (2, True)
