@@ -131,7 +131,7 @@ def summary(
     outputs: Annotated[
         tuple[str, ...],
         Option(
-            "Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv; repeat it for several",
+            "Draw Figure 3 as .svg or .png (needs matplotlib), or write all pairs in cells as .csv; repeat it for both",
             "-o --output",
         ),
     ] = (),
@@ -157,9 +157,9 @@ def summary(
             if kind == "csv":
                 file.append(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
             else:
-                from moses_rnn.analysis.plots import density_figure, picture
+                from moses_rnn.analysis.plots import pairs_figure, picture
 
-                file.append(picture(density_figure, scatter, kind=kind))
+                file.append(picture(pairs_figure, scatter, kind=kind))
     print_out(show(agreement.preferences_grid(figures)))
     if layout == "text":
         print_out("\n".join(agreement.notes(figures)))
