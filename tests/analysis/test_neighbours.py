@@ -1,10 +1,14 @@
 """Nearest vectors, which are known, of words and phrases."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 
 from moses_rnn.analysis.neighbours import find_nearest, nearest_phrases, nearest_words
-from moses_rnn.errors import InputError
+from moses_rnn.errors import CheckpointError, InputError
 from tests.analysis.attentive import search
 
 OTHERS = {b"a": (2, 0), b"b": (3, 3), b"c": (0, 1), b"d": (-1, 0), b"e": (0, 9), b"nothing": (0, 0)}
@@ -34,6 +38,12 @@ def test_words_are_compared_with_their_shortlist():
     assert [text for text, _ in found[0]] == [model.target_vocabulary.words[i] for i in best]
     with pytest.raises(InputError, match="expected words of the source shortlist, found 't2'"):
         nearest_words(model, [b"t2"], "source", 2)
+
+
+def test_a_network_without_vectors_of_words_is_refused():
+    model = replace(search(), network=torch.nn.Identity(), folder=Path("hf"))  # as pretrained ones are
+    with pytest.raises(CheckpointError, match="hf: expected a network with embeddings of target words, found: RNNs"):
+        nearest_words(model, [b"t2"], "target", 2)
 
 
 def test_a_sentence_is_no_neighbour_of_itself():
