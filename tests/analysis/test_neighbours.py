@@ -41,7 +41,9 @@ def test_words_are_compared_with_their_shortlist():
 
 
 def test_a_network_without_vectors_of_words_is_refused():
-    model = replace(search(), network=torch.nn.Identity(), folder=Path("hf"))  # as pretrained ones are
+    network = torch.nn.Identity()  # as a pretrained one is
+    network.config = search().config
+    model = replace(search(), network=network, folder=Path("hf"))
     with pytest.raises(CheckpointError, match="hf: expected a network with embeddings of target words, found: RNNs"):
         nearest_words(model, [b"t2"], "target", 2)
 
