@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from numbers import Real
 from pathlib import Path
@@ -112,7 +112,6 @@ class _Loaded:
         names, vectors = all_embeddings(*self._single(side))
         return list(map(as_str, names)), vectors.astype(np.float64)
 
-    @own_settings()
     def nearest(
         self, texts: Iterable[Text], *, among: Iterable[Text] | None = None, side: str | None = None, count: int = 10
     ) -> list[list[Neighbour]]:
@@ -123,11 +122,13 @@ class _Loaded:
         """
         (model, side), count = self._single(side), check_range("count", count)
         if among is None:
-            found = nearest_words(model, [*texts_of("texts", texts)], side, count)
+            find = partial(nearest_words, model, [*texts_of("texts", texts)], side, count)
         else:
             check_reads_sources(model)
-            given, others = _phrases_of("texts", texts, model), _phrases_of("among", among, model)
-            found = nearest_phrases(model, given, [*dict.fromkeys(others)], count, Compute(self._compute.device))
+            given, others = _phrases_of("texts", texts, model), dict.fromkeys(_phrases_of("among", among, model))
+            find = partial(nearest_phrases, model, given, [*others], count, Compute(self._compute.device))
+        with own_settings():
+            found = find()
         return [[Neighbour(as_str(text), cosine) for text, cosine in nearest] for nearest in found]
 
     def _single(self, side: str | None = None) -> tuple[Opened, str]:
