@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -252,6 +253,12 @@ LAST = {  # rows of these
     "jean": "together",
     "luong": "together",
 }
+PICTURES = {
+    "bahdanau": ["lengths.svg"],
+    "sutskever": ["lengths.svg", "rarity.svg"],
+    "luong": ["rarity.svg"],
+    "gradients": ["gradients.svg"],
+}
 PAPERS = "bahdanau", "sutskever", "bengio", "mikolov", "jean", "luong", "cells", "gradients", "identity"
 
 
@@ -273,6 +280,8 @@ def test_a_table_of_a_paper_is_printed_and_not_made_twice(target, tmp_path):
         assert re.search(
             rf"^\| (?:\S*/)?{re.escape(LAST[target])} \| [\d.]+ \|", printed.replace("\\", ""), re.MULTILINE
         )
+    if find_spec("matplotlib"):
+        assert sorted(path.name for path in tmp_path.rglob("*.svg")) == PICTURES.get(target, [])
     records = {path: path.read_text() for path in tmp_path.rglob("run.json")}
     assert make(target, *given).stdout.splitlines()[-len(rows) :] == printed.splitlines()[-len(rows) :]
     assert records == {path: path.read_text() for path in tmp_path.rglob("run.json")}
