@@ -663,13 +663,19 @@ $(TRANSLATED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE)/dev $
 
 # --- results ----------------------------------------------------------------------------------------------------------
 
-tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ;
-decode-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ;
+tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ## weights of a system, for all SEEDS
+	@:
+decode-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ## its translations
+	@:
+
+.PHONY: tune mert decode bleu
+tune mert decode bleu:
+	@echo '$@: expected $(subst mert,tune,$@)-SYSTEM, where SYSTEM is one of: $(ALL_SYSTEMS)' >&2; exit 2
 
 # $(call bleu,REFERENCE,TRANSLATION)
 bleu = $(BIN)/sacrebleu $(W)/corpus/$(1).$(TRG) -i $(2) -tok none -b -w 2 --force
 
-bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
+bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ## their BLEU
 	@for seed in $(SEEDS); do for set in $(SETS); do \
 		printf '%s\t' "$* seed $$seed, $$set"; \
 		$(call bleu,$$set,$(W)/decode/$*.$$seed.$$set.$(TRG)) || exit 1; done; done

@@ -13,7 +13,7 @@ from moses_rnn.version import __version__
 
 TYPE_CHECKING = False  # the commands heed Ctrl-C once this module is imported, and typing takes most of that
 if TYPE_CHECKING:
-    from moses_rnn.analysis.explain import Explanation
+    from moses_rnn.analysis.explain import Explanation, Neighbour
     from moses_rnn.api.models import Hypothesis, LanguageModel, Model, Sample, Translated, load, load_language_model
     from moses_rnn.api.pairs import Row
     from moses_rnn.api.tables import Table, read_table
@@ -29,6 +29,7 @@ __all__ = [
     "LanguageModel",
     "Model",
     "MosesRnnError",
+    "Neighbour",
     "Row",
     "Sample",
     "Table",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "analysis.explain": ("Explanation",),
+    "analysis.explain": ("Explanation", "Neighbour"),
     "api.models": ("Hypothesis", "LanguageModel", "Model", "Sample", "Translated", "load", "load_language_model"),
     "api.pairs": ("Row",),
     "api.tables": ("Table", "read_table"),

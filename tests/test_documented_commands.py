@@ -253,7 +253,7 @@ def test_the_lines_of_python_run(page, scored_system, monkeypatch):
         exec("\n".join(statements), names)
         values.append(eval(expression, names))
     assert values[0].dtype == "float64"
-    assert len(values) == (1 if page == "README.md" else 3)
+    assert len(values) == (1 if page == "README.md" else 4)
 
 
 def test_the_notebook_runs_from_its_first_cell_to_its_last(scored_system, tmp_path, monkeypatch, capsys):

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -356,6 +357,16 @@ def test_texts_that_are_needed_late_are_checked_at_once(tmp_path, name):
     assert not (tmp_path / "work").exists()
 
 
+def test_targets_of_one_system_are_listed_and_asked_for_by_its_name(tmp_path):
+    listed = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
+    for target, name in (("tune", "tune"), ("mert", "tune"), ("decode", "decode"), ("bleu", "bleu")):
+        assert f"\n  make {name}-SYSTEM " in listed
+        done = make(target, f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", check=False)
+        assert done.returncode == 2
+        assert f"{target}: expected {name}-SYSTEM, where SYSTEM is one of: baseline rnn " in done.stderr
+    assert not (tmp_path / "work").exists()
+
+
 def test_a_relative_moses_is_found_from_other_folders(tmp_path):
     (tuning,) = [
         line for line in planned("tune-baseline", tmp_path, "SEEDS=1", "MOSES_ROOT=my/moses/") if "mert-moses" in line
@@ -453,6 +464,23 @@ def test_the_tables_target_takes_the_pipelines_variables(tmp_path):
     assert "--batch-mira" not in done.stdout
     assert "search-algorithm 1" in done.stdout
     assert "score-rnn" not in done.stdout
+
+
+def test_the_papers_experiment_is_planned_as_the_docs_print_it(tmp_path):
+    page = (ROOT / "docs" / "first-system.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    (command,) = re.findall(r"^make results WORK=work-wmt14 .*", page, re.MULTILINE)
+    done = clone(tmp_path, *shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    steps = done.stdout.replace("\\\n", " ")
+    assert re.search(r"moore_lewis\.py 0\.4 ", steps)
+    assert re.search(r"moses-rnn-train \S+ --model \S+ +--preset paper", steps)
+    assert re.search(r"moses-rnn cslm train \S+ --model \S+ --preset paper --self-normalise 0\.1", steps)
+    for system in ("baseline", "rnn"):
+        for seed in "123":
+            assert re.search(rf"mert-moses\.pl .*/tune/{system}\.{seed} .*--mertmertargs '-r {seed} '", steps)
+    assert "--batch-mira" not in steps
+    tables = "--system baseline --system rnn --system cslm-rnn --system cslm-rnn-wp --test test"
+    assert tables in re.sub(" +", " ", steps)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.inspection import stepped_log_probs
+from moses_rnn.analysis.neighbours import nearest_phrases
 from moses_rnn.analysis.phrase_samples import draw_phrases, read_for_network
 from moses_rnn.analysis.scored_table import NO_LOGARITHMS, TABLE_COLUMNS, Floats
 from moses_rnn.errors import FormatError, InputError, number_of, shown
@@ -133,7 +132,7 @@ class Rank(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A phrase of the table and the cosine between its summary c and that of the explained phrase."""
+    """A word or phrase, and the cosine between its vector and that of another one."""
 
     phrase: str
     cosine: float
@@ -274,20 +273,8 @@ class Explainer:
 
     def _neighbours(self, read: bytes) -> list[Neighbour]:
         """Return the phrases whose summaries have the highest cosine similarity."""
-        cosines = self._others @ self._directions([read])[0]
-        nearest = [i for i in np.argsort(-cosines, kind="stable") if self.others[i] != read][:NEAREST]
-        return [Neighbour(readable(self.others[i]), float(cosines[i])) for i in nearest]
-
-    @cached_property
-    def _others(self) -> npt.NDArray[Any]:
-        return self._directions(self.others)
-
-    def _directions(self, phrases: Sequence[bytes]) -> npt.NDArray[Any]:
-        """Return c of each phrase, scaled to length 1; phrases × H."""
-        ids = self.model.source_vocabulary.ids
-        c = self.model.summaries([ids(words(phrase)) for phrase in phrases])
-        directions: npt.NDArray[Any] = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
-        return directions
+        (nearest,) = nearest_phrases(self.model, [read], self.others, NEAREST)
+        return [Neighbour(readable(phrase), cosine) for phrase, cosine in nearest]
 
 
 def explain_in_table(

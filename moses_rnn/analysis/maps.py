@@ -63,12 +63,12 @@ def all_embeddings(model: Model, side: str) -> tuple[list[bytes], npt.NDArray[np
 
     Raises CheckpointError if the network has no embeddings of that side.
     """
-    network = model.network
-    if side not in network.embeddings:
+    embeddings = getattr(model.network, "embeddings", {})  # a pretrained network has none of whole words
+    if side not in embeddings:
         expected = f"a network with embeddings of {side} words"
         raise CheckpointError(f"{model.folder}: expected {expected}, found: {model.network_title}")
     names = model.vocabularies[side].words
-    return names[END_ID + 1 :], finite_array(network.embeddings[side])[END_ID + 1 : len(names)]
+    return names[END_ID + 1 :], finite_array(embeddings[side])[END_ID + 1 : len(names)]
 
 
 def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:

@@ -1,12 +1,13 @@
-"""Table 2 of the paper (section 4.3): the best targets of a source by the translation model and by the RNN.
+"""Tables 2 and 3 of the paper (section 4.3): the best targets of a source by the table and the RNN, and samples.
 
 The user names the sources; otherwise long ones are chosen, frequent and rare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from moses_rnn.analysis.scored_table import SEED, ComparedPairs, Ints, ScoredTab
 from moses_rnn.errors import number_of
 from moses_rnn.table.phrase_table import DIRECT_COLUMN, TableLine
 from moses_rnn.table.phrases import normalised, words
+
+Samples = Mapping[bytes, Sequence[bytes]]  # the RNN's of each source, best first
 
 MOST_OF_RARE = 3  # a rare source was extracted at most so often
 
@@ -100,8 +103,8 @@ def _read_targets(table: ScoredTable, pairs: ComparedPairs, sources: Ints) -> li
     return [Targets([lines[pair] for pair in pairs_of_source]) for pairs_of_source in ranges]
 
 
-def as_text(groups: Sequence[SourceGroup], column: int, top: int) -> str:
-    """Format sources, with the best targets by each score side by side."""
+def as_text(groups: Sequence[SourceGroup], column: int, top: int, samples: Samples) -> str:
+    """Format sources, with the best targets by each score side by side, and below them the best samples."""
     lines: list[str] = []
     for group in groups:
         lines += [f"{group.title} ({group.note})", ""] if group.title else []
@@ -112,17 +115,21 @@ def as_text(groups: Sequence[SourceGroup], column: int, top: int) -> str:
             lines.append(f"{readable(targets.source)}   ({seen}{number_of(len(targets.lines), 'target')})")
             lines.append(f"    {'p(target|source)':<{width + 10}}RNN")
             lines += [f"    {p:<8.3g}  {left:<{width}}{q:<8.3g}  {right}" for left, p, right, q in ranks]
+            lines += [f"    {'sample':<8}  {readable(one)}" for one in samples.get(targets.source, ())[:top]]
             lines.append("")
     return "\n".join(lines)
 
 
-def as_grid(groups: Sequence[SourceGroup], column: int, top: int) -> Grid:
+def as_grid(groups: Sequence[SourceGroup], column: int, top: int, samples: Samples) -> Grid:
     """Return all sources as one table with a row for each rank."""
     rows: list[Sequence[Cell]] = []
     for group in groups:
         for targets in group.sources:
             own = group.title, targets.source, targets.frequency or None, len(targets.lines)
-            rows += [(*own, i, *pick) for i, pick in enumerate(targets.picks(column, top), start=1)]
+            ranks = zip_longest(targets.picks(column, top), samples.get(targets.source, ())[:top])
+            rows += [(*own, i, *(pick or [None] * 4), sample) for i, (pick, sample) in enumerate(ranks, start=1)]
     header = ("source phrases", "source", "times seen", "targets", "rank", "by p(target|source)", "p(target|source)",
-              "by RNN", "RNN")  # fmt: skip
-    return Grid("Best targets by the translation model and by the RNN", header, rows, group_columns=4)
+              "by RNN", "RNN", "sample")  # fmt: skip
+    shown = len(header) if samples else -1
+    cells = [row[:shown] for row in rows]
+    return Grid("Best targets by the translation model and by the RNN", header[:shown], cells, group_columns=4)

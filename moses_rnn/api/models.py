@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from numbers import Real
 from pathlib import Path
@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from moses_rnn.analysis.explain import Explanation, Lookup, explain_in_table, explain_words, lookup_of
+from moses_rnn.analysis.explain import Explanation, Lookup, Neighbour, explain_in_table, explain_words, lookup_of
+from moses_rnn.analysis.maps import all_embeddings
+from moses_rnn.analysis.neighbours import nearest_phrases, nearest_words, summaries
 from moses_rnn.api.chunks import CHUNK, score_chunks
 from moses_rnn.api.pairs import (
     BytesPair,
@@ -34,19 +36,17 @@ from moses_rnn.api.pairs import (
 )
 from moses_rnn.errors import ArgumentError, CheckpointError, InputError, number_of, shown_value
 from moses_rnn.files.streams import checked_path
-from moses_rnn.models.annotated import source_reader
 from moses_rnn.models.base import Scorer
 from moses_rnn.models.ensembles import COMBINATIONS, GEOMETRIC, AnyModel, open_models
 from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model as Opened
-from moses_rnn.models.open import open_language_model
+from moses_rnn.models.open import check_reads_sources, open_language_model
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.networks.compute import PRECISIONS, Compute, choose_device
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.own_settings import own_settings
 from moses_rnn.options import DETOKENISED, PRETRAINED_TEXTS, PretrainedOptions
 from moses_rnn.score.checks import unit_warnings
-from moses_rnn.table.phrases import words
 from moses_rnn.table.table_blocks import Floats
 from moses_rnn.translation.proposals import Converter, Known, Proposer, parse_sources
 from moses_rnn.translation.requests import BEAM, COPY, NEVER, NO, WORDS_PER_SOURCE_WORD
@@ -100,8 +100,47 @@ class Translated:
 class _Loaded:
     """A loaded network. Pickling leaves out the scorer, which may hold C pointers; it is made again when needed."""
 
+    _model: AnyModel
+    _compute: Compute
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_scorer"}
+
+    def word_vectors(self, side: str | None = None) -> tuple[list[str], Floats]:
+        """Return the words of a side, by default the first that there is, and their embeddings; words × numbers."""
+        names, vectors = all_embeddings(*self._single(side))
+        return list(map(as_str, names)), vectors.astype(np.float64)
+
+    def nearest(
+        self, texts: Iterable[Text], *, among: Iterable[Text] | None = None, side: str | None = None, count: int = 10
+    ) -> list[list[Neighbour]]:
+        """Return what is nearest to each text by the cosine of their vectors, nearest first.
+
+        Texts are words, with the vectors of `word_vectors`. With `among`, they are phrases or sentences, which are
+        compared with those `among` by their `summaries`.
+        """
+        (model, side), count = self._single(side), check_range("count", count)
+        if among is None:
+            find = partial(nearest_words, model, [*texts_of("texts", texts)], side, count)
+        else:
+            check_reads_sources(model)
+            given, others = _phrases_of("texts", texts, model), dict.fromkeys(_phrases_of("among", among, model))
+            find = partial(nearest_phrases, model, given, [*others], count, Compute(self._compute.device))
+        with own_settings():
+            found = find()
+        return [[Neighbour(as_str(text), cosine) for text, cosine in nearest] for nearest in found]
+
+    def _single(self, side: str | None = None) -> tuple[Opened, str]:
+        """Return the network and a side of it; raise CheckpointError if it is several together."""
+        model, *others = self._model.models
+        if others:
+            raise CheckpointError(f"{model.folder}: expected a single network, with vectors, found {self._model.title}")
+        sides = model.architecture.sides
+        return model, sides[0] if side is None else check_choice("side", side, sides)
+
+
+def _phrases_of(argument: str, phrases: Iterable[Text], model: Opened) -> list[bytes]:
+    return list(parse_sources(texts_of(argument, phrases), argument, Converter(model)))
 
 
 class Model(_Loaded):
@@ -269,16 +308,10 @@ class Model(_Loaded):
         That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM, s_0 of an RNNsearch. Other networks, and
         several together, have none.
         """
-        model, *others = self._model.models
-        if others:
-            raise CheckpointError(
-                f"{model.folder}: expected a single network to summarise phrases, found {self.network}"
-            )
-        read = parse_sources(texts_of("phrases", phrases), "phrases", self._converter)
-        ids_of = source_reader(model)
-        ids = [ids_of(words(phrase)) for phrase in read]
+        model, _ = self._single()
+        read = _phrases_of("phrases", phrases, model)
         with own_settings():
-            return model.summaries(ids, Compute(self._compute.device)).astype(np.float64)
+            return summaries(model, read, Compute(self._compute.device)).astype(np.float64)
 
 
 def score_pairs(model: Model, pairs: Iterable[BytesPair], size: int = CHUNK) -> Iterator[Floats]:
@@ -390,6 +423,8 @@ class LanguageModel(_Loaded):
         name: of its score, as n-best lists have it.
         meaning: what its score is, in words.
     """
+
+    _model: Opened
 
     def __init__(self, model: Opened, device: str, precision: str) -> None:
         self._model, self._compute = model, model.choose_compute(device, precision)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from moses_rnn.analysis.grids import LAYOUTS, PICTURES, as_csv, as_text
-from moses_rnn.cli.analyse_map import MAX_SENTENCES, map_
+from moses_rnn.cli.analyse_map import MAX_SENTENCES, map_, neighbours
 from moses_rnn.cli.analyse_options import (
     SORTED,
     ColumnOption,
@@ -34,13 +34,16 @@ from moses_rnn.options import Argument, Force, ModelBeside, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import TableWeights
+    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.analysis.targets import Samples, SourceGroup
     from moses_rnn.files.streams import Advanced
 
 TARGETS_EPILOG = f"""\b
-Examples: frequent and rare long sources; shorter ones too, as CSV; a given source:
+Examples: frequent and rare long sources; shorter ones too, as CSV; a given source; the paper's Tables 2 and 3:
   moses-rnn analyse targets phrase-table.rnn.gz
   moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format csv
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+  moses-rnn analyse targets phrase-table.rnn.gz --count 5 --model phrase-table.rnn-model --format markdown
 
 Whether a rare source is chosen depends only on its words, so other tables of the same text give the same ones. Among
 equally good targets, the table's first one comes first. {SORTED}
@@ -48,7 +51,7 @@ equally good targets, the table's first one comes first. {SORTED}
 
 
 @command(TARGETS_EPILOG)
-def targets(
+def targets(  # noqa: PLR0913, one for each option
     phrase_table: str,
     *,
     sources: Annotated[
@@ -58,10 +61,12 @@ def targets(
     count: Annotated[int, Option("Number of frequent and of rare sources", min=1)] = 3,
     min_words: Annotated[int, Option("Minimum words per source", min=1)] = 4,
     top: Annotated[int, Option("Targets per source", min=1)] = 3,
+    model: Annotated[Path | None, Option("Also show the best of 50 samples of this network", metavar="FOLDER")] = None,
     column: ColumnOption = None,
     layout: Layout = "text",
 ) -> None:
     """Show the best targets of source phrases. Rank them by p(target|source) and by the RNN (the paper's Table 2)."""
+    check_inputs(phrase_table, model)
     from moses_rnn.analysis import targets as analysis
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.table.phrases import words
@@ -84,10 +89,29 @@ def targets(
         if not any(group.sources for group in groups):
             expected = f"source phrases of at least {number_of(min_words, 'word')} and {number_of(top, 'target')}"
             raise InputError(f"{table.path}: expected {expected}, found none")
+    samples = _samples(model, table, groups) if model else {}
     if layout == "text":
-        print_out(analysis.as_text(groups, table.column, top))
+        print_out(analysis.as_text(groups, table.column, top, samples))
     else:
-        print_out(LAYOUTS[layout](analysis.as_grid(groups, table.column, top)))
+        print_out(LAYOUTS[layout](analysis.as_grid(groups, table.column, top, samples)))
+
+
+def _samples(folder: Path, table: ScoredTable, groups: list[SourceGroup]) -> Samples:
+    """Let a network write targets of the sources (the paper's Table 3)."""
+    from moses_rnn.api.models import DRAWING, make_proposer
+    from moses_rnn.models.open import open_model
+    from moses_rnn.networks.compute import Compute
+    from moses_rnn.networks.config import SOURCE_TO_TARGET
+    from moses_rnn.translation.proposals import Converter
+    from moses_rnn.translation.search import SamplingConfig
+
+    model, compute = open_model(folder, direction=SOURCE_TO_TARGET), Compute(precision=DRAWING)
+    reading = Converter(model)
+    reading.check_form(table.path, table.form)
+    read = {one.source: reading.pair(one.lines[0])[0] for group in groups for one in group.sources}
+    propose = make_proposer(model, SamplingConfig(), model.make_scorer(compute), compute.device)
+    written = ([one.target for one in proposals.best] for proposals in propose([*read.values()]))
+    return dict(zip(read, written, strict=True))
 
 
 SUMMARY_EPILOG = f"""\b
@@ -107,7 +131,7 @@ def summary(
     outputs: Annotated[
         tuple[str, ...],
         Option(
-            "Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv; repeat it for several",
+            "Draw Figure 3 as .svg or .png (needs matplotlib), or write all pairs in cells as .csv; repeat it for both",
             "-o --output",
         ),
     ] = (),
@@ -133,9 +157,9 @@ def summary(
             if kind == "csv":
                 file.append(f"{as_csv(agreement.histogram_grid(scatter))}\n".encode())
             else:
-                from moses_rnn.analysis.plots import density_figure, picture
+                from moses_rnn.analysis.plots import pairs_figure, picture
 
-                file.append(picture(density_figure, scatter, kind=kind))
+                file.append(picture(pairs_figure, scatter, kind=kind))
     print_out(show(agreement.preferences_grid(figures)))
     if layout == "text":
         print_out("\n".join(agreement.notes(figures)))
@@ -481,5 +505,5 @@ def results(
     print_out("\n".join(format_table(comparison)))
 
 
-for subcommand in (targets, summary, prune, map_, explain, lengths, gradients, report, results):
+for subcommand in (targets, summary, prune, map_, neighbours, explain, lengths, gradients, report, results):
     main.add_command(subcommand)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from moses_rnn.analysis.extras import check_library
-from moses_rnn.analysis.grids import PICTURES, as_csv
-from moses_rnn.cli.analyse_options import kind_of, open_phrase_network, optional_output, progress, suffix_of
+from moses_rnn.analysis.grids import LAYOUTS, PICTURES, Grid, as_csv
+from moses_rnn.cli.analyse_options import Layout, kind_of, open_phrase_network, optional_output, progress, suffix_of
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, check_inputs, command, inputs_of, print_out
 from moses_rnn.cli.inputs import choose_model, output_to, parallel_texts, text_of, warn_of_unit
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.outputs import writing
-from moses_rnn.options import Force, ModelBeside, ModelFolder, Option
+from moses_rnn.options import Argument, Force, ModelBeside, ModelFolder, Option
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import Floats
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
     Points = tuple[str, list[str], Floats]  # their name, labels and vectors
 
 MAX_POINTS, MAX_SENTENCES = 2000, 1000  # the most frequent words, a sample of phrases; the first sentences
+MAX_PHRASES = 100_000  # a sample, in which the nearest ones are sought
 
 Drawn = Annotated[
     tuple[str, ...], Option("Picture (.svg, .png) or data (.csv, .json); repeat it for several", "-o --output")
 ]
 Method = Annotated[Literal["tsne", "pca"], Option("Layout method")]
+Side = Annotated[
+    Literal["source", "target"] | None, Option("Whose words [default: source; of a language model: target]")
+]
 
 EPILOG = """\b
 Examples: words (Figure 4 of the paper), phrases of a table by their summaries c (Figure 5), attention in line 3:
@@ -55,10 +60,7 @@ Examples: a map, as a picture and as data; all source words, as moses-rnn-train 
 def words(
     *,
     model: ModelFolder,
-    side: Annotated[
-        Literal["source", "target"] | None,
-        Option("Side of the words [default: source; for a language model: target]"),
-    ] = None,
+    side: Side = None,
     method: Method = "tsne",
     outputs: Drawn = (),
     export: Annotated[
@@ -307,6 +309,46 @@ def gates(
         if file:
             file.commit(f"{as_csv(as_grid(report))}\n".encode())
     print_out("\n".join(as_text(report)))
+
+
+NEIGHBOURS_EPILOG = """\b
+Examples: words; phrases of a table:
+  moses-rnn analyse neighbours phrase-table.rnn-model dog red
+  moses-rnn analyse neighbours phrase-table.rnn-model "far from the" --table phrase-table.gz
+
+The cosine is of embeddings or, for phrases, of the vectors from which the decoder starts, as in map phrases.
+"""
+
+
+@command(NEIGHBOURS_EPILOG)
+def neighbours(
+    model: Path,
+    given: Annotated[tuple[str, ...], Argument("WORD...")],
+    *,
+    side: Side = None,
+    table: Annotated[str | None, Option(f"Phrase table: compare up to {MAX_PHRASES:,} of its phrases")] = None,
+    count: Annotated[int, Option("Neighbours of each word or phrase", min=1)] = 10,
+    layout: Layout = "text",
+) -> None:
+    """List the words or phrases that are nearest to others in a network."""
+    if table and side:
+        raise click.UsageError("--side is for words; with --table, phrases are compared")
+    check_inputs(model, table)
+    from moses_rnn.analysis.neighbours import nearest_phrases, nearest_words
+    from moses_rnn.analysis.phrase_samples import sample_table
+    from moses_rnn.models.open import open_model
+    from moses_rnn.translation.proposals import Converter, parse_sources
+
+    texts = list(map(os.fsencode, given))
+    network = open_model(model, of_pairs=table is not None)
+    if table:
+        texts = list(parse_sources(texts, "WORD", Converter(network)))
+        among = [phrase for (phrase,) in sample_table(network, table, MAX_PHRASES)]
+        found = nearest_phrases(network, texts, among, count)
+    else:
+        found = nearest_words(network, texts, side or network.architecture.sides[0], count)
+    rows = [(text, *neighbour) for text, nearest in zip(texts, found, strict=True) for neighbour in nearest]
+    print_out(LAYOUTS[layout](Grid("", ("nearest to", "neighbour", "cosine"), rows, group_columns=1)))
 
 
 for subcommand in (words, phrases, sentences, alignments, gates):

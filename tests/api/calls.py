@@ -52,6 +52,7 @@ CALLS = {
     "sample": lambda of, _: repr(load(of, "search").sample(["s2"], 5, max_words=9)),
     "translate": lambda of, _: repr(load(of, "search").translate(["s2 s3"], n_best=2)),
     "summaries": lambda of, _: exact(load(of, "rnn").summaries(["s2", "s3 s4"]).ravel()),
+    "neighbours": lambda of, _: repr(load(of, "rnn").nearest(["s2"], among=["s3", "s4 s5"])),
     "a CSLM": lambda of, _: exact(load_language_model(of, "cslm").word_scores("t2 t3")),
     "an RNNLM": lambda of, _: exact(load_language_model(of, "rnnlm").score(TEXTS)),
     "train": lambda of, place: trained(of, "learn", place, maxout_size=4, output_rank=3, shortlist=20),

@@ -17,3 +17,16 @@ def test_scores_are_those_of_the_network(models, name):
     assert list(model.score_iter(iter(SENTENCES), chunk=3)) == pytest.approx(scores)
     assert scores.dtype == np.float64
     assert model.word_scores("t2 t3").sum() == pytest.approx(scores[0])
+
+
+@pytest.mark.parametrize("name", ["cslm", "nplm", "rnnlm"])
+def test_words_have_vectors_and_neighbours(models, name):
+    model = moses_rnn.load_language_model(models / name, device="cpu")
+    words, vectors = model.word_vectors()
+    assert len(words) == len(vectors)
+    ((nearest,),) = model.nearest([words[0]], count=1)
+    assert nearest.phrase in words[1:]
+    with pytest.raises(moses_rnn.ArgumentError, match="side: expected one of target, found 'source'"):
+        model.nearest([words[0]], side="source")
+    with pytest.raises(moses_rnn.CheckpointError, match="expected a network of sources and targets"):
+        model.nearest([words[0]], among=["t2"])

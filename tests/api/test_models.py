@@ -79,6 +79,24 @@ def test_phrases_are_summed_up(models, encdec, search):
         moses_rnn.load([models / "rnn"] * 2).summaries(["s2"])
 
 
+def test_neighbours_are_words_or_what_they_are_chosen_from(models, encdec):
+    words, vectors = encdec.word_vectors("target")
+    assert (words, vectors.shape, vectors.dtype) == ([w.decode() for w in TARGET.words[2:]], (6, 3), np.float64)
+    directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    ((first, second),) = encdec.nearest(["t3"], side="target", count=2)
+    cosines = np.delete(directions @ directions[words.index("t3")], words.index("t3"))
+    assert [first.cosine, second.cosine] == pytest.approx(sorted(cosines)[:-3:-1], abs=1e-6)
+    assert first.phrase in words
+    among = ["s2  s3", b"s4", "s4", "s5 s6"]
+    near, other = encdec.nearest(iter(["s2 s3", "s7"]), among=iter(among))
+    assert {one.phrase for one in near} == {"s4", "s5 s6"}
+    assert len(other) == 3
+    vectors = encdec.summaries(["s2 s3", near[0].phrase])
+    assert near[0].cosine == pytest.approx(vectors[0] @ vectors[1] / np.prod(np.linalg.norm(vectors, axis=1)))
+    with pytest.raises(moses_rnn.CheckpointError, match="expected a single network"):
+        moses_rnn.load([models / "rnn"] * 2).word_vectors()
+
+
 def test_it_says_what_it_is(models, encdec, search):
     core = ", native core" * (native_core() is not None)
     assert repr(encdec) == (

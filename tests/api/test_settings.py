@@ -102,6 +102,7 @@ def test_the_callers_iterators_run_under_the_callers_settings(models):
         list(model.score_iter(pairs(), chunk=3))
         model.translate(source for source, _ in pairs())
         model.sample((source for source, _ in pairs()), 2)
+        model.nearest((source for source, _ in pairs()), among=(source for source, _ in pairs()))
     assert set(seen) == {(torch.float64, True, True)}
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.analysis.scored import sign
 from tests.cli.analyse.calls import invoke, seen
 from tests.cli.analyse.tables import with_another_score
+from tests.commands import run
 
 
 def test_a_link_has_the_signature_of_its_table_and_the_floor_is_the_recorded_one(scored_table, tmp_path):
@@ -109,3 +111,43 @@ def test_sources_that_are_not_there_are_said(scored_table):
     assert done.exit_code == 0
     assert "t.gz: has no source phrase 'zzz'\n" in done.stderr
     assert "e f g h   (seen 3 times, 3 targets)" in done.stdout
+
+
+def rows_of(done):
+    return [*csv.DictReader(io.StringIO(done.stdout))]
+
+
+def test_samples_stand_beside_the_best_targets(scored_table, tmp_path, model, inverse_model):
+    chosen = ["--source", "a b c d", "--source", "e f g h", "--top", 2, "--column", 4]
+    rows = rows_of(invoke("targets", scored_table, *chosen, "--model", model, "--format", "csv"))
+    drawn = run("sample", "--model", model, "--source", "a b c d", "--source", "e f g h", "--top", 2, "--format", "tsv")
+    assert [row["sample"] for row in rows] == [line.split("\t")[2] for line in drawn.stdout.splitlines()[1:]]
+    text = invoke("targets", scored_table, *chosen, "--model", model).stdout
+    assert re.findall("    sample    (.*)", text) == [row["sample"] for row in rows]
+    assert "sample" not in invoke("targets", scored_table, *chosen, "--format", "csv").stdout
+    refused = seen("targets", scored_table, "--model", inverse_model)
+    assert (refused.exit_code, "expected a model of direction source-to-target" in refused.stderr) == (3, True)
+
+
+def test_a_source_with_fewer_targets_than_samples_has_a_row_for_each(tmp_path, model):
+    (tmp_path / "t").write_bytes(b"a ||| b ||| 1 1 .5 1 .25\n")
+    rows = rows_of(
+        invoke("targets", tmp_path / "t", "--source", "a", "--column", 4, "--model", model, "--format", "csv")
+    )
+    assert [(row["rank"], row["by RNN"], bool(row["sample"])) for row in rows] == [
+        ("1", "b", True),
+        ("2", "", True),
+        ("3", "", True),
+    ]
+
+
+def test_neighbours_are_words_or_phrases_of_a_table(table, model):
+    words = rows_of(invoke("neighbours", model, "the", "in", "--count", 2, "--format", "csv"))
+    assert [row["nearest to"] for row in words] == ["the", "the", "in", "in"]
+    assert all(row["neighbour"] != row["nearest to"] for row in words)
+    phrases = rows_of(invoke("neighbours", model, "in  the", "--table", table, "--count", 3, "--format", "csv"))
+    assert [row["nearest to"] for row in phrases] == ["in the"] * 3
+    cosines = [float(row["cosine"]) for row in phrases]
+    assert cosines == sorted(cosines, reverse=True)
+    refused = seen("neighbours", model, "the", "--table", table, "--side", "target")
+    assert (refused.exit_code, "--side is for words" in refused.stderr) == (2, True)

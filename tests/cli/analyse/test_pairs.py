@@ -27,13 +27,13 @@ def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, mon
 
 def test_each_output_of_a_summary_is_written(scored_table, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `report`)")
-    names = ["s.csv", "s.png", "other.csv"]
+    names = ["s.csv", "s.svg", "other.csv"]
     done = seen("summary", scored_table, *[word for name in names for word in ("-o", tmp_path / name)])
     assert done.exit_code == 0, done.stderr
     cells, picture, others = ((tmp_path / name).read_bytes() for name in names)
     assert cells == others
     assert cells.count(b"\n") > 1
-    assert picture.startswith(b"\x89PNG")
+    assert b"seen more often" in picture  # points of two colours, as in the paper
     refused = seen("summary", scored_table, "-o", tmp_path / "new.csv", "-o", tmp_path / "s.csv")
     assert (refused.exit_code, "s.csv: already exists" in refused.stderr) == (1, True)
     assert not (tmp_path / "new.csv").exists()
