@@ -98,6 +98,14 @@ def _result(name: str, bleu: dict[str, Any]) -> str:
     return f"{name}: {figures}; p = {bleu['p']:.3g}"
 
 
+def _device_beside_moses(wanted: str, threads: int | None) -> str:
+    """Choose the device, and let networks have half of the threads."""
+    import torch
+
+    # On cores that Moses uses, threads that wait for each other take ten times the seconds of one
+    return choose_device(wanted, max((threads or torch.get_num_threads()) // 2, 1))
+
+
 TRANSLATE_EPILOG = f"""\b
 Examples: a stream; raw text; a large text that can be resumed, with lists:
   moses-rnn reranker translate reranker < new.en > new.fr
@@ -124,7 +132,7 @@ def translate(request: RerankingRequest) -> None:
     settings = Settings.read(request.folder)
     if not request.allow_changed:
         settings.check_unchanged(request.folder)
-    request = replace(request, device=choose_device(request.device, request.threads))
+    request = replace(request, device=_device_beside_moses(request.device, request.threads))
     reranker = Reranker(request.folder, settings, device=request.device, threads=request.threads)
     lines, problems = translate_text(request, settings, reranker, StopRequest(), warn)
     if not request.quiet:
@@ -154,14 +162,13 @@ def serve(given: ServingOptions) -> None:
     settings = Settings.read(given.folder)
     if not given.allow_changed:
         settings.check_unchanged(given.folder)
-    reranker = Reranker(
-        given.folder, settings, device=choose_device(given.device, given.threads), threads=given.threads
-    )
+    device = _device_beside_moses(given.device, given.threads)
+    reranker = Reranker(given.folder, settings, device=device, threads=given.threads)
     stop = StopRequest(quiet=True)
     if given.moses_server:
         decoder: ListStream = ServerClient(given.moses_server, settings.size)
     else:
-        command = settings.decoder(given.threads or 2).command(Moses.required())
+        command = settings.decoder(given.threads).command(Moses.required())
         decoder = Decoder(command, Path(settings.ini).parent)
     with decoder:
         service = Service(decoder, reranker, Limits(given.max_bytes, given.max_words, given.max_seconds))

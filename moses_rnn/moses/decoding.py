@@ -88,12 +88,13 @@ class DecoderOptions:
 
     ini: Path
     size: int
-    threads: int
+    threads: int | None  # None: all cores
     flags: Sequence[str] = ()
 
     def command(self, moses: Moses) -> list[str]:
         """Return the command that writes a list to stdout for each line of stdin."""
-        command = [str(moses.program("moses")), "-f", str(self.ini), "-threads", str(self.threads), "-v", "0"]
+        threads = self.threads or len(os.sched_getaffinity(0))
+        command = [str(moses.program("moses")), "-f", str(self.ini), "-threads", str(threads), "-v", "0"]
         command += ["-n-best-list", "-", str(self.size), "distinct"]
         return [*command, "-include-segmentation-in-n-best", "-print-alignment-info-in-n-best", *self.flags]
 

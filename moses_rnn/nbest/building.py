@@ -204,7 +204,7 @@ class Builder:
 
     def open_decoder(self) -> Decoder:
         """Start the decoder."""
-        options = self._settings([], [], {}).decoder(self._material.threads or 2)
+        options = self._settings([], [], {}).decoder(self._material.threads)
         return Decoder(options.command(Moses.required()), Path(self._ini).parent)
 
     def _add(self, steps: Steps, name: str, models: Sequence[Path]) -> list[str]:

@@ -53,7 +53,7 @@ class Settings:
     hashes: Mapping[str, str] = field(default_factory=dict)  # of files, by path
     version: str = __version__
 
-    def decoder(self, threads: int) -> DecoderOptions:
+    def decoder(self, threads: int | None) -> DecoderOptions:
         """Return the options of the decoder."""
         return DecoderOptions(Path(self.ini), self.size, threads, self.flags)
 

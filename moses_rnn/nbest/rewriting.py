@@ -35,7 +35,7 @@ def translate_text(
     problems = 0
     inputs = () if request.input == STANDARD_STREAM else (find_input(request.input),)
     raw = RawText(settings.source, settings.target, lowercase=settings.lowercase) if request.raw else None
-    command = settings.decoder(request.threads or 2).command(Moses.required())
+    command = settings.decoder(request.threads).command(Moses.required())
     with ExitStack() as stack:
         outputs = stack.enter_context(
             ResumableOutputs(request.outputs, resume=request.resume, force=request.force, inputs=inputs)
