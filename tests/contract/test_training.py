@@ -299,7 +299,7 @@ def test_another_number_of_subwords_does_not_continue_a_training(here, tmp_path,
         with pytest.raises(CheckpointError, match="target_vocabulary_size 24, now [0-9]+"):
             train(training, here, tmp_path / "m", max_epochs=2, subwords=subwords)
     assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir() if path.is_file()} == before
-    train(training, here, tmp_path / "m", max_epochs=1, restart=True, subwords=None)
+    train(training, here, tmp_path / "m", max_epochs=1, force=True, subwords=None)
     assert not (tmp_path / "m" / "subwords.model").exists()
 
 
