@@ -170,6 +170,8 @@ class TableLines:
 
     def only(self, chosen: Mask) -> TableLines:
         """Return the chosen lines, of which there must be one."""
+        if chosen.all():
+            return self
         edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).reshape(-1, 2)
         return TableLines.joined([self[first:last] for first, last in edges.tolist()])
 
