@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -46,11 +47,13 @@ class Steps:
         with suppress(FileNotFoundError, ValueError):
             self._done = json.loads((folder / STEPS).read_bytes())
 
-    def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[Json], Any]) -> Any:
-        """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs.
+    def earlier(self, name: str) -> Json:
+        """Return the inputs of what an earlier run left; empty if there is none."""
+        inputs: Json = self._done.get(name, {}).get("inputs", {})
+        return inputs
 
-        `work` gets the inputs of what an earlier run left: the same ones if there is none.
-        """
+    def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[], Any]) -> Any:
+        """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs."""
         inputs = json.loads(json.dumps(inputs))
         before = self._done.get(name, {})
         if before.get("inputs") == inputs and "seconds" in before and all(path.exists() for path in results):
@@ -59,7 +62,7 @@ class Steps:
         self._log(f"{name} …")
         started = time.monotonic()
         self._write(name, {"inputs": inputs})
-        value = work(before.get("inputs", inputs))
+        value = work()
         self._write(name, {"inputs": inputs, "value": value, "seconds": round(time.monotonic() - started, 1)})
         return value
 
@@ -162,14 +165,16 @@ class Builder:
         options = self.training_options(name, further)
         model = options["model"]
 
-        def work(before: Json) -> None:
-            outdated = any(before[key] != inputs[key] for key in ("texts", "options"))
-            outcome = train(**options, force=outdated, observer=self._observer, should_stop=self._should_stop)
+        def work() -> None:
+            outcome = train(**options, observer=self._observer, should_stop=self._should_stop)
             if not outcome.progress.finished:
                 raise Stopped("stopped; run the same command again to continue")
 
         texts = [self._path(prefix, side) for prefix in (self._material.texts, self._material.dev) for side in (0, 1)]
         inputs = {"texts": self._hashes(texts), "options": further, "max_minutes": options["max_minutes"]}
+        before = steps.earlier(f"train {name}")
+        if any(before.get(key, inputs[key]) != inputs[key] for key in ("texts", "options")):
+            shutil.rmtree(model, ignore_errors=True)
         steps.run(f"train {name}", inputs, [model / "config.json"], work)
         return Path(model)
 
@@ -186,7 +191,7 @@ class Builder:
         path = self._folder / "lists" / f"{name}.gz"
         options = {"size": self._material.list_size, "flags": [*self._flags]}
         inputs = {"decoder": self._decoder_hashes, "text": self._hashes([text]), **options}
-        steps.run(f"decode {name}", inputs, [path], lambda _: self._decode(text, path))
+        steps.run(f"decode {name}", inputs, [path], lambda: self._decode(text, path))
         return str(path)
 
     def _decode(self, text: str, path: Path) -> None:
@@ -212,7 +217,7 @@ class Builder:
         text = self._path(self._material.dev if name == "dev" else self._material.test, 0)
         lists, path = self._list(steps, name, text), self._folder / "lists" / f"{name}.more.gz"
         inputs = {"models": self._hashes(models), "files": self._hashes([lists, text]), **self._pretrained}
-        labels: list[str] = steps.run(f"add {name}", inputs, [path], lambda _: self._extend(lists, text, models, path))
+        labels: list[str] = steps.run(f"add {name}", inputs, [path], lambda: self._extend(lists, text, models, path))
         return labels
 
     def _extend(self, lists: str, text: str, models: Sequence[Path], path: Path) -> list[str]:
@@ -243,9 +248,7 @@ class Builder:
                 optimiser = "kbmira" if moses.program("kbmira") else optimiser
         files: list[str | Path] = [self._folder / "lists" / "dev.more.gz", self._path(self._material.dev, 1), self._ini]
         inputs = {"files": self._hashes(files), "optimiser": optimiser, "seeds": SEEDS}
-        result: Json = steps.run(
-            "tune", inputs, [self._folder / WEIGHTS], lambda _: self._find_weights(optimiser, moses)
-        )
+        result: Json = steps.run("tune", inputs, [self._folder / WEIGHTS], lambda: self._find_weights(optimiser, moses))
         return result
 
     def _find_weights(self, optimiser: str, moses: Moses | None) -> Json:
@@ -267,7 +270,7 @@ class Builder:
         reference_path = self._path(self._material.test, 1)
         files = self._hashes([self._folder / "lists" / "test.more.gz", reference_path, self._folder / WEIGHTS])
         name, lines, reference = self._read("test", self._material.test)
-        work = lambda _: self._judge(list(lines), reference, name)  # noqa: E731
+        work = lambda: self._judge(list(lines), reference, name)  # noqa: E731
         result: Json = steps.run("test", {"files": files}, [], work)
         return result
 

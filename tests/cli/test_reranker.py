@@ -171,6 +171,26 @@ def test_a_killed_training_continues_to_the_same_weights(here):
     assert log.read_bytes() == learned  # a longer training continues; this one has had all its epochs
 
 
+@pytest.mark.release  # it trains twice
+def test_a_training_on_changed_texts_starts_anew_even_if_it_is_killed_at_once(here):
+    lines = [b"s%d s%d s%d s%d\n" % (i % 9, i % 7, i % 5, i % 3) for i in range(63)]
+    (here / "train.en").write_bytes(b"".join(lines))
+    (here / "train.fr").write_bytes(b"".join(lines).replace(b"s", b"t"))
+    command = [*MADE, "--texts", "train", "--threads", 1]
+    reranker(here, *command)
+    weights = here / "made" / "models" / "rnnsearch" / "model.safetensors"
+    first = weights.read_bytes()
+    (here / "train.fr").write_bytes(b"".join(reversed(lines)).replace(b"s", b"t"))
+    running = start("reranker", *command, "--quiet", cwd=here, start_new_session=True)
+    steps = here / "made" / "steps.json"
+    while running.poll() is None and "value" in json.loads(steps.read_bytes())["train rnnsearch"]:
+        pass
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    reranker(here, *command)
+    assert weights.read_bytes() != first
+
+
 def test_odd_lines_shift_nothing(here, made):
     done = reranker(here, "translate", "made", given=ODD)
     lines = done.stdout.split(b"\n")
