@@ -95,7 +95,7 @@ endef
 # The networks of all seeds together: $(call together,TRIAL,OPTIONS)
 together = $(if $(word 2,$(PLAN_SEEDS)),$(BIN)/moses-rnn nmt translate $(TEST_SOURCE) \
 	$(PLAN_SEEDS:%=--model $(WORK)/$@/$(1).%/model) --unknown dictionary --dictionary $(WORK)/$@/dictionary $(2) \
-	-o $(WORK)/$@/together --force --threads 1 --quiet)
+	-o $(WORK)/$@/together --length-score sum --force --threads 1 --quiet)
 TOGETHER = $(if $(word 2,$(PLAN_SEEDS)),$(WORK)/$@/together)
 define AFTER_jean
 $(call together,all-words-new-partitions-each-epoch,--candidates $(WORDS) 10)

@@ -274,7 +274,7 @@ class Model(_Loaded):
         *,
         beam: int = BEAM,
         n_best: int = 1,
-        length_score: str = "sum",
+        length_score: str = "mean",
         unknown: str | None = None,
     ) -> list[Translated]:
         """Translate sentences by beam search, in order.
@@ -283,7 +283,7 @@ class Model(_Loaded):
             sentences: any number. An empty one's translation is empty.
             beam: width of the search; 1 is greedy.
             n_best: hypotheses of each, at most.
-            length_score: what decides: "sum", log p, or "mean", log p per word.
+            length_score: what decides: "mean", log p per word, or "sum", log p.
             unknown: what stands for ``<unk>``: "no": itself; "copy": the source word that the network looked at;
                 "never": it is not written. None: "copy" if rare words are annotated, else "no".
         """

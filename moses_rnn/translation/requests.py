@@ -11,7 +11,7 @@ from moses_rnn.options import Device, Force, ModelBeside, ModelFolders, Option, 
 
 BEAM = 12  # live prefixes of a source, as in the papers
 WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
-LengthScore = Literal["sum", "mean"]
+LengthScore = Literal["mean", "sum"]
 # Handling of words that a network cannot write
 NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
 WITH_LEXICON = DICTIONARY, LOWERCASE
@@ -26,8 +26,8 @@ class TranslationRequest:
     beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = BEAM
     length_score: Annotated[
         LengthScore,
-        Option("Rank by log p, or by log p per word with the search of RNNsearch's released code"),
-    ] = "sum"
+        Option("Rank by log p per word, with the search of RNNsearch's released code, or by log p"),
+    ] = "mean"
     unknown: Annotated[
         str | None,
         Option(

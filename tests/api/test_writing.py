@@ -32,7 +32,7 @@ def test_an_inverse_network_reads_targets(models):
 
 def test_translations_come_in_order_with_their_scores(search):
     sentences = ["s2 s3", "", b"s4 s2 s9", "s2 s3"]
-    done = search.translate(iter(sentences), n_best=3, beam=4)
+    done = search.translate(iter(sentences), n_best=3, beam=4, length_score="sum")
     assert [t.source for t in done] == ["s2 s3", "", "s4 s2 s9", "s2 s3"]
     assert (done[1].text, done[1].log_prob) == ("", 0.0)
     assert done[0] == done[3]
@@ -68,7 +68,7 @@ def test_a_translation_scores_the_same_by_its_places(tmp_path, kind, make):
     lists = Shortlists(frozenset(READ), frozenset(WRITTEN))
     same = 0
     for text, tokens in zip(
-        *(model.translate(sources, n_best=8, unknown=rule) for rule in ("copy", "no")), strict=True
+        *(model.translate(sources, n_best=8, length_score="sum", unknown=rule) for rule in ("copy", "no")), strict=True
     ):
         for found, written in zip(text.hypotheses, tokens.hypotheses, strict=True):
             links = [(j, i) for i, j in enumerate(found.places) if j >= 0]

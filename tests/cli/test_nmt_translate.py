@@ -35,7 +35,7 @@ def translated(*arguments, code=0):
 
 
 def expected(folder, unknown=None, **config):
-    beam = BeamConfig(**{"width": 12, "words_per_source_word": 3, **config})
+    beam = BeamConfig(**{"width": 12, "words_per_source_word": 3, "length_score": "mean", **config})
     ours = Translator(open_model(folder / "model"), HERE, beam, unknown=unknown)
     return text(found.best.words for found in ours(LINES, "in"))
 
@@ -43,10 +43,10 @@ def expected(folder, unknown=None, **config):
 OPTIONS = {
     "default": ([], {}),
     "greedy": (["--beam", "1"], {"width": 1}),
-    "mean": (["--length-score", "mean"], {"length_score": "mean"}),
-    "no <unk>": (["--unknown", "never", "--length-score", "mean"], {"unknown": "never", "length_score": "mean"}),
-    "short": (["--max-words-factor", "1", "--length-score", "mean"], {"words_per_source_word": 1, "length_score": "mean"}),
-}  # fmt: skip
+    "sum": (["--length-score", "sum"], {"length_score": "sum"}),
+    "no <unk>": (["--unknown", "never"], {"unknown": "never"}),
+    "short": (["--max-words-factor", "1"], {"words_per_source_word": 1}),
+}
 
 
 @pytest.mark.parametrize("case", OPTIONS)

@@ -39,7 +39,7 @@ def here(tmp_path, monkeypatch):
 def request(output="out", **options):
     if isinstance(options.get("n_best"), str):
         options["n_best"] = 3, options["n_best"]
-    given = {"input": "in", "models": ("model",), "beam": 4, "device": "cpu", **options}
+    given = {"input": "in", "models": ("model",), "beam": 4, "length_score": "sum", "device": "cpu", **options}
     return TranslationRequest(**given, output=output)
 
 
