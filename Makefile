@@ -133,15 +133,29 @@ test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
 test-faults: $(INSTALLED) ## hundreds of kills, truncations, flipped bits, full disks, 10⁷ lines (an hour; `make test` runs a few)
 	MOSES_RNN_FAULTS=full $(BIN)/pytest tests/faults -s
 
+# A first user's steps with a package: $(call first_use,file of dist/,what stands before a command)
+define first_use
+$(PYTHON) -m venv --clear build/fresh
+$(2) build/fresh/bin/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt dist/$(1)
+$(2) sh tests/first_use.sh build/fresh/bin examples/phrase-table.gz
+endef
+# What they need of the system: no compiler
+TOOLS := cat cp date grep gzip mktemp realpath rm sh wc
+NO_COMPILER := PATH=$(abspath build/tools)
+
 .PHONY: dist
-dist: $(INSTALLED) ## wheel and sdist in dist/, both checked, and the wheel tried in a fresh environment
+dist: $(INSTALLED) ## wheel and sdist in dist/, checked, and tried in fresh environments, also without a compiler
 	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[publish]'
-	rm -rf dist build/wheel
+	rm -rf dist build/tools && mkdir -p build/tools
+	for tool in $(TOOLS); do ln -s "$$(command -v $$tool)" build/tools || exit 1; done
 	$(BIN)/python -m build --outdir dist
+	! ls dist/*-linux_*.whl || PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --wheel-dir dist dist/*-linux_*.whl
+	rm -f dist/*-linux_*.whl
 	$(BIN)/twine check --strict dist/*
-	$(PYTHON) -m venv build/wheel
-	build/wheel/bin/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt dist/*.whl
-	sh tests/first_use.sh build/wheel/bin examples/phrase-table.gz
+	$(call first_use,*.whl,$(NO_COMPILER))
+	ls dist/*-any.whl 2> /dev/null || build/fresh/bin/moses-rnn --version | grep 'native core,'
+	$(call first_use,*.tar.gz,$(NO_COMPILER))
+	$(call first_use,*.tar.gz)
 
 .PHONY: docs
 docs: $(INSTALLED) ## docs/ as a site in build/site; broken links are errors

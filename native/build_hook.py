@@ -30,7 +30,9 @@ FLAGS = [
     "-Wno-uninitialized",  # GCC's own headers for AVX-512 have it, by its count
     "-Wno-maybe-uninitialized",
 ]
-# A file of each instruction set; the machine's is chosen when the library is loaded, never when it is built
+# A file of each instruction set; the machine's is chosen when the library is loaded, never when it is built. What other
+# files are compiled for runs on every processor of the family, whatever the compiler's default is.
+BASELINE = ["-march=x86-64"]
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"]
 AVX512_BF16 = [*AVX512, "-mavx512bf16"]
 FLAGS_OF = {
@@ -39,8 +41,8 @@ FLAGS_OF = {
     "kernels_avx512bf16.cpp": AVX512_BF16,
     "kernels_amx.cpp": [*AVX512_BF16, "-mamx-tile", "-mamx-bf16"],
 }
-# libstdc++ inside: the library runs where it is older, or missing
-LINK_FLAGS = ["-shared", "-static-libstdc++", "-static-libgcc", "-pthread"]
+# libstdc++ inside, and of it only what is used: the library runs where libstdc++ or the C library is older
+LINK_FLAGS = ["-shared", "-static-libstdc++", "-pthread", "-Wl,--exclude-libs,ALL", "-Wl,--gc-sections"]
 X86 = ("x86_64", "AMD64")
 
 
@@ -54,6 +56,12 @@ def sources() -> list[Path]:
     """What is compiled here: files of instruction sets only where the processor's family has them."""
     files = sorted(HERE.glob("*.cpp"))
     return [file for file in files if file.name not in FLAGS_OF or platform.machine() in X86]
+
+
+def flags(file: Path) -> list[str]:
+    """Of the compiler, for a source."""
+    baseline = BASELINE if platform.machine() in X86 else []
+    return [*FLAGS, *baseline, *FLAGS_OF.get(file.name, [])]
 
 
 def build(place: Path = PLACE, extra: tuple[str, ...] = ()) -> None:
@@ -74,8 +82,7 @@ def build(place: Path = PLACE, extra: tuple[str, ...] = ()) -> None:
     objects.mkdir(exist_ok=True)
     try:
         commands = [
-            [cxx, *FLAGS, *FLAGS_OF.get(file.name, []), *extra, "-c", str(file), "-o", str(objects / f"{file.stem}.o")]
-            for file in sources()
+            [cxx, *flags(file), *extra, "-c", str(file), "-o", str(objects / f"{file.stem}.o")] for file in sources()
         ]
         running = [(command, subprocess.Popen(command)) for command in commands]
         failed = [(command, process.returncode) for command, process in running if process.wait()]

@@ -34,6 +34,7 @@ if [ ! -x "$BIN/moses-rnn" ]; then
     step "install the package" "$BIN/pip" install "$WHAT"
 fi
 step "the program's version" "$BIN/moses-rnn-score" --version
+cat out
 step "the one command's version" "$BIN/python" -m moses_rnn --version
 # shellcheck disable=SC2086 # several words
 step "train" "$BIN/moses-rnn-train" phrase-table.gz ${TRAIN_FLAGS---preset small --hidden-size 32 --max-epochs 2}

@@ -1,3 +1,5 @@
+import re
+import runpy
 import subprocess
 import sys
 
@@ -57,3 +59,18 @@ def test_without_a_compiler_building_says_so(tmp_path):
     assert done.returncode
     assert "no C++ compiler (set CXX)" in done.stderr
     assert before == (LIBRARY.stat().st_mtime_ns if LIBRARY.exists() else None)
+
+
+@pytest.mark.release
+def test_no_function_for_an_instruction_set_stands_in_for_one_of_another_file(tmp_path):
+    """The linker keeps one of several weak functions; from a file of kernels, it would stop processors that have less."""
+    hook = runpy.run_path(str(ROOT / "native" / "build_hook.py"))
+    if hook["compiler"]() is None:
+        pytest.skip("there is no C++ compiler")
+    for file in hook["sources"]():
+        if file.name in hook["FLAGS_OF"]:
+            made = tmp_path / f"{file.stem}.o"
+            subprocess.run([hook["compiler"](), *hook["flags"](file), "-c", file, "-o", made], check=True)
+            symbols = subprocess.run(["nm", "--defined-only", made], check=True, capture_output=True, text=True).stdout
+            assert "kernels" in symbols
+            assert not re.findall(r" [WVu] .*", symbols)

@@ -10,9 +10,10 @@ import moses_rnn
 from moses_rnn.models.pretrained import open_pretrained
 from moses_rnn.options import PretrainedOptions
 from moses_rnn.table.table_blocks import Pairs
-from tests.cli.test_reranker import INI, MADE, put_stub
+from tests.cli.test_reranker import INI, MADE
 from tests.commands import ROOT, run, zygote
 from tests.models.hugging_face import save_m2m, save_marian
+from tests.nbest.stub_moses import put_stub
 
 FRENCH = "--source-language", "en", "--target-language", "fr"
 SOURCES = "the small man", "in front of the woman"

@@ -5,14 +5,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
 import moses_rnn
 from tests.cli.nbest.lists import REFERENCE, SOURCE
-from tests.commands import ROOT, start, zygote
-from tests.nbest.stub_moses import hypotheses
+from tests.commands import start, zygote
+from tests.nbest.stub_moses import hypotheses, put_stub
 from tests.score.saved_models import save_models
 
 INI = "[feature]\nKENLM name=LM0 path=lm.arpa order=3 factor=0\n[weight]\nLM0= 1\n"
@@ -22,13 +21,6 @@ MADE = ["train", "moses.ini", "--dev", "dev", "--source", "en", "--target", "fr"
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     return save_models(tmp_path_factory.mktemp("models"))
-
-
-def put_stub(folder):
-    stub = folder / "moses" / "bin" / "moses"
-    stub.parent.mkdir(parents=True)
-    stub.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT / "tests" / "nbest" / "stub_moses.py"} "$@"\n')
-    stub.chmod(0o755)
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from xmlrpc.client import Fault, ServerProxy
 import pytest
 
 from tests.cli.nbest.lists import REFERENCE, SOURCE
-from tests.cli.test_reranker import INI, MADE, put_stub
+from tests.cli.test_reranker import INI, MADE
 from tests.commands import start, zygote
+from tests.nbest.stub_moses import put_stub
 from tests.score.saved_models import save_models
 
 TEXT, RIGHT = "s2 s3 s4 s5", "t2 t3 t4 t5"

@@ -5,6 +5,15 @@ lacks its last word. "[X]" kills it, as it kills Moses; a line that begins with 
 """
 
 import sys
+from pathlib import Path
+
+
+def put_stub(folder):
+    """Put it where Moses's decoder would be, if MOSES_ROOT were folder/moses."""
+    stub = folder / "moses" / "bin" / "moses"
+    stub.parent.mkdir(parents=True)
+    stub.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).absolute()} "$@"\n')
+    stub.chmod(0o755)
 
 
 def hypotheses(read):
