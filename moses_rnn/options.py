@@ -130,12 +130,12 @@ ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER"
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
 Output = Annotated[str, Option("Output file; its suffix sets the compression", "-o --output")]
 AllowMisfit = Annotated[bool, Option("Accept a model that has learned nothing or does not fit the table")]
-Quiet = Annotated[bool, Option("No summary and no progress on stderr", "-q --quiet")]
+Quiet = Annotated[bool, Option("Print no summary and no progress on stderr", "-q --quiet")]
 Ray = Annotated[
     str | None,
     Option(
-        "Work on a Ray cluster: at this address, the one running here (auto), or one for this run only (local). "
-        "Without an ADDRESS, only another option may follow",
+        "Work on a Ray cluster: the one at ADDRESS, the one running here (auto, the default), or a new one for this "
+        "run only (local). Without an ADDRESS, only another option may follow",
         metavar="[ADDRESS]",
         bare="auto",
     ),

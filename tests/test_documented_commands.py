@@ -1,6 +1,7 @@
 """The commands of README.md, docs/ and the parsing example run as printed; all but README.md's in `make test-release`.
 
-A block of commands is run in order in a folder of its own, as it is printed but for the options of `SMALLER`.
+A block of commands is run in order in a folder of its own, as it is printed but for the options of `SMALLER`. All other
+commands of this package, in tables and in the text, are read by its command line and not run.
 """
 
 import gzip
@@ -12,9 +13,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 
+from moses_rnn.cli.main import main
 from tests.commands import BIN, ROOT, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY
 
@@ -44,12 +48,17 @@ SMALLER = {
 BY_SHELL = "echo ", "printf ", "paste ", "python examples/"
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
-DOCS = ROOT / "docs"
+PAGES = [
+    "README.md",
+    "examples/parsing/README.md",
+    *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+]
 ELSEWHERE = (
     "moses-rnn verify phrase-table.rnn.gz",
     "moses-rnn-score phrase-table.gz --ray",
     "moses-rnn reranker ",
-)  # they need Moses, a cluster, or a server
+    "moses-rnn analyse results ",
+)  # they need Moses, a cluster, a server or the pipeline's folder
 
 
 def is_whole(lines):
@@ -73,7 +82,7 @@ def commands_of(block):
 
 def blocks():
     """(page and number, its commands) for all blocks of commands."""
-    for page in ("README.md", "examples/parsing/README.md", *sorted(f"docs/{page.name}" for page in DOCS.glob("*.md"))):
+    for page in PAGES:
         found = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         for number, block in enumerate(found, 1):
             yield f"{page}-{number}", list(commands_of(block))
@@ -85,12 +94,71 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 
 def is_run_here(command):
     own = ("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", *BY_SHELL, "$MOSES_ROOT/")
-    return command.startswith(own) and not command.startswith(ELSEWHERE)
+    return command.startswith(own) and not command.startswith(ELSEWHERE) and " hf:" not in command
 
 
 RUN_HERE = {
     name: run for name, all_ in BLOCKS.items() if (run := [command for command in all_ if is_run_here(command)])
 }
+
+
+# --- read, but not run --------------------------------------------------------------------------------------------------
+
+CALL = re.compile(r"moses-rnn(-train|-score)?")
+
+
+def calls_of(command):
+    """The calls of this package in a line of the shell, each as its words."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    call = []
+    for word in [*words, ";"]:
+        if set(word) <= set("();<>|&"):
+            if call:
+                yield call
+            call = []
+        elif call or CALL.fullmatch(word):
+            call.append(word)
+
+
+def documented_calls(page):
+    """The calls in a page's blocks, and in the code of its text and tables."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    in_text = (" ".join(code.replace(r"\|", "|").split()) for code in re.findall(r"`([^`]+)`", outside))
+    in_blocks = (command for name, commands in BLOCKS.items() if name.startswith(f"{page}-") for command in commands)
+    for command in (*in_blocks, *in_text):
+        yield from calls_of(command) if "moses-rnn" in command else ()
+
+
+def complaint(call):
+    """What the command line has against a call, if anything; with …, or as a name alone, it need not be complete."""
+    command, words = main, [word for word in [*call[0].split("-")[2:], *call[1:]] if word != "…"]
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        command = command.get_command(click.Context(command), words.pop(0))
+    if command is None:
+        return "no such command"
+    try:
+        if words:
+            command.make_context("", words)
+    except click.exceptions.Exit:  # --version
+        return None
+    except click.MissingParameter as error:
+        return None if "…" in call else error.format_message()
+    except click.UsageError as error:
+        return error.format_message()
+    return None
+
+
+# files.md speaks of `moses-rnn validate --strict` without a table
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/files.md"])
+def test_the_command_line_knows_every_documented_call(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    calls = [*documented_calls(page)]
+    for file in (word for call in calls for word in call if word.endswith(".toml")):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).touch()
+    assert {shlex.join(call): said for call in calls if (said := complaint(call))} == {}
 
 
 # --- a system to run them on --------------------------------------------------------------------------------------------

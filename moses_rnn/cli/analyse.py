@@ -505,5 +505,5 @@ def results(
     print_out("\n".join(format_table(comparison)))
 
 
-for subcommand in (targets, summary, prune, map_, neighbours, explain, lengths, gradients, report, results):
+for subcommand in (report, targets, summary, explain, neighbours, map_, lengths, gradients, prune, results):
     main.add_command(subcommand)

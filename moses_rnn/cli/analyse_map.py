@@ -46,7 +46,7 @@ Examples: words (Figure 4 of the paper), phrases of a table by their summaries c
 
 @click.group("map", cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 def map_() -> None:
-    """Show what is inside a network: words, phrases, sentences, alignments or gates."""
+    """Show what a network learned: words, phrases, sentences, alignments or gates."""
 
 
 WORDS_EPILOG = """\b
@@ -330,7 +330,7 @@ def neighbours(
     count: Annotated[int, Option("Neighbours of each word or phrase", min=1)] = 10,
     layout: Layout = "text",
 ) -> None:
-    """List the words or phrases that are nearest to others in a network."""
+    """List the nearest words or phrases in a network."""
     if table and side:
         raise click.UsageError("--side is for words; with --table, phrases are compared")
     check_inputs(model, table)

@@ -271,6 +271,10 @@ def _texts(given: Any) -> list[Any]:
 class ProgramGroup(_Careful, click.Group):
     """A command with subcommands."""
 
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """List the commands in the order in which they were added, not by name."""
+        return list(self.commands)
+
 
 def _occupy_closed_streams() -> None:
     """Keep files that are opened later from taking the place of a standard stream that was closed."""

@@ -17,7 +17,7 @@ COMMANDS = {
     "merge": "Merge scored shards into one table",
     "ini": "Write a moses.ini that loads a scored table",
     "verify": "Compare a table with what Moses sees",
-    "reranker": "Better translations from Moses's n-best lists: build, translate, serve",
+    "reranker": "Rerank Moses's n-best lists: build a reranker, translate, serve",
     "nbest": "Add features to n-best lists, tune their weights, rerank",
     "cslm": "Train and evaluate language models of the target side",
     "nmt": "Train networks on whole sentences, translate",
@@ -28,7 +28,8 @@ COMMANDS = {
     "tokenise": "Tokenise raw text for Moses",
 }
 EPILOG = """\b
-Example:
+Example: a reranker for a tuned Moses system; one more score in a phrase table; all options of a command:
+  moses-rnn reranker train tuned/moses.ini --texts train --dev dev --source en --target fr -o reranker
   moses-rnn train phrase-table.gz
   moses-rnn score phrase-table.gz --moses-ini moses.ini
   moses-rnn score --help
@@ -74,5 +75,5 @@ class _Together(ProgramGroup):
 def main() -> None:
     """Neural features for phrase-based translation with Moses.
 
-    In these pages, the paper is Cho et al. (EMNLP 2014).
+    In these pages, "the paper" is Cho et al. (EMNLP 2014).
     """

@@ -38,7 +38,6 @@ Example: add two features to both lists, tune on the first, and rerank the secon
   moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
   moses-rnn nbest rerank test.more.gz weights.ini > test.out
 
-\b
 Lists are in Moses's format (-n-best-list FILE 100 distinct, preferably with -include-segmentation-in-n-best), plain or
 compressed; - is stdin.
 """
@@ -54,7 +53,6 @@ Examples:
   moses-rnn nbest add dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
   moses-rnn nbest add dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
 
-\b
 The added values are natural logarithms, except WP0 and RANK0. Every other byte of the list stays as it is, so Moses's
 own scripts/nbest-rescore/ can read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if RNN0 is taken,
 the new one is RNN1.
@@ -144,7 +142,6 @@ TUNE_EPILOG = """\b
 Example:
   moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
 
-\b
 The search starts from --weights, such as a moses.ini. Without it, the search starts from the weights that made the
 list, recovered from its totals. Added features start at 0.
 """
@@ -213,8 +210,7 @@ RERANK_EPILOG = """\b
 Example:
   moses-rnn nbest rerank test.more.gz weights.ini --reference test.fr > test.out
 
-\b
---even LSTM0 takes no weights. It adds this feature to the decoder's total, just as Sutskever et al. (2014, section 3.4)
+--even LSTM0 takes no weights. It adds this feature to the decoder's total, as Sutskever et al. (2014, section 3.4)
 average the two. The result depends on the scale of the weights that made the list.
 """
 
@@ -239,7 +235,7 @@ def rerank(
     output: Annotated[str, Option("The best hypotheses, one line per sentence", "-o --output")] = "-",
     force: Force = False,
 ) -> None:
-    """Print each sentence's best hypothesis under an ini's weights."""
+    """Print the best hypothesis of each sentence. WEIGHTS is an ini with the weights of all features."""
     if (weights is None) == (even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
     check_inputs(nbest, weights, *references)

@@ -24,16 +24,19 @@ Examples: from stdin to stdout; a large text with resumable 100-best lists; thre
   moses-rnn nmt translate big.en --model search -o big.out --n-best 100 big.nbest.gz --resume
   moses-rnn nmt translate test.en --model search1 --model search2 --model search3 > test.out
 
-\b
-Each input line gives one output line, in order; an empty line stays empty. Tokenise the text like the training text;
-words outside the shortlist are read as <unk>. N-best lists are in Moses's format with one feature: SEARCH0, LSTM0 or
-RNN0 depending on the network, ENS0 for several. Its value is log p(words, </s> | source), natural, never divided by the
-length; of a translation cut at the length limit, it is that of its words alone. Attention adds word alignments. Each
-line of --alignments is a JSON record of the input line's number, the words of both sides, and the attention weights α.
-The last column belongs to the end symbol, and so does the last row if there is one more row than words. With -o,
-finished lines are saved about once a second. After any interruption, the same command with --resume continues and gives
-the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and
-resumable.
+Tokenise the text like the training text. Each input line gives one output line, in order; an empty line stays empty.
+Words outside the shortlist are read as <unk>.
+
+N-best lists are in Moses's format. Their feature has a name such as SEARCH0 or LSTM0, after the network, or ENS0 for
+several. Its value is the natural log p(words, </s> | source), never divided by the length. For a translation cut at the
+length limit, it is that of the words alone. Networks with attention also write word alignments.
+
+Each line of --alignments is a JSON record: the number of the input line, the words of both sides, and the attention
+weights α. The last column belongs to the end symbol, and so does the last row if there is one more row than words.
+
+With -o, finished lines are saved about once a second. After any interruption, the same command with --resume
+continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
+{STOPPED} stopped and resumable.
 """
 
 

@@ -52,11 +52,12 @@ Examples: train a network and tune; use finished models instead; start from a li
   moses-rnn reranker train tuned/moses.ini --dev dev --source en --target fr --add search --add cslm -o reranker
   moses-rnn reranker train tuned/moses.ini --dev dev --source en --target fr --add search --lists dev.nbest -o reranker
 
-This trains RNNsearch, decodes the dev text with the Moses in MOSES_ROOT, adds log p of each hypothesis to the lists,
-and tunes all weights: three times, with different seeds, and takes the mean. kbmira tunes if MOSES_ROOT has it,
-otherwise this package's MERT. After any interruption, the same command continues, and repeats only what
-changed inputs have outdated. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED} stopped
-and resumable.
+This trains a network on TEXTS, decodes DEV with the Moses in MOSES_ROOT, adds log p of each hypothesis to the lists,
+and tunes all weights: three times, with different seeds, and takes the mean. It tunes with kbmira if MOSES_ROOT has
+it, otherwise with MERT from this package. At the end, it prints BLEU before, after and at best (the oracle).
+
+After any interruption, run the same command again. It repeats only the steps whose inputs have changed. Exit codes: 0
+done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED} stopped and resumable.
 """
 
 
@@ -64,9 +65,9 @@ and resumable.
 def train(
     given: Material,
     *,
-    estimate: Annotated[bool, Option("Only say how long training and decoding will take")] = False,
+    estimate: Annotated[bool, Option("Estimate how long training and decoding take here; build nothing")] = False,
 ) -> None:
-    """Build a reranker for the Moses system of an INI."""
+    """Build a reranker for a tuned Moses system. INI is its moses.ini."""
     if bool(given.texts) == bool(given.add):
         raise click.UsageError("give either --texts to train a network on, or finished models with --add")
     if given.both_orders and given.add:
@@ -112,15 +113,16 @@ Examples: a stream; raw text; a large text that can be resumed, with lists:
   moses-rnn reranker translate reranker --raw < letter.txt
   moses-rnn reranker translate reranker big.en -o big.fr --n-best 10 big.nbest.gz --resume
 
-INPUT is a file, or - for stdin: text as the decoder reads it. Each line gives one line, in order, as soon as it is
-ready. If a line cannot be scored, the decoder's own choice is written; if Moses fails, an empty line; both with a
-warning. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED} stopped and resumable.
+INPUT must be text as the decoder reads it, tokenised and escaped, unless you give --raw. Each line gives one line, in
+order, as soon as it is ready. If a line cannot be scored, the output is the decoder's own choice; if Moses fails, an
+empty line. Both print a warning. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED}
+stopped and resumable.
 """
 
 
 @command(TRANSLATE_EPILOG)
 def translate(request: RerankingRequest) -> None:
-    """Translate a text with Moses and the reranker in FOLDER."""
+    """Translate a text with Moses and a reranker. FOLDER is the reranker, INPUT a file, or - for stdin."""
     if request.resume and request.output == "-":
         raise click.UsageError("--resume needs -o: output on stdout cannot be resumed")
     if "-" in request.outputs[1:]:
@@ -144,17 +146,19 @@ Example: serve, and translate as a client of mosesserver would, or by JSON:
   moses-rnn reranker serve reranker --port 8080
   curl --data '{"text": "a man rides a bicycle"}' localhost:8080/translate
 
-Clients of mosesserver work unchanged: XML-RPC at /RPC2, method translate, with a struct of text and, if wanted, nbest,
-nbest-distinct, align, word-align, add-score-breakdown and report-all-factors. The answer has the reranked text, nbest
-in the new order, and decoder-text. GET /health says whether the server works. Moses runs behind it, and is started
-again if it dies; --moses-server takes the lists from a mosesserver instead. Texts must be tokenised. SIGTERM finishes
-the requests that have begun. Exit codes: 0 stopped, 1 failure, 2 wrong command line, 3 input rejected.
+Texts must be tokenised. Clients of mosesserver work unchanged: XML-RPC at /RPC2, method translate, with a struct of
+text and, if wanted, nbest, nbest-distinct, align, word-align, add-score-breakdown and report-all-factors. The answer
+has the reranked text, nbest in the new order, and decoder-text. GET /health says whether the server works.
+
+The server runs Moses, and starts it again if it dies. With --moses-server, it takes the lists from a mosesserver
+instead. SIGTERM lets the requests that have begun finish. Exit codes: 0 stopped, 1 failure, 2 wrong command line, 3
+input rejected.
 """
 
 
 @command(SERVE_EPILOG)
 def serve(given: ServingOptions) -> None:
-    """Serve the reranker in FOLDER as mosesserver serves Moses."""
+    """Serve a reranker as mosesserver serves Moses. FOLDER is the reranker."""
     from moses_rnn.moses.decoding import Decoder, Moses, ServerClient
     from moses_rnn.nbest.reranker import Reranker, Settings
     from moses_rnn.nbest.serving import Limits, Server, Service

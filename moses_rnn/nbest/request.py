@@ -117,26 +117,24 @@ class Material(PretrainedOptions):
     """What a reranker is made from."""
 
     ini: Annotated[str, Section(FIRST_SECTION)]
-    texts: Annotated[str | None, Option("Training texts TEXTS.SOURCE and TEXTS.TARGET, as the decoder reads them")] = (
-        None
-    )
-    dev: Annotated[str, Option("Texts DEV.SOURCE and DEV.TARGET, for the weights")]
-    source: Annotated[str, Option("Suffix of the source texts, and its language's code, such as en")]
-    target: Annotated[str, Option("Suffix of the target texts, and its language's code")]
+    texts: Annotated[str | None, Option("Training texts TEXTS.SOURCE and TEXTS.TARGET, tokenised as for Moses")] = None
+    dev: Annotated[str, Option("Texts DEV.SOURCE and DEV.TARGET, on which to tune the weights")]
+    source: Annotated[str, Option("Suffix of the source texts, which is the code of their language, such as en")]
+    target: Annotated[str, Option("The same for the target texts, such as fr")]
     output: Annotated[Path, Option("Folder of the reranker", "-o --output", metavar="FOLDER")]
     add: Annotated[
         tuple[Path, ...],
         Option("Use this finished or pretrained model instead of training one; repeat it for several", metavar="MODEL"),
     ] = ()
     architecture: Annotated[
-        str, Option("The network to train; see moses-rnn nmt train", choices=tuple(networks_of("sentences")))
+        str, Option("Network to train; see moses-rnn nmt train", choices=tuple(networks_of("sentences")))
     ] = "rnnsearch"
-    subwords: Annotated[int | None, Option("Cut its words into at most N subwords", metavar="N", min=1)] = None
+    subwords: Annotated[int | None, Option("Cut words into at most N subwords", metavar="N", min=1)] = None
     both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
-    lists: Annotated[str | None, Option("N-best list of the dev source, instead of decoding it", metavar="FILE")] = None
+    lists: Annotated[str | None, Option("Use this n-best list instead of decoding DEV.SOURCE", metavar="FILE")] = None
     test: Annotated[str | None, Option("Also report BLEU on TEST.SOURCE and TEST.TARGET", metavar="TEST")] = None
-    list_size: Annotated[int, Option("Hypotheses in a list", min=2)] = 200
-    max_minutes: Annotated[float, Option("Time limit for training a network", min=0, min_open=True)] = 60.0
+    list_size: Annotated[int, Option("Maximum hypotheses per list", min=2)] = 200
+    max_minutes: Annotated[float, Option("Maximum minutes of training per network", min=0, min_open=True)] = 60.0
     decoder_flags: Annotated[str, Option("Further flags for Moses, such as '-search-algorithm 1'")] = ""
     device: Device = "auto"
     threads: Threads = None
@@ -153,13 +151,11 @@ class RerankingRequest:
     n_best: Annotated[
         tuple[int, str] | None, Option("Write the N best of each line to FILE, in the new order", metavar="N FILE")
     ] = None
-    alignments: Annotated[
-        str | None, Option("Write the word alignments of the translations to this file", metavar="FILE")
-    ] = None
+    alignments: Annotated[str | None, Option("Write the word alignments of the translations", metavar="FILE")] = None
     json: Annotated[
-        bool, Option("Write JSON instead: source, translation, the decoder's own choice, score, features")
+        bool, Option("Write a JSON record per line: source, translation, the decoder's own choice, score, features")
     ] = False
-    raw: Annotated[bool, Option("The text is raw: tokenise it before and detokenise after, by sacremoses")] = False
+    raw: Annotated[bool, Option("Read raw text: tokenise it, and detokenise the translation, by sacremoses")] = False
     allow_changed: AllowChanged = False
     device: Device = "auto"
     threads: Threads = None
@@ -179,11 +175,11 @@ class ServingOptions:
 
     folder: Path
     host: Annotated[str, Option("Address to listen on")] = "127.0.0.1"
-    port: Annotated[int, Option("Port to listen on; 0: a free one", min=0, max=65535)] = 8080
-    moses_server: Annotated[str | None, Option("URL of a mosesserver that makes the lists", metavar="URL")] = None
-    max_bytes: Annotated[int, Option("Bytes of a request", min=1)] = 1 << 20
-    max_words: Annotated[int, Option("Words of a text", min=1)] = 250
-    max_seconds: Annotated[float, Option("Seconds for a request", min=0, min_open=True)] = 60.0
+    port: Annotated[int, Option("Port to listen on; 0 for any free one", min=0, max=65535)] = 8080
+    moses_server: Annotated[str | None, Option("Take the lists from the mosesserver at this URL", metavar="URL")] = None
+    max_bytes: Annotated[int, Option("Maximum bytes per request", min=1)] = 1 << 20
+    max_words: Annotated[int, Option("Maximum words per text", min=1)] = 250
+    max_seconds: Annotated[float, Option("Maximum seconds per request", min=0, min_open=True)] = 60.0
     allow_changed: AllowChanged = False
     device: Device = "auto"
     threads: Threads = None

@@ -30,7 +30,7 @@ class TrainingConfig:
     optimiser: Annotated[
         str,
         Section("Learning"),
-        Option("How to update weights; each optimiser has its usual learning rate", choices=tuple(CUSTOMARY_RATES)),
+        Option("Algorithm that updates the weights", choices=tuple(CUSTOMARY_RATES)),
     ] = "adadelta"
     learning_rate: Annotated[
         float,

@@ -26,7 +26,7 @@ class TranslationRequest:
     beam: Annotated[int, Option("Beam width; 1 is greedy search", min=1)] = BEAM
     length_score: Annotated[
         LengthScore,
-        Option("Rank by log p per word, with the search of RNNsearch's released code, or by log p"),
+        Option("Rank translations by log p per word, as the released code of RNNsearch does, or by log p"),
     ] = "mean"
     unknown: Annotated[
         str | None,
@@ -44,7 +44,7 @@ class TranslationRequest:
     candidates: Annotated[
         tuple[int, int] | None,
         Option(
-            "Only use the K most frequent words and the L likeliest translations of each source word",
+            "Write only the K most frequent words and the L likeliest translations of each source word",
             metavar="K L",
             min=0,
         ),
@@ -57,7 +57,7 @@ class TranslationRequest:
         str | None, Option("Write where a network with attention looks, as JSON lines", metavar="FILE")
     ] = None
     max_words_factor: Annotated[
-        int, Option("Maximum translation length, in words per source word (with end symbol)", min=1)
+        int, Option("Maximum words of a translation per source word, the end symbol included", min=1)
     ] = WORDS_PER_SOURCE_WORD
     resume: Resume = False
     output: Output = "-"
