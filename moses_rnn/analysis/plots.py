@@ -261,6 +261,8 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
         for text, word in zip(axis.get_ticklabels(), words, strict=True):
             text.set_color("#888888" if word in alignment.unknown else "#000000")
     axes.tick_params(axis="x", labelrotation=90)
+    axes.xaxis.set_label_position("top")
+    axes.set(xlabel="source", ylabel="target")
     return figure
 
 

@@ -37,7 +37,11 @@ GRADIENTS = GradientNorms(
 # without Moses's escapes; markup, formulas and control characters are text
 SHOWN = {
     "map": (plots.map_figure, MAP, {"a & b (6)", "<b>&", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 43 + "…", "e"}),
-    "alignment": (plots.alignment_figure, ALIGNMENT, {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff"}),
+    "alignment": (
+        plots.alignment_figure,
+        ALIGNMENT,
+        {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff", "source", "target"},
+    ),
     "curves": (plots.lengths_figure, CURVES, {"$b$", "h", "BLEU", "\u200b_a.fr"}),
     "logarithms": (plots.gradients_figure, GRADIENTS, {"$b$", "k", "\u200b_a", "\\xe9"}),
 }
