@@ -30,11 +30,11 @@ from moses_rnn.translation.requests import WORDS_PER_SOURCE_WORD
 from moses_rnn.translation.search import Sampler, SamplingConfig
 
 SOURCES, SAMPLES = 3, 50  # sources of each kind in Table 2; samples for each of them in Table 3
-PHRASES, POINTS = 2000, 500  # phrases for the gates; points on each map
-TEXT_LINES = 3  # lines that a network with attention translates
+PHRASES, POINTS, PARTS = 2000, 500, 3  # phrases for the gates; points and enlarged parts of each map
+TEXT_LINES = 4  # lines that a network with attention translates
 MIN_WORDS, TOP = 4, 3  # words of a source in Table 2 and of a phrase in Figure 5; best targets by each score
 DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # least values of a source for disputes
-LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
+LENGTHS = ("1 word", "2 words", "3 words", "4 or 5 words", "6+ words")
 LONGEST_OF = (1, 2, 3, 5)  # most words of these classes; the last has no limit
 NATS, BINS = 1.0, 20  # width and number of the bins of costs; the last one holds all higher costs
 Announce = Callable[[str, str], Advanced]  # begins a step, given its name and the unit of its progress
@@ -121,11 +121,6 @@ class Findings:
         steps = records_of(self.model.provenance, "history")
         figures = [(step.get("seconds"), step.get("nats_per_token")) for step in steps]
         return [(seconds / 60, nats) for seconds, nats in figures if _is_positive(seconds) and _is_positive(nats)]
-
-    @property
-    def unigram(self) -> float | None:
-        """Cost of a unigram model, in nats per token, if the model's folder records it."""
-        return nats if _is_positive(nats := self.model.unigram_nats) else None
 
 
 def _is_positive(value: Any) -> TypeGuard[float]:
@@ -237,7 +232,7 @@ def _maps(model: Model, phrases: list[bytes], announce: Announce) -> Iterator[tu
     for name, (labels, vectors) in points.items():
         if labels:
             announce(f"mapping {name}", "")
-            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method)
+            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method, PARTS)
 
 
 def _alignments(model: Model, source_text: str, announce: Announce) -> list[alignment_maps.AlignmentMap]:

@@ -84,7 +84,7 @@ def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Fl
     return labels, model.summaries(ids).astype(np.float64)
 
 
-def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne") -> Map:
+def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne", zooms: int = ZOOMS) -> Map:
     """Lay points out by "tsne" or "pca", and choose the parts to enlarge. Equal points give equal maps."""
     coordinates = principal_components(vectors)
     if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
@@ -93,7 +93,7 @@ def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "
     if not np.isfinite(coordinates).all():
         found = f"numbers of the network as large as {np.abs(vectors).max():g}"
         raise MosesRnnError(f"{title}: expected points that can be laid out, found {found}")
-    return Map(title, list(labels), coordinates, choose_zooms(vectors, coordinates))
+    return Map(title, list(labels), coordinates, choose_zooms(vectors, coordinates, zooms))
 
 
 def principal_components(vectors: Floats) -> Floats:

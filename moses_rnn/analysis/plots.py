@@ -30,12 +30,12 @@ from moses_rnn.errors import InputError, number_of
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches, of the whole map
 PART_SIDE = 4.2  # of a map or part in a report, where its letters are as large as the text around it
-PART_PLACE = (0.01, 0.01, 0.98, 0.91)
 MEASURED = 288  # dots per inch; enough to measure labels exactly
 DOTS = MEASURED / 72  # in a typographic point
 FEW = 60  # points; with more, the whole map has no labels
 LONGEST = 44  # characters of the longest label
 COLOURS = ("#c0392b", "#2471a3", "#1e8449", "#af601a", "#7d3c98", "#148f77")
+GREY = "#444444"
 # Where a label may be: its offset in typographic points, and its alignment there. Near places come first.
 PLACES = [
     (dx * away, dy * away, horizontal, vertical)
@@ -73,26 +73,32 @@ def map_figure(map_: Map) -> Figure:
     figure = Figure((SIDE + columns * SIDE * 0.62, SIDE), dpi=MEASURED)
     grid = figure.add_gridspec(2, 1 + columns, width_ratios=[1, *[0.62] * columns], left=0.01, right=0.99, top=0.94,
                                bottom=0.01, wspace=0.03, hspace=0.1)  # fmt: skip
-    _draw_whole(figure.add_subplot(grid[:, 0]), map_)
-    for number in range(len(map_.zooms)):
-        _draw_part(figure.add_subplot(grid[number % 2, 1 + number // 2]), map_, number)
+    axes = figure.add_subplot(grid[:, 0])
+    _draw_whole(axes, map_)
+    axes.set_title(f"{map_.title} ({len(map_.labels):,})", fontsize=9, color=GREY, parse_math=False)
+    for number, zoom in enumerate(map_.zooms):
+        axes = figure.add_subplot(grid[number % 2, 1 + number // 2])
+        _draw_part(axes, map_, number)
+        title = f"{number + 1}: {zoom.purity:.0%} of nearest neighbours are also the network's"
+        axes.set_title(title, fontsize=9, color=COLOURS[number % len(COLOURS)])
     return figure
 
 
 def map_part_figure(map_: Map, number: int | None = None) -> Figure:
     """Draw an enlarged part, counted from 0, or the whole map, small enough for a column of a report."""
     figure = Figure((PART_SIDE, PART_SIDE * 0.8), dpi=MEASURED)
-    axes = figure.add_axes(PART_PLACE)
     if number is None:
+        axes = figure.add_axes((0.01, 0.01, 0.98, 0.94))  # a part's number may stand above the axes
         _draw_whole(axes, map_)
+        axes.set_axis_off()
     else:
-        _draw_part(axes, map_, number)
+        _draw_part(figure.add_axes((0.01, 0.01, 0.98, 0.98)), map_, number)
     return figure
 
 
 def _draw_whole(axes: Axes, map_: Map) -> None:
     """Draw all points, with frames around the enlarged parts."""
-    _bare(axes, f"{map_.title} ({len(map_.labels):,})", "#444444")
+    _frame(axes, GREY)
     axes.scatter(map_.coordinates[:, 0], map_.coordinates[:, 1], s=5, c="#777777", linewidths=0)
     axes.margins(0.03)
     axes.set_aspect("equal", adjustable="datalim")  # only parts are stretched, to make room for labels
@@ -110,7 +116,7 @@ def _draw_part(axes: Axes, map_: Map, number: int) -> None:
     """Draw an enlarged part."""
     zoom, colour = map_.zooms[number], COLOURS[number % len(COLOURS)]
     (left, low), (right, high) = _limits(map_, zoom)
-    _bare(axes, f"{number + 1}: {zoom.purity:.0%} of nearest neighbours are also the network's", colour)
+    _frame(axes, colour)
     x, y = map_.coordinates[zoom.points].T
     axes.scatter(x, y, s=9, c=colour, linewidths=0)
     axes.set_xlim(left, right)
@@ -125,10 +131,9 @@ def _limits(map_: Map, zoom: Zoom) -> tuple[Floats, Floats]:
     return points.min(axis=0) - margin, points.max(axis=0) + margin
 
 
-def _bare(axes: Axes, title: str, colour: str) -> None:
+def _frame(axes: Axes, colour: str) -> None:
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.set_title(title, fontsize=9, color=colour, parse_math=False)
     for edge in axes.spines.values():
         edge.set_color(colour)
 
@@ -210,14 +215,11 @@ def _axes_of_scores(scatter: Scatter) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def training_figure(history: Sequence[tuple[float, float]], unigram: float | None) -> Figure:
-    """Plot nats per token by minutes of training, and the cost of a unigram model."""
-    figure = Figure((INCHES, INCHES * 0.6), layout="constrained")
+def training_figure(history: Sequence[tuple[float, float]]) -> Figure:
+    """Plot nats per token by minutes of training."""
+    figure = Figure((INCHES, INCHES * 0.75), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(*zip(*history, strict=True), "o-", color=COLOURS[1], markersize=3)
-    if unigram is not None:
-        axes.axhline(unigram, color="#777777", linestyle="--", linewidth=1, label="a unigram model")
-        axes.legend(fontsize="small")
     axes.set_xlim(left=0)
     axes.set_xlabel("minutes of training")
     axes.set_ylabel("held-out nats per token")
@@ -261,6 +263,8 @@ def alignment_figure(alignment: AlignmentMap) -> Figure:
         for text, word in zip(axis.get_ticklabels(), words, strict=True):
             text.set_color("#888888" if word in alignment.unknown else "#000000")
     axes.tick_params(axis="x", labelrotation=90)
+    axes.xaxis.set_label_position("top")
+    axes.set(xlabel="source", ylabel="target")
     return figure
 
 

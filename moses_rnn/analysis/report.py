@@ -25,6 +25,7 @@ from moses_rnn.translation.proposals import Totals
 from moses_rnn.version import __version__
 
 MOST_CHARACTERS = 300  # of a recorded value
+LEAST = 0.0005  # probability that three decimals can show
 
 
 def write_report(findings: Findings, made: str = "") -> bytes:
@@ -38,7 +39,8 @@ def write_report(findings: Findings, made: str = "") -> bytes:
         "sha256": lambda text: hashlib.sha256(text.encode()).digest(),
         "exp": math.exp,
         "signed": lambda value: "–" if value is None else f"{value:+.2f}",
-        "fixed": lambda value, digits: f"{value:z.{digits}f}",
+        "fixed": lambda value, digits: "–" if value is None else f"{value:z.{digits}f}",
+        "probability": lambda value: f"{value:.3f}" if value >= LEAST else f"{value:.0e}",
         "share": lambda value: "–" if value is None else f"{value:.1%}",
         "common": lambda counts, most: sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most],
     }

@@ -45,7 +45,7 @@ OF_TARGETS = ("log p(target | source)", "s(source, target)")  # the meaning of s
 NO_LOGARITHMS = "Moses cannot use a table of logarithms: score it again without --log."
 HOW_TO_SAY = "Or give the position of the network's score with --column."
 ALL = "all"  # pairs or sources, whatever their count
-CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
+CLASSES = ("seen once", "seen 2 to 9 times", "seen 10+ times", "without a count")
 FIRST_COUNTS = (2, 10)  # where the second and the third class begin
 
 Floats = npt.NDArray[np.float64]

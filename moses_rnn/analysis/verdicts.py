@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 
 from moses_rnn.analysis.agreement import Literalness, Preferences, Summary
 from moses_rnn.analysis.findings import Findings
@@ -15,12 +16,13 @@ GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
 LITTLE = 0.01  # share of scores at the floor that does no harm
 TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
 DECISIVE = 0.05  # a gain counts if p is below
-DEVIATIONS = 2.0  # a difference counts if it exceeds so many standard deviations of a fair coin
+CLEAR = 0.55  # a tendency is clear if a larger share of the sources with a difference point the same way,
+DEVIATIONS = 2.0  # and if that exceeds an even split by more standard deviations of a fair coin
 FEWEST = 30  # sources or pairs; with fewer, there is no verdict
 WEAK, MODERATE, STRONG = 0.1, 0.3, 0.5  # least absolute values of Spearman's correlation
 STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
-HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Cannot be decided here"
-UNSEEN = "Not seen here"
+HOLDS, PARTLY, FAILS, UNSEEN = "Holds here", "Holds in part", "Does not hold here", "Not seen here"
+UNCLEAR, OPEN = "No clear tendency", "Cannot be decided here"
 TRAINING = {  # for each verdict on the learning curve: how good it is, and the answer
     "converged": (GOOD, "Yes"),
     "overfitting": (GOOD, "Yes, but longer than needed"),
@@ -66,11 +68,12 @@ def judge_fit(findings: Findings) -> Answer:
     )
     lines = signature.record.get("lines")
     if signature and not signature.names_model(findings.model.hashes):
-        return BAD, "Another model scored it", f"The signature beside the table says so. {text}"
+        return BAD, "Another model scored it", f"The signature beside the table says so. {_remedy(findings)}"
     for _, explanation in findings.disputes:
         in_table = explanation.columns[findings.table.column].log
         if abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE:
-            return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
+            why = "The table's scores are not those that this model gives."
+            return BAD, "Another model scored it", f"{why} {_remedy(findings)}"
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return BAD, "No", text
     if isinstance(lines, int) and lines != pairs.pairs:
@@ -83,26 +86,28 @@ def judge_fit(findings: Findings) -> Answer:
     return GOOD, "Yes", text
 
 
+def _remedy(findings: Findings) -> str:
+    table, folder = (shlex.quote(str(path)) for path in (findings.table.path, findings.model.folder))
+    return (
+        f"Name that model: `moses-rnn analyse report {table} --model FOLDER -o report.html`. "
+        f"Or score the original table with this model: `moses-rnn-score TABLE --model {folder} -o {table} --force`."
+    )
+
+
 def judge_tuning(tuning: Tuning | None) -> Answer:
     """Judge a tuning by BLEU on the test sets. A gain counts if most tunings gained more than chance explains."""
     if tuning is None:
-        how = "--results results.json (from moses-rnn pipeline results) shows it here."
+        how = "`make results` measures it; `--results results.json` then shows it here."
         return DOUBTFUL, "Not measured", f"Only tuning shows what a score is worth in BLEU. {how}"
-    sets = "; ".join(
-        f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets
-    )
-    overall = f"; p over all sets {_joined(tuning.overall_p)}" if tuning.overall_p else ""
+    sets = ", ".join(f"{one.gain:+.2f} on {one.name}" for one in tuning.sets)
+    overall = f"; p over all sets {', '.join(f'{p:.3f}' for p in tuning.overall_p)}" if tuning.overall_p else ""
     tunings = number_of(len(tuning.weights), "tuning")
-    text = f"Mean BLEU of {tunings}, baseline → {tuning.system}: {sets}{overall}."
+    text = f"BLEU of {tuning.system} compared with the baseline, mean of {tunings}: {sets}{overall}."
     gains = [one.gain for one in tuning.sets]
     gained = sum(p < DECISIVE and gain > 0 for p, gain in zip(tuning.overall_p, tuning.gains, strict=False))
     if min(gains, default=0.0) > 0 and gained * 2 > len(tuning.gains):
         return GOOD, "It gained", text
     return (BAD, "Nothing", text) if max(gains, default=0.0) <= 0 else (DOUBTFUL, "No gain beyond chance", text)
-
-
-def _joined(p: tuple[float, ...]) -> str:
-    return ", ".join(f"{one:.3f}" for one in p) or "–"
 
 
 def shorter(figures: Preferences) -> str:
@@ -122,9 +127,11 @@ def literal(counts: Literalness) -> str:
 
 
 def _decided(for_it: float, against: float) -> str:
-    """Whether a difference is larger than chance explains (sign test)."""
-    difference, noise = for_it - against, DEVIATIONS * math.sqrt(for_it + against)
-    return HOLDS if difference > noise else FAILS if difference < -noise else OPEN
+    """Whether one side clearly has more sources, and more than chance explains (sign test)."""
+    both, difference = for_it + against, for_it - against
+    if max(for_it, against) <= CLEAR * both or abs(difference) <= DEVIATIONS * math.sqrt(both):
+        return UNCLEAR
+    return HOLDS if difference > 0 else FAILS
 
 
 def ignores_counts(summary: Summary) -> str:

@@ -1,5 +1,6 @@
 """Figures are sound, repeatable and escaped."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from moses_rnn.analysis.alignment_maps import AlignmentMap
 from moses_rnn.analysis.gradients import GradientNorms
 from moses_rnn.analysis.lengths import compare_lengths
-from moses_rnn.analysis.maps import Map
+from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.errors import InputError
 from tests.analysis.texts import sentence
 
@@ -37,7 +38,11 @@ GRADIENTS = GradientNorms(
 # without Moses's escapes; markup, formulas and control characters are text
 SHOWN = {
     "map": (plots.map_figure, MAP, {"a & b (6)", "<b>&", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 43 + "…", "e"}),
-    "alignment": (plots.alignment_figure, ALIGNMENT, {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff"}),
+    "alignment": (
+        plots.alignment_figure,
+        ALIGNMENT,
+        {"$x$", "'s", "y" * 43 + "…", "</s>", "<b>", "t\\xff", "source", "target"},
+    ),
     "curves": (plots.lengths_figure, CURVES, {"$b$", "h", "BLEU", "\u200b_a.fr"}),
     "logarithms": (plots.gradients_figure, GRADIENTS, {"$b$", "k", "\u200b_a", "\\xe9"}),
 }
@@ -51,6 +56,12 @@ def test_a_picture_is_sound_repeatable_and_escaped(case):
     assert {*texts_of(svg)} >= shown
     assert case in {"curves", "logarithms"} or {*texts_of(svg)} == shown
     assert plots.picture(figure, data, kind="png").startswith(b"\x89PNG")
+
+
+def test_a_report_has_the_percentage_of_a_part_only_in_its_caption():
+    zoomed = replace(MAP, zooms=[Zoom(4, 0.5, 1, [4, 5], 0.25)])
+    assert "1: 25% of nearest neighbours are also the network's" in texts_of(plots.picture(plots.map_figure, zoomed))
+    assert "%" not in "".join(texts_of(plots.picture(plots.map_part_figure, zoomed, 0)))
 
 
 def test_unknown_words_are_grey():

@@ -42,8 +42,8 @@ def test_means_over_sources(tmp_path):
         ordered=2,  # the counts of "c d" do not differ
         rnn_with_count=pytest.approx((-1 + 1) / 2),
     )
-    assert (few.name, few.sources, few.rnn_with_count) == ("seen 2–9 times", 2, pytest.approx(-1))
-    assert (often.name, often.sources, often.agreement) == ("seen 10 times or more", 1, 1)
+    assert (few.name, few.sources, few.rnn_with_count) == ("seen 2 to 9 times", 2, pytest.approx(-1))
+    assert (often.name, often.sources, often.agreement) == ("seen 10+ times", 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,11 @@ def test_classes_of_counts():
     assert found == {
         "all": counts.tolist(),
         "seen once": [0.5, 1.9],
-        "seen 2–9 times": [2, 9.9],
-        "seen 10 times or more": [10, 1e9],
+        "seen 2 to 9 times": [2, 9.9],
+        "seen 10+ times": [10, 1e9],
         "without a count": [-1, 0],
     }
-    assert [name for name, _ in split_by_count(counts[-1:])] == ["all", "seen 10 times or more"]
+    assert [name for name, _ in split_by_count(counts[-1:])] == ["all", "seen 10+ times"]
 
 
 @pytest.mark.parametrize(

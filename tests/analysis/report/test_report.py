@@ -88,6 +88,13 @@ def test_what_is_lacking_is_said(findings, change, told):
     assert Reader(text).ids == NAMES
 
 
+def test_every_row_has_a_cell_in_each_column(findings, search_findings):
+    for text in (write_report(findings).decode(), write_report(search_findings).decode()):
+        for table in re.findall("<table>(.*?)</table>", text, re.DOTALL):
+            rows = [re.findall(r'<t[hd]\b(?:[^>]*colspan="(\d+)")?', row) for row in table.split("<tr")[1:]]
+            assert len({sum(int(span or 1) for span in row) for row in rows}) == 1, table
+
+
 def test_words_outside_the_shortlists_are_counted(findings):
     n = findings.coverage
     # each line counts: `a <script>…` five times with one unknown word, and \xff, <img/src=x> &amp; and \u202ex
@@ -173,7 +180,7 @@ def test_costs_of_classes(tmp_path):
     table = scored(tmp_path / "t", TABLE)
     lengths = table.pairs().target_words.astype(int)
     classes = {one.name: one for one in costs_by_class(table.pairs(), lengths)}
-    assert list(classes) == ["all", "1 word", "2 words", "seen once", "seen 2–9 times"]
+    assert list(classes) == ["all", "1 word", "2 words", "seen once", "seen 2 to 9 times"]
     assert [one.pairs for one in classes.values()] == [9, 6, 3, 4, 5]
     rnn = [0.3, 0.29, 0.28, 0.27, 0.26, 0.001, 0.001, 0.001, 0.2]
     assert classes["all"].nats == pytest.approx(-sum(map(math.log, rnn)))

@@ -19,7 +19,7 @@ from moses_rnn.analysis.verdicts import (
 )
 from moses_rnn.errors import InputError
 from moses_rnn.table.signatures import Signature
-from tests.analysis.report.small import RESULTS
+from tests.analysis.report.small import RESULTS, Reader
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,24 @@ def fitting(findings, unknown, floored, **changes):
         (100, 100, {}, "doubtful", "In part"),
         (100, 5, {"lines": 999}, "doubtful", "In part"),
         (100, 600, {}, "bad", "No"),
-        (1, 1, {"models": [{"sha256": {"x": "y"}}]}, "bad", "Another model scored it"),
     ],
 )
 def test_whether_it_fits(findings, unknown, floored, recorded, kind, answer):
     *judged, text = judge_fit(fitting(findings, unknown, floored, recorded=recorded))
     assert judged == [kind, answer]
     assert f"{unknown / 1000:.1%} of the pairs" in text
+
+
+def test_if_another_model_scored_a_table_the_report_says_what_to_type(findings):
+    named = replace(fitting(findings, 1, 1, recorded={"models": [{"sha256": {"x": "y"}}]}), missing=["matplotlib"])
+    table, model = replace(named.table, path="my <tables>/t"), replace(named.model, folder="m")
+    text = write_report(replace(named, table=table, model=model)).decode()
+    page = " ".join(" ".join(Reader(text).texts).split())
+    for command in (
+        "moses-rnn analyse report 'my <tables>/t' --model FOLDER -o report.html",
+        "moses-rnn-score TABLE --model m -o 'my <tables>/t' --force",
+    ):
+        assert command in page
 
 
 @pytest.mark.parametrize(("apart", "answer"), [(0.05, "Yes"), (0.2, "Another model scored it")])
@@ -138,7 +149,10 @@ def preferred(shorter_share, longer_share, *, sources=100, with_count=None, ther
         (preferred(0.3, 0.1, there=(0, None, None)), "Holds in part"),  # it only chooses among equally good ones
         (preferred(0.3, 0.1, there=(50, 0.1, 0.6)), "Holds in part"),
         (preferred(0.1, 0.3, there=(50, 0.1, 0.6)), "Does not hold here"),
-        (preferred(0.3, 0.2, there=(50, 0.3, 0.2)), "Cannot be decided here"),
+        (preferred(0.3, 0.2, there=(50, 0.3, 0.2)), "No clear tendency"),
+        (preferred(0.51, 0.48, sources=10_000, there=(10_000, 0.51, 0.48)), "No clear tendency"),
+        (preferred(0.51, 0.48, sources=10_000, there=(50, 0.6, 0.1)), "Holds in part"),
+        (preferred(0.48, 0.51, sources=10_000, there=(50, 0.1, 0.6)), "Does not hold here"),
         (preferred(1.0, 0.0, sources=29), "Cannot be decided here"),
         (preferred(None, None, sources=0), "Cannot be decided here"),
     ],
@@ -147,9 +161,21 @@ def test_shorter(found, verdict):
     assert shorter(found) == verdict
 
 
-def test_literal():
-    verdicts = [literal(Literalness(80, more, 80 - more)) for more in (60, 20, 41)]
-    assert verdicts == ["Holds here", "Does not hold here", "Cannot be decided here"]
+@pytest.mark.parametrize(
+    ("more", "less", "verdict"),
+    [
+        (60, 20, "Holds here"),
+        (20, 60, "Does not hold here"),
+        (24, 16, "No clear tendency"),  # chance explains so few
+        (51_000, 48_000, "No clear tendency"),  # chance does not, but it is hardly more than half
+        (48_000, 51_000, "No clear tendency"),
+        (5600, 4400, "Holds here"),
+        (0, 0, "No clear tendency"),
+    ],
+)
+def test_literal(more, less, verdict):
+    assert literal(Literalness(more + less + 30, more, less)) == verdict
+    assert literal(Literalness(29, 29, 0)) == "Cannot be decided here"
 
 
 @pytest.mark.parametrize(
