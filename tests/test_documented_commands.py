@@ -150,8 +150,7 @@ def complaint(call):
     return None
 
 
-# files.md speaks of `moses-rnn validate --strict` without a table
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/files.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_the_command_line_knows_every_documented_call(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = [*documented_calls(page)]
