@@ -128,7 +128,7 @@ ModelBeside = Annotated[
 ]
 ModelFolder = Annotated[Path, Option("Model folder", "--model", metavar="FOLDER")]
 ModelFolders = Annotated[tuple[Path, ...], Option("Model folder; repeat it for several", "--model", metavar="FOLDER")]
-Output = Annotated[str, Option("Output file; its suffix sets the compression", "-o --output")]
+Output = Annotated[str, Option("Output file; gzip if its name ends in .gz", "-o --output")]
 AllowMisfit = Annotated[bool, Option("Accept a model that has learned nothing or does not fit the table")]
 Quiet = Annotated[bool, Option("Print no summary and no progress on stderr", "-q --quiet")]
 Ray = Annotated[

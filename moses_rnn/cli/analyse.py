@@ -183,7 +183,7 @@ words, from which longer sources are built. --by direct uses p(target|source), w
 def prune(
     phrase_table: str,
     *,
-    output: Annotated[str, Option("The smaller table; its suffix sets the compression", "-o --output")],
+    output: Annotated[str, Option("The smaller table; gzip if its name ends in .gz", "-o --output")],
     keep: Annotated[float, Option("Share of lines to keep", min=0, max=1, min_open=True)],
     by: Annotated[Literal["rnn", "direct", "both"], Option()] = "rnn",
     keep_best_words: Annotated[
@@ -293,7 +293,7 @@ The texts are tokenised and parallel, line by line. BLEU is sacreBLEU's, without
 words end at blanks and tabs only, so sacreBLEU itself gives another number if words contain other white space, such as
 U+00A0. "No UNK" marks the sentences whose source and reference have no word that is unknown to the model. The rarity of
 a sentence is the mean rank of its words, where 1 is the commonest word; words that the text lacks come last. Exit
-codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected.
+codes: 0 done, 1 failure, 2 usage error, 3 texts or model refused.
 """
 
 

@@ -60,7 +60,7 @@ With several processes (docs/training.md):
 
 {shown_presets(*networks_of("text"))}
 Tokenise texts like the decoder's output, one sentence per line. After any interruption, run the same command again
-to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
+to continue. Exit codes: 0 done, 1 failure, 2 usage error, 3 text or model refused,
 {STOPPED} stopped and resumable.
 """
 

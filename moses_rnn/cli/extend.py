@@ -36,8 +36,8 @@ Examples: phrases of a text that the table lacks; more targets for sources with 
 
 The table's own lines stay byte for byte as they are, except for the column of --provenance. The table must be in the
 order of LC_ALL=C sort; new lines go in that order too. Words that the network does not know are neither proposed nor
-translated. docs/extend.md describes the columns of a new line. Exit codes: 0 done, 1 failure, 2 wrong command line, 3
-table, text, model or ini rejected.
+translated. docs/extend.md describes the columns of a new line. Exit codes: 0 done, 1 failure, 2 usage error, 3
+table, text, model or ini refused.
 """
 
 

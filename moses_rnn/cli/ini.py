@@ -22,8 +22,8 @@ Example: the ini for a scored table, then the one for its compact form:
 
 This changes num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative
 paths, but no other byte. If Moses builds dictionaries of this type from the text table, this also prints the build
-command, with the table's number of scores. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table
-rejected.
+command, with the table's number of scores. Exit codes: 0 done, 1 failure, 2 usage error, 3 ini or table
+refused.
 """
 
 

@@ -39,7 +39,7 @@ Example: add two features to both lists, tune on the first, and rerank the secon
   moses-rnn nbest rerank test.more.gz weights.ini > test.out
 
 Lists are in Moses's format (-n-best-list FILE 100 distinct, preferably with -include-segmentation-in-n-best), plain or
-compressed; - is stdin.
+gzip; - is stdin.
 """
 
 

@@ -61,7 +61,7 @@ On all GPUs of a machine (docs/training.md):
 
 {shown_presets(*networks_of("sentences"))}
 Texts must be tokenised and escaped, as Moses sees them. After any interruption, even kill -9, run the same command
-again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
+again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 usage error, 3 texts or model refused,
 {STOPPED} stopped and resumable.
 """
 
@@ -96,7 +96,7 @@ Examples: from a corpus and its word alignment; from a phrase table's pairs with
 
 Each line is "source target p", likeliest first, as translate --dictionary reads it; p is the link's share of all links
 of the source word. Luong et al. keep links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
-failure, 2 wrong command line, 3 texts or table rejected.
+failure, 2 usage error, 3 texts or table refused.
 """
 
 
@@ -104,7 +104,7 @@ failure, 2 wrong command line, 3 texts or table rejected.
 def dictionary(
     corpus: Annotated[str, Argument("PREFIX|TABLE")],
     *,
-    source: Annotated[str | None, Option("The source text is PREFIX.SOURCE, plain or compressed")] = None,
+    source: Annotated[str | None, Option("The source text is PREFIX.SOURCE, plain or gzip")] = None,
     target: Annotated[str | None, Option("The target text is PREFIX.TARGET")] = None,
     alignment: Annotated[
         str | None, Option("Word alignment, one line per sentence pair: 0-0 1-2 …", metavar="FILE")

@@ -29,13 +29,13 @@ Words outside the shortlist are read as <unk>.
 
 N-best lists are in Moses's format. Their feature has a name such as SEARCH0 or LSTM0, after the network, or ENS0 for
 several. Its value is the natural log p(words, </s> | source), never divided by the length. For a translation cut at the
-length limit, it is that of the words alone. Networks with attention also write word alignments.
+length limit, it is log p of the words alone. Networks with attention also write word alignments.
 
 Each line of --alignments is a JSON record: the number of the input line, the words of both sides, and the attention
 weights α. The last column belongs to the end symbol, and so does the last row if there is one more row than words.
 
 With -o, finished lines are saved about once a second. After any interruption, the same command with --resume
-continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
+continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 usage error, 3 text or model refused,
 {STOPPED} stopped and resumable.
 """
 

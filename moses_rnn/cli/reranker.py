@@ -52,12 +52,12 @@ Examples: train a network and tune; use finished models instead; start from a li
   moses-rnn reranker train tuned/moses.ini --dev dev --source en --target fr --add search --add cslm -o reranker
   moses-rnn reranker train tuned/moses.ini --dev dev --source en --target fr --add search --lists dev.nbest -o reranker
 
-This trains a network on TEXTS, decodes DEV with the Moses in MOSES_ROOT, adds log p of each hypothesis to the lists,
-and tunes all weights: three times, with different seeds, and takes the mean. It tunes with kbmira if MOSES_ROOT has
-it, otherwise with MERT from this package. At the end, it prints BLEU before, after and at best (the oracle).
+This trains a network on TEXTS, decodes DEV with the Moses in MOSES_ROOT, and adds log p of each hypothesis to the
+lists. It then tunes all weights three times, with different seeds, and takes the mean. It uses kbmira if MOSES_ROOT
+has it, otherwise MERT from this package. At the end, it prints BLEU before, after and at best (the oracle).
 
 After any interruption, run the same command again. It repeats only the steps whose inputs have changed. Exit codes: 0
-done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED} stopped and resumable.
+done, 1 failure, 2 usage error, 3 input refused, {STOPPED} stopped and resumable.
 """
 
 
@@ -115,7 +115,7 @@ Examples: a stream; raw text; a large text that can be resumed, with lists:
 
 INPUT must be text as the decoder reads it, tokenised and escaped, unless you give --raw. Each line gives one line, in
 order, as soon as it is ready. If a line cannot be scored, the output is the decoder's own choice; if Moses fails, an
-empty line. Both print a warning. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input rejected, {STOPPED}
+empty line. Both print a warning. Exit codes: 0 done, 1 failure, 2 usage error, 3 input refused, {STOPPED}
 stopped and resumable.
 """
 
@@ -151,8 +151,8 @@ text and, if wanted, nbest, nbest-distinct, align, word-align, add-score-breakdo
 has the reranked text, nbest in the new order, and decoder-text. GET /health says whether the server works.
 
 The server runs Moses, and starts it again if it dies. With --moses-server, it takes the lists from a mosesserver
-instead. SIGTERM lets the requests that have begun finish. Exit codes: 0 stopped, 1 failure, 2 wrong command line, 3
-input rejected.
+instead. After SIGTERM, it finishes its current requests and stops. Exit codes: 0 stopped, 1 failure, 2 usage error, 3
+input refused.
 """
 
 

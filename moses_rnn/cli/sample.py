@@ -36,8 +36,8 @@ Sentences of a language model:
 The network draws samples word by word from p(word | words before, source) up to the end symbol. They are ranked by its
 log p(target | source): natural, with the end symbols of both sides. ×3 means drawn three times. A source's samples
 depend on the seed and the options, not on other sources. Non-terminals of rules are numbered: [X][X]1. A model from
-moses-rnn-train --inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong command
-line, 3 input or model rejected.
+moses-rnn-train --inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 usage
+error, 3 input or model refused.
 """
 
 

@@ -46,15 +46,15 @@ ENOUGH_WORDS = 100  # of a side of pairs, to judge whether a model fits
 EPILOG = f"""\b
 Example: score a table with the model beside it, and write the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --moses-ini moses.ini
-  mert-moses.pl $PWD/dev.src $PWD/dev.ref $MOSES_ROOT/bin/moses $PWD/moses.rnn.ini --mertdir $MOSES_ROOT/bin \\
-      --rootdir $MOSES_ROOT/scripts --working-dir $PWD/mert-rnn
+  $MOSES_ROOT/scripts/training/mert-moses.pl $PWD/dev.src $PWD/dev.ref $MOSES_ROOT/bin/moses $PWD/moses.rnn.ini \\
+      --mertdir $MOSES_ROOT/bin --rootdir $MOSES_ROOT/scripts --working-dir $PWD/mert-rnn
 Three networks that differ in their --seed, as one column:
   moses-rnn-score phrase-table.gz --model seed-1 --model seed-2 --model seed-3
 
 The column holds the network's p(target | source), because Moses takes the logarithm itself: inside the decoder, the
 feature's value is the natural log p, including the end symbols of both sides. Everything else in the table stays byte
-for byte as it was. After any interruption, even kill -9, --resume continues. Exit codes: 0 done, 1 failure, 2 wrong
-command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
+for byte as it was. After any interruption, even kill -9, --resume continues. Exit codes: 0 done, 1 failure, 2 usage
+error, 3 table, model or ini refused, {STOPPED} stopped and resumable.
 """
 # Options that apply to pairs of plain lines; the others are for phrase tables
 OF_PAIRS = {

@@ -19,8 +19,8 @@ Examples: as the pipeline calls it; translations as raw text:
 
 Following the rules of sacremoses, this separates words and punctuation with blanks and escapes Moses's special
 characters. --reverse joins and unescapes them. The number of lines stays the same. A language without a list of
-abbreviations gets the English one, with a warning. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text
-rejected.
+abbreviations gets the English one, with a warning. Exit codes: 0 done, 1 failure, 2 usage error, 3 text
+refused.
 """
 
 

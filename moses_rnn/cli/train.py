@@ -45,8 +45,8 @@ On all GPUs of a machine, restarting when a process dies (docs/training.md):
 
 {shown_presets("encdec")}
 The model learns log p(target | source), including both sides' end symbols. After any interruption, even kill -9, run
-the same command again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 table or
-model rejected, {STOPPED} stopped and resumable.
+the same command again: it continues where it stopped. Exit codes: 0 done, 1 failure, 2 usage error, 3 table or
+model refused, {STOPPED} stopped and resumable.
 """
 
 

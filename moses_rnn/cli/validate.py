@@ -21,8 +21,8 @@ Examples: before hours of scoring, and after copying to another machine:
 
 The full check reads every line and tests fields, number and format of the scores, encoding, order, and the end of the
 compressed file. The table's first line decides how many factors a word has. --quick only compares the file's size and
-SHA-256 with the signature beside it (TABLE.json, from moses-rnn-score). Exit codes: 0 sound, 1 failure, 2 wrong command
-line, 3 not sound.
+SHA-256 with the signature beside it (TABLE.json, from moses-rnn-score). Exit codes: 0 sound, 1 failure, 2 usage
+error, 3 not sound.
 """
 SHOWN_BAD_LINES = 10
 

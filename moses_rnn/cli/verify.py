@@ -24,8 +24,8 @@ Examples: check the table as text and in all its binary forms; check a table and
 Moses translates source phrases of the table as sentences. For every translation by a single phrase pair, the check
 compares the features in the n-best list with the logarithms of the pair's scores, old and new. It builds each kind of
 dictionary and removes it again; moses2 is ProbingPT in the decoder moses2. It cannot check lines with an empty source
-or target, or rules with non-terminals. Exit codes: 0 Moses sees what the table says, 1 a program failed, 2 wrong
-command line, 3 Moses sees something else.
+or target, or rules with non-terminals. Exit codes: 0 Moses sees what the table says, 1 a program failed, 2 usage
+error, 3 Moses sees something else.
 """
 
 

@@ -96,7 +96,7 @@ class ListRequest(PretrainedOptions):
         Path | None,
         Option("Add WP0: minus the number of words outside the shortlist of this model or vocabulary file"),
     ] = None
-    output: Annotated[str, Option("The new list; its suffix sets the compression", "-o --output")] = "-"
+    output: Annotated[str, Option("The new list; gzip if its name ends in .gz", "-o --output")] = "-"
     device: Device = "auto"
     threads: Threads = None
     shard: OneShard = None
@@ -119,7 +119,7 @@ class Material(PretrainedOptions):
     ini: Annotated[str, Section(FIRST_SECTION)]
     texts: Annotated[str | None, Option("Training texts TEXTS.SOURCE and TEXTS.TARGET, tokenised as for Moses")] = None
     dev: Annotated[str, Option("Texts DEV.SOURCE and DEV.TARGET, on which to tune the weights")]
-    source: Annotated[str, Option("Suffix of the source texts, which is the code of their language, such as en")]
+    source: Annotated[str, Option("Suffix of the source texts and code of their language, such as en")]
     target: Annotated[str, Option("The same for the target texts, such as fr")]
     output: Annotated[Path, Option("Folder of the reranker", "-o --output", metavar="FOLDER")]
     add: Annotated[
@@ -155,7 +155,7 @@ class RerankingRequest:
     json: Annotated[
         bool, Option("Write a JSON record per line: source, translation, the decoder's own choice, score, features")
     ] = False
-    raw: Annotated[bool, Option("Read raw text: tokenise it, and detokenise the translation, by sacremoses")] = False
+    raw: Annotated[bool, Option("Read raw text: tokenise it, and detokenise the translation, with sacremoses")] = False
     allow_changed: AllowChanged = False
     device: Device = "auto"
     threads: Threads = None

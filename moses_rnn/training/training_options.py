@@ -111,7 +111,7 @@ class SentenceOptions:
     """Options of a training on two parallel texts."""
 
     prefix: str
-    source: Annotated[str, Option("The source text is PREFIX.SOURCE, plain or compressed")]
+    source: Annotated[str, Option("The source text is PREFIX.SOURCE, plain or gzip")]
     target: Annotated[str, Option("The target text is PREFIX.TARGET, its translation line by line")]
     dev: Annotated[str | None, Option("Held-out texts DEV.SOURCE and DEV.TARGET [default: some of the pairs]")] = None
     model: ModelFolder

@@ -44,7 +44,7 @@ class TranslationRequest:
     candidates: Annotated[
         tuple[int, int] | None,
         Option(
-            "Write only the K most frequent words and the L likeliest translations of each source word",
+            "Use only the K most frequent words and the L likeliest translations of each source word",
             metavar="K L",
             min=0,
         ),
