@@ -87,6 +87,7 @@ def test_errors_come_back_as_they_were_raised(cluster, at):
     assert (str(raised.value), raised.value.line) == (str(error), 5)
 
 
+@pytest.mark.release  # Ray needs a minute to notice
 def test_a_node_that_dies_takes_nothing_with_it(cluster):
     node = cluster.add_node()
     with RayWorkers(partial(doubling, seconds=0.05), str, cluster.address) as workers:
