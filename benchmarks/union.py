@@ -1,11 +1,13 @@
 """Adds the translations of networks to Moses's n-best lists, so that both can be reranked together.
 
-    moses-rnn nmt translate test.en --model search --n-best 50 own.gz -o test.own
-    python benchmarks/union.py test.nbest.gz own.gz both.gz
-    moses-rnn nbest add both.gz --source test.en --add search --add lm.arpa -o test.more.gz
+    moses-rnn nmt translate test.en --model first --model second --unknown never --n-best 12 own.gz -o test.own
+    moses-rnn nbest add own.gz --source test.en --add first --add second --add lm.arpa -o own.more.gz
+    moses-rnn nbest add test.nbest.gz --source test.en --add first --add second -o test.more.gz
+    python benchmarks/union.py test.more.gz own.more.gz both.gz --rename KENLM0=LM0
 
-A new translation gets the mean of each of Moses's features over its sentence's list, and Own0= 1; Moses's own
-hypotheses have Own0= 0. So its weight says how much more the networks trust a translation that Moses did not find.
+A new translation gets the mean of each of Moses's features over its sentence's list, unless its own list has this
+feature, and Own0= 1; Moses's own hypotheses have Own0= 0. The weight of Own0 says how much more the networks trust a
+translation that Moses did not find.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from statistics import fmean
 
@@ -24,7 +26,9 @@ from moses_rnn.table.phrases import words
 OWN, WORDS = "Own0", "WordPenalty0"
 
 
-def new_lines(sentence: int, lines: list[NBestLine], own: Iterable[NBestLine]) -> Iterator[bytes]:
+def new_lines(
+    sentence: int, lines: list[NBestLine], own: Iterable[NBestLine], renamed: Mapping[str, str]
+) -> Iterator[bytes]:
     """Yield the translations that Moses's list of this sentence lacks."""
     known = {tuple(words(line.hypothesis)) for line in lines}
     labels = [dict(line.labels()) for line in lines]
@@ -34,7 +38,8 @@ def new_lines(sentence: int, lines: list[NBestLine], own: Iterable[NBestLine]) -
         found = tuple(words(line.hypothesis))
         if found and found not in known:
             known.add(found)
-            values = {**means, WORDS: [-len(found)], OWN: [1]}
+            given = {renamed.get(name, name): values for name, values in line.labels()}
+            values = {**means, **{name: given[name] for name in means.keys() & given}, WORDS: [-len(found)], OWN: [1]}
             features = " ".join(f"{name}= {' '.join(f'{value:.6g}' for value in of)}" for name, of in values.items())
             yield b"%d ||| %s ||| %s ||| %.6g\n" % (sentence, b" ".join(found), features.encode(), total)
 
@@ -45,7 +50,9 @@ def main() -> None:
     parser.add_argument("moses", help="lists of Moses")
     parser.add_argument("own", help="lists of networks")
     parser.add_argument("output", help="the union, compressed by gzip")
+    parser.add_argument("--rename", action="append", default=[], metavar="OWN=MOSES", help="a feature of the own lists")
     given = parser.parse_args()
+    renamed = dict(pair.split("=") for pair in given.rename)
     moses, own = (
         {sentence: list(lines) for sentence, lines in itertools.groupby(parse_nbest(read_lines(path), path), SENTENCE)}
         for path in (given.moses, given.own)
@@ -56,7 +63,7 @@ def main() -> None:
                 plain = line.line.split(b" ||| ")[:4]  # without alignments, which new translations lack
                 end = line.with_features([(OWN, [b"0"])]).split(b" ||| ")[2]
                 file.write(b" ||| ".join([*plain[:2], end, line.total]) + b"\n")
-            file.writelines(new_lines(sentence, lines, own.get(sentence, [])))
+            file.writelines(new_lines(sentence, lines, own.get(sentence, []), renamed))
 
 
 SENTENCE = attrgetter("sentence")

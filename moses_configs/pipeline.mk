@@ -61,7 +61,7 @@ BENGIO_FLAGS ?=
 SEARCH_FLAGS ?=
 LSTM_FLAGS ?=
 RNNENC_FLAGS ?=
-TRANSFORMER_FLAGS ?=
+TRANSFORMER_FLAGS ?= --subwords 6000
 # and of moses-rnn nmt translate for all
 TRANSLATE_FLAGS ?=
 # For systems on lists (nbest-…): the system whose lists they rescore, the seed of a single network, and the seeds of

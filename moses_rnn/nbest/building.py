@@ -128,7 +128,7 @@ class Builder:
         """The networks to train: their names and options."""
         if self._material.add:
             return
-        name, cut = self._material.architecture, {"subwords": self._material.subwords}
+        name, cut = self._material.architecture, {"subwords": self._material.subwords or None}
         yield name, cut
         if self._material.both_orders:
             yield f"{name}-reversed", {**cut, "right_to_left": True}

@@ -128,8 +128,10 @@ class Material(PretrainedOptions):
     ] = ()
     architecture: Annotated[
         str, Option("Network to train; see moses-rnn nmt train", choices=tuple(networks_of("sentences")))
-    ] = "rnnsearch"
-    subwords: Annotated[int | None, Option("Cut words into at most N subwords", metavar="N", min=1)] = None
+    ] = "transformer"
+    subwords: Annotated[
+        int, Option("Cut words into at most N subwords; 0 leaves words whole", metavar="N", min=0, max=1_000_000)
+    ] = 6000
     both_orders: Annotated[bool, Option("Train a second network, which writes the last word first")] = False
     lists: Annotated[str | None, Option("Use this n-best list instead of decoding DEV.SOURCE", metavar="FILE")] = None
     test: Annotated[str | None, Option("Also report BLEU on TEST.SOURCE and TEST.TARGET", metavar="TEST")] = None

@@ -149,14 +149,14 @@ def test_a_killed_training_continues_to_the_same_weights(here):
     reranker(here, *command)
     command[command.index("whole")] = "killed"
     running = start("reranker", *command, cwd=here, start_new_session=True)
-    log = here / "killed" / "models" / "rnnsearch" / "training" / "log.jsonl"
+    log = here / "killed" / "models" / "transformer" / "training" / "log.jsonl"
     while running.poll() is None and not log.exists():
         pass
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
     assert not (here / "killed" / "weights.ini").exists()
     reranker(here, *command)
-    for name in ("weights.ini", "models/rnnsearch/model.safetensors"):
+    for name in ("weights.ini", "models/transformer/model.safetensors"):
         assert (here / "killed" / name).read_bytes() == (here / "whole" / name).read_bytes(), name
     learned = log.read_bytes()
     reranker(here, *command, "--max-minutes", "90")
@@ -170,12 +170,12 @@ def test_a_training_on_changed_texts_starts_anew_even_if_it_is_killed_at_once(he
     (here / "train.fr").write_bytes(b"".join(lines).replace(b"s", b"t"))
     command = [*MADE, "--texts", "train", "--threads", 1]
     reranker(here, *command)
-    weights = here / "made" / "models" / "rnnsearch" / "model.safetensors"
+    weights = here / "made" / "models" / "transformer" / "model.safetensors"
     first = weights.read_bytes()
     (here / "train.fr").write_bytes(b"".join(reversed(lines)).replace(b"s", b"t"))
     running = start("reranker", *command, "--quiet", cwd=here, start_new_session=True)
     steps = here / "made" / "steps.json"
-    while running.poll() is None and "value" in json.loads(steps.read_bytes())["train rnnsearch"]:
+    while running.poll() is None and "value" in json.loads(steps.read_bytes())["train transformer"]:
         pass
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
