@@ -267,6 +267,28 @@ def test_gains_of_two_networks_are_compared_with_their_joint_gain(tmp_path):
     assert -1 <= float(correlation[0]) <= 1
 
 
+def test_translations_that_moses_lacks_join_its_lists(tmp_path):
+    moses = tmp_path / "moses.gz"
+    own, both = tmp_path / "own", tmp_path / "both.gz"
+    moses.write_bytes(
+        gzip.compress(
+            b"0 ||| a b ||| LM0= -2 WordPenalty0= -2 TM0= 1 3 Net0= -1 ||| -4 ||| 0-0\n"
+            b"0 ||| a ||| LM0= -4 WordPenalty0= -1 TM0= 2 5 Net0= -2 ||| -6 ||| 0-0\n"
+            b"1 ||| d ||| LM0= -1 WordPenalty0= -1 TM0= 0 0 Net0= -3 ||| -1 ||| 0-0\n"
+        )
+    )
+    own.write_bytes(
+        b"0 ||| a b ||| Own= 1 Net0= -1 KENLM0= -2 ||| -1\n0 ||| c a b ||| Own= 1 Net0= -0.5 KENLM0= -7 ||| -2\n"
+    )
+    bench("union", moses, own, both, "--rename", "KENLM0=LM0")
+    assert gzip.decompress(both.read_bytes()).splitlines() == [
+        b"0 ||| a b ||| LM0= -2 WordPenalty0= -2 TM0= 1 3 Net0= -1 Own0= 0 ||| -4",
+        b"0 ||| a ||| LM0= -4 WordPenalty0= -1 TM0= 2 5 Net0= -2 Own0= 0 ||| -6",
+        b"0 ||| c a b ||| LM0= -7 WordPenalty0= -3 TM0= 1.5 4 Net0= -0.5 Own0= 1 ||| -5",
+        b"1 ||| d ||| LM0= -1 WordPenalty0= -1 TM0= 0 0 Net0= -3 Own0= 0 ||| -1",
+    ]
+
+
 FURTHER = {  # tables after a target's own
     "bahdanau": ["BLEU by source words"],
     "sutskever": ["BLEU by source words", "BLEU by mean frequency rank of the source words"],
