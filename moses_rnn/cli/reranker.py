@@ -22,6 +22,7 @@ from moses_rnn.cli.command import (
     print_err,
     warn,
 )
+from moses_rnn.cli.inputs import parallel_texts
 from moses_rnn.cli.progress import duration
 from moses_rnn.cli.training import TrainingDisplay
 from moses_rnn.errors import MosesRnnError, number_of
@@ -75,13 +76,14 @@ def train(
     prefixes = filter(None, (given.texts, given.dev, given.test))
     texts = [f"{prefix}.{side}" for prefix in prefixes for side in (given.source, given.target)]
     check_inputs(given.ini, given.lists, *texts)
+    for prefix in filter(None, (given.dev, given.test)):
+        parallel_texts(f"{prefix}.{given.source}", f"{prefix}.{given.target}")
     from moses_rnn.nbest.building import Builder
 
-    flags = shlex.split(given.decoder_flags)
     stop = StopRequest()
     display = TrainingDisplay(quiet=given.quiet)
     given = replace(given, device=choose_device(given.device, given.threads))
-    builder = Builder(given, flags, (lambda _: None) if given.quiet else print_err, display, stop)
+    builder = Builder(given, (lambda _: None) if given.quiet else print_err, display, stop)
     if estimate:
         print_err(f"about {duration(builder.estimate())}")
         return
@@ -170,7 +172,7 @@ def serve(given: ServingOptions) -> None:
     reranker = Reranker(given.folder, settings, device=device, threads=given.threads)
     stop = StopRequest(quiet=True)
     if given.moses_server:
-        decoder: ListStream = ServerClient(given.moses_server, settings.size)
+        decoder: ListStream = ServerClient(given.moses_server, settings.size, given.max_seconds)
     else:
         command = settings.decoder(given.threads).command(Moses.required())
         decoder = Decoder(command, Path(settings.ini).parent)
@@ -189,7 +191,6 @@ def serve(given: ServingOptions) -> None:
         server.server_close()  # waits for the requests that have begun
         if service.failure:
             raise MosesRnnError(f"the decoder has ended: {service.failure}")
-        service.close()
 
 
 for subcommand in (train, translate, serve):

@@ -305,11 +305,11 @@ class StandardOutput:
         left = memoryview(data)
         while left:  # an unbuffered stream may take less than it is given
             left = left[sys.stdout.buffer.write(left) :]
+        sys.stdout.buffer.flush()
 
     def commit(self, data: bytes = b"") -> None:
-        """Write a last block and flush standard output."""
+        """Write a last block."""
         self.append(data)
-        sys.stdout.buffer.flush()
 
     def __enter__(self) -> Self:
         return self

@@ -239,12 +239,17 @@ def read_text(path: str, *, meter: Meter | None = None) -> Generator[bytes]:
 
 
 def as_text(parts: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Leave out the byte order mark of a text in lines or blocks: it would be part of the first word; refuse UTF-16."""
+    """Leave out the byte order mark of a text in lines or blocks: it would be part of the first word.
+
+    Refuse UTF-16 and what is still compressed.
+    """
     rest = iter(parts)
     first = next(rest, b"")
     if first.startswith(UTF_16):
         advice = f"Convert it: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > FILE"
         raise FormatError(name, 1, "UTF-8", "UTF-16", advice)
+    if first.startswith(GZIP):
+        raise FormatError(name, 1, "UTF-8", "gzip data", "Unpack it with gunzip.")
     first = first.removeprefix(BYTE_ORDER_MARK)
     return itertools.chain([first] if first else [], rest)
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import IO, Any, Self, cast
 from xml.parsers.expat import ExpatError
@@ -277,9 +278,9 @@ class Decoder(ListStream):
 class ServerClient(ListStream):
     """Decodes lines with a mosesserver, several at a time."""
 
-    def __init__(self, url: str, size: int) -> None:
+    def __init__(self, url: str, size: int, seconds: float) -> None:
         super().__init__()
-        self._url, self._size = url, size
+        self._url, self._size, self._seconds = url, size, seconds
         self._pool = ThreadPoolExecutor(CONNECTIONS)
         self._futures: queue.SimpleQueue[Future[Decoded] | None] = queue.SimpleQueue()
 
@@ -302,15 +303,30 @@ class ServerClient(ListStream):
             ("nbest-distinct", "add-score-breakdown", "align", "word-align", "no-ReportSegmentation"), "true"
         )
         try:
-            with client.ServerProxy(self._url) as server:
+            with client.ServerProxy(self._url, transport=_Transport(self._url, self._seconds)) as server:
                 answer: Any = server.translate({"text": line.decode(), "nbest": self._size, **flags})
             return Decoded(line, [_format_line(item) for item in answer["nbest"]])
-        except (client.Error, ExpatError, OSError, ValueError, KeyError) as error:
+        except (client.Error, HTTPException, ExpatError, OSError, ValueError, KeyError, TypeError) as error:
             return Decoded(line, failure=f"{self._url}: {error}")
 
     def close(self) -> None:
         """Leave the server alone."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Transport(client.Transport):
+    """XML-RPC over HTTP or HTTPS, with a limit for each wait."""
+
+    def __init__(self, url: str, seconds: float) -> None:
+        super().__init__()
+        self._kind = HTTPSConnection if url.startswith("https:") else HTTPConnection
+        self._seconds = seconds
+
+    def make_connection(self, host: Any) -> HTTPConnection:
+        """Return a new connection: each request has a transport of its own."""
+        name, self._extra_headers, _ = self.get_host_info(host)
+        self._connection = host, self._kind(name, timeout=self._seconds)
+        return self._connection[1]
 
 
 def _format_line(item: Mapping[str, Any]) -> bytes:

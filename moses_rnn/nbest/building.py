@@ -6,6 +6,7 @@ import itertools
 import json
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import fields
@@ -19,13 +20,13 @@ from moses_rnn.files.outputs import OutputFile, hold, replace_file
 from moses_rnn.files.streams import find_input, read_lines, read_text
 from moses_rnn.models.pretrained import find_pretrained
 from moses_rnn.moses.decoding import Decoder, Moses
-from moses_rnn.moses.nbest import NBestLine, parse_nbest
+from moses_rnn.moses.nbest import NBestLine, parse_nbest, parse_nbest_line
 from moses_rnn.nbest.adding import ListFeatures, label_features
 from moses_rnn.nbest.bleu import find_p
 from moses_rnn.nbest.features import make_features
 from moses_rnn.nbest.request import ListRequest, Material
 from moses_rnn.nbest.rerank import WeightedSum, choose_hypotheses, compare_bleu, list_translations
-from moses_rnn.nbest.reranker import SETTINGS, WEIGHTS, Settings, decoder_files, hashes_of, renumber
+from moses_rnn.nbest.reranker import SETTINGS, WEIGHTS, Settings, contents_of, decoder_files, hashes_of, renumber
 from moses_rnn.nbest.tune import read_start, tune
 from moses_rnn.nbest.weights import format_ini, read_weights
 from moses_rnn.options import PRETRAINED, PretrainedOptions, is_pretrained
@@ -44,6 +45,7 @@ class Steps:
     def __init__(self, folder: Path, log: Log) -> None:
         self._folder, self._log = folder, log
         self._done: Json = {}
+        self._used: list[str] = []
         with suppress(FileNotFoundError, ValueError):
             self._done = json.loads((folder / STEPS).read_bytes())
 
@@ -55,6 +57,7 @@ class Steps:
     def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[], Any]) -> Any:
         """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs."""
         inputs = json.loads(json.dumps(inputs))
+        self._used.append(name)
         before = self._done.get(name, {})
         if before.get("inputs") == inputs and "seconds" in before and all(path.exists() for path in results):
             self._log(f"{name}: done")
@@ -72,20 +75,18 @@ class Steps:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Seconds of each step."""
-        return {name: record["seconds"] for name, record in self._done.items() if "seconds" in record}
+        """Seconds of each step, in its last run."""
+        return {name: self._done[name]["seconds"] for name in self._used}
 
 
 class Builder:
     """Builds a reranker; `observer` follows the trainings."""
 
-    def __init__(
-        self, material: Material, flags: Sequence[str], log: Log, observer: Any, should_stop: Callable[[], bool]
-    ) -> None:
+    def __init__(self, material: Material, log: Log, observer: Any, should_stop: Callable[[], bool]) -> None:
         self._material, self._folder, self._log = material, material.output, log
         self._observer, self._should_stop = observer, should_stop
-        self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), flags
-        self._decoder_hashes = hashes_of(decoder_files(self._ini), self._folder)
+        self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), material.decoder_flags or ()
+        self._decoder_files = decoder_files(self._ini)
         options = [key.name for key in fields(PretrainedOptions)]
         self._pretrained = {name: value for name in options if (value := getattr(material, name))}
 
@@ -101,8 +102,8 @@ class Builder:
             if self._material.test:
                 self._add(steps, "test", models)
                 results["test"] = self._compare(steps)
-            hashes = {**self._decoder_hashes, **hashes_of(models, self._folder)}
-            self._settings(features, models, hashes).write(self._folder)
+            used = [*self._decoder_files, *models, self._folder / WEIGHTS]
+            self._settings(features, models, hashes_of(used, self._folder)).write(self._folder)
             results = {**results, "seeds": SEEDS, "seconds": steps.seconds}
             replace_file(self._folder / RESULTS, (json.dumps(results, indent=1) + "\n").encode())
             return results
@@ -138,7 +139,11 @@ class Builder:
         """The finished models; a pretrained one by its folder, downloaded if necessary."""
         given = self._material
         return [
-            Path(f"{PRETRAINED}{find_pretrained(str(model), given)[0]}") if is_pretrained(model) else model
+            Path(f"{PRETRAINED}{find_pretrained(str(model), given)[0]}")
+            if is_pretrained(model)
+            else model
+            if model.is_dir()
+            else Path(find_input(str(model)))
             for model in given.add
         ]
 
@@ -166,23 +171,42 @@ class Builder:
         model = options["model"]
 
         def work() -> None:
+            self._check_decoder()
             outcome = train(**options, observer=self._observer, should_stop=self._should_stop)
             if not outcome.progress.finished:
                 raise Stopped("stopped; run the same command again to continue")
 
         texts = [self._path(prefix, side) for prefix in (self._material.texts, self._material.dev) for side in (0, 1)]
-        inputs = {"texts": self._hashes(texts), "options": further, "max_minutes": options["max_minutes"]}
+        inputs = {"texts": contents_of(texts), "options": further, "max_minutes": options["max_minutes"]}
         before = steps.earlier(f"train {name}")
         if any(before.get(key, inputs[key]) != inputs[key] for key in ("texts", "options")):
-            shutil.rmtree(model, ignore_errors=True)
+            self._delete(model)
         steps.run(f"train {name}", inputs, [model / "config.json"], work)
         return Path(model)
 
     def _path(self, prefix: str | None, side: int) -> str:
         return find_input(f"{prefix}.{(self._material.source, self._material.target)[side]}")
 
-    def _hashes(self, paths: Sequence[str | Path]) -> Json:
-        return hashes_of(map(Path, paths), self._folder)
+    def _check_decoder(self) -> None:
+        """Raise an error before a long training if the decoder does not run or a feature of its lists has no weight."""
+        given, weights = self._material, WeightedSum(self._ini, read_weights(self._ini))
+        if given.lists:
+            lines = itertools.islice(parse_nbest(read_lines(given.lists), given.lists), 1)
+            deque(weights.score(lines), maxlen=0)
+        if not given.lists or given.test:
+            text = next(filter(bytes.strip, _lines(self._path(given.dev, 0))), b"")
+            with self.open_decoder() as decoder:
+                found = next(decoder.decode([text]))[0]
+            deque(weights.score(parse_nbest_line(line, self._ini, 1) for line in found.nbest), maxlen=0)
+
+    def _delete(self, model: Path) -> None:
+        """Delete a network that learned from other texts or with other options, if the user wants it."""
+        if model.exists() and not self._material.force:
+            raise InputError(
+                f"{model}: expected a network of these texts and options, found one that learned from others",
+                advice="Name another folder with -o. --force deletes this network and trains again.",
+            )
+        shutil.rmtree(model, ignore_errors=True)
 
     def _list(self, steps: Steps, name: str, text: str) -> str:
         """Return the file of a text's lists; decode it if needed."""
@@ -190,7 +214,7 @@ class Builder:
             return find_input(self._material.lists)
         path = self._folder / "lists" / f"{name}.gz"
         options = {"size": self._material.list_size, "flags": [*self._flags]}
-        inputs = {"decoder": self._decoder_hashes, "text": self._hashes([text]), **options}
+        inputs = {"files": contents_of([*self._decoder_files, text]), **options}
         steps.run(f"decode {name}", inputs, [path], lambda: self._decode(text, path))
         return str(path)
 
@@ -216,7 +240,7 @@ class Builder:
         """Add the features to a text's lists; return their labels."""
         text = self._path(self._material.dev if name == "dev" else self._material.test, 0)
         lists, path = self._list(steps, name, text), self._folder / "lists" / f"{name}.more.gz"
-        inputs = {"models": self._hashes(models), "files": self._hashes([lists, text]), **self._pretrained}
+        inputs = {"models": contents_of(models), "files": contents_of([lists, text]), **self._pretrained}
         labels: list[str] = steps.run(f"add {name}", inputs, [path], lambda: self._extend(lists, text, models, path))
         return labels
 
@@ -225,10 +249,16 @@ class Builder:
         first = next(lines, None)
         given = self._material
         request = ListRequest(
-            nbest=lists, add=tuple(models), device=given.device, threads=given.threads, **self._pretrained
+            nbest=lists,
+            add=tuple(models),
+            device=given.device,
+            threads=given.threads,
+            allow_misfit=given.allow_misfit,
+            **self._pretrained,
         )
         features = label_features(first, make_features(first, lists, request))
-        added = ListFeatures(lists, list(_lines(text)), features)
+        has_end = bool(given.lists)  # ours lack the end if Moses died of the last line
+        added = ListFeatures(lists, list(_lines(text)), features, has_end=has_end, allow_misfit=given.allow_misfit)
         with OutputFile(str(path), force=True) as file:
             for block in added.add(itertools.chain([first] if first else [], lines)):
                 file.append(block)
@@ -246,8 +276,9 @@ class Builder:
         if moses is not None:
             with suppress(InputError):
                 optimiser = "kbmira" if moses.program("kbmira") else optimiser
-        files: list[str | Path] = [self._folder / "lists" / "dev.more.gz", self._path(self._material.dev, 1), self._ini]
-        inputs = {"files": self._hashes(files), "optimiser": optimiser, "seeds": SEEDS}
+        weights = read_weights(self._ini).files
+        files: list[str | Path] = [self._folder / "lists" / "dev.more.gz", self._path(self._material.dev, 1), *weights]
+        inputs = {"files": contents_of(files), "optimiser": optimiser, "seeds": SEEDS}
         result: Json = steps.run("tune", inputs, [self._folder / WEIGHTS], lambda: self._find_weights(optimiser, moses))
         return result
 
@@ -268,7 +299,7 @@ class Builder:
 
     def _compare(self, steps: Steps) -> Json:
         reference_path = self._path(self._material.test, 1)
-        files = self._hashes([self._folder / "lists" / "test.more.gz", reference_path, self._folder / WEIGHTS])
+        files = contents_of([self._folder / "lists" / "test.more.gz", reference_path, self._folder / WEIGHTS])
         name, lines, reference = self._read("test", self._material.test)
         work = lambda: self._judge(list(lines), reference, name)  # noqa: E731
         result: Json = steps.run("test", {"files": files}, [], work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from moses_rnn.options import (
 )
 from moses_rnn.training.presets import networks_of
 
+AllowMisfit = Annotated[bool, Option("Accept a model that has learned nothing, or knows fewer than half of the words")]
 AllowChanged = Annotated[bool, Option("Accept files that changed since the weights were tuned")]
 
 
@@ -34,6 +36,13 @@ def _parse_paths(text: str) -> tuple[Path, ...]:
     if any(map(is_pretrained, names)):
         raise ValueError(f"{text}: expected folders and n-gram models, found a pretrained model: give it with --add")
     return tuple(map(Path, names))
+
+
+def _parse_flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"{text}: expected flags as in a shell: {error}") from error
 
 
 def _parse_shares(text: str) -> tuple[float, ...]:
@@ -100,9 +109,7 @@ class ListRequest(PretrainedOptions):
     device: Device = "auto"
     threads: Threads = None
     shard: OneShard = None
-    allow_misfit: Annotated[
-        bool, Option("Accept a model that has learned nothing, or knows fewer than half of the words")
-    ] = False
+    allow_misfit: AllowMisfit = False
     force: Force = False
     quiet: Quiet = False
 
@@ -137,9 +144,13 @@ class Material(PretrainedOptions):
     test: Annotated[str | None, Option("Also report BLEU on TEST.SOURCE and TEST.TARGET", metavar="TEST")] = None
     list_size: Annotated[int, Option("Maximum hypotheses per list", min=2)] = 200
     max_minutes: Annotated[float, Option("Maximum minutes of training per network", min=0, min_open=True)] = 60.0
-    decoder_flags: Annotated[str, Option("Further flags for Moses, such as '-search-algorithm 1'")] = ""
+    decoder_flags: Annotated[
+        Sequence[str] | None, Option("Further flags for Moses, such as '-search-algorithm 1'", parse=_parse_flags)
+    ] = None
     device: Device = "auto"
     threads: Threads = None
+    allow_misfit: AllowMisfit = False
+    force: Annotated[bool, Option("Delete a network that learned from other texts, and train again")] = False
     quiet: Quiet = False
 
 
@@ -181,7 +192,7 @@ class ServingOptions:
     moses_server: Annotated[str | None, Option("Take the lists from the mosesserver at this URL", metavar="URL")] = None
     max_bytes: Annotated[int, Option("Maximum bytes per request", min=1)] = 1 << 20
     max_words: Annotated[int, Option("Maximum words per text", min=1)] = 250
-    max_seconds: Annotated[float, Option("Maximum seconds per request", min=0, min_open=True)] = 60.0
+    max_seconds: Annotated[float, Option("Maximum seconds per request", min=0, min_open=True, max=86_400)] = 60.0
     allow_changed: AllowChanged = False
     device: Device = "auto"
     threads: Threads = None

@@ -61,9 +61,9 @@ class Settings:
         """Write reranker.toml."""
         tables = {name: value for name, value in asdict(self).items() if isinstance(value, Mapping)}
         plain = {name: value for name, value in asdict(self).items() if name not in tables}
-        lines = [f"{name} = {json.dumps(value)}" for name, value in plain.items()]
+        lines = [f"{name} = {_toml(value)}" for name, value in plain.items()]
         for name, table in tables.items():
-            lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
+            lines += ["", f"[{name}]", *(f"{_toml(key)} = {_toml(value)}" for key, value in table.items())]
         replace_file(folder / SETTINGS, "".join(f"{line}\n" for line in lines).encode())
 
     @classmethod
@@ -77,9 +77,14 @@ class Settings:
         except (ValueError, TypeError) as error:
             raise InputError(f"{path}: expected the settings of a reranker, found: {error}") from error
 
+    def current_hashes(self, folder: Path) -> dict[str, str]:
+        """Return the hashes that the files have now."""
+        return {path: hash_of(folder / path) for path in (*self.hashes, WEIGHTS)}
+
     def check_unchanged(self, folder: Path) -> None:
-        """Raise InputError if a file differs from the one with which the weights were tuned."""
-        changed = [path for path, value in self.hashes.items() if hash_of(folder / path) != value]
+        """Raise InputError if a file differs from the one with which the weights were tuned, or of the weights."""
+        current = self.current_hashes(folder)
+        changed = [path for path, value in self.hashes.items() if current[path] != value]
         if changed:
             raise InputError(
                 f"{changed[0]}: changed or missing since the weights of {folder} were tuned"
@@ -87,6 +92,11 @@ class Settings:
                 advice="The same 'moses-rnn reranker train' command tunes them again.\n"
                 "--allow-changed uses them anyway.",
             )
+
+
+def _toml(value: Any) -> str:
+    """Format a text, number, bool or list; JSON's escapes of characters beyond U+FFFF are not TOML's."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def hash_of(path: Path) -> str:
@@ -97,28 +107,39 @@ def hash_of(path: Path) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
+def _files_of(path: str | Path) -> list[Path]:
+    """Return a file, or the files in a folder."""
+    path = Path(str(path).removeprefix(PRETRAINED))
+    return [file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if file.is_file()]
+
+
 def hashes_of(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     """Return the hashes of files and of those in folders, by path: relative if within `folder`."""
-    files: list[Path] = []
-    for path in paths:
-        path = Path(str(path).removeprefix(PRETRAINED))  # noqa: PLW2901
-        files += sorted(path.iterdir()) if path.is_dir() else [path]
     inner = folder.absolute()
-    named = ((file.absolute(), file) for file in files if file.is_file())
+    files = ((file.absolute(), file) for path in paths for file in _files_of(path))
     return {
         str(absolute.relative_to(inner) if absolute.is_relative_to(inner) else absolute): hash_of(file)
-        for absolute, file in named
+        for absolute, file in files
     }
 
 
+def contents_of(paths: Iterable[str | Path]) -> list[list[str]]:
+    """Return the hashes of files and of those in folders, in order: the same wherever they are."""
+    return [[hash_of(file) for file in _files_of(path)] for path in paths]
+
+
 def decoder_files(ini: str) -> list[Path]:
-    """Return an ini and the files that its features name."""
+    """Return an ini and the files that it names: of its features and of sparse weights."""
     with reading(ini):
         parsed = MosesIni(Path(ini).read_bytes(), ini)
     algorithm = [content for _, content in parsed.section("search-algorithm")]
     if algorithm and algorithm[0] in ("3", "4", "5", "6"):
         raise InputError(f"{ini}: expected a phrase-based system, found search-algorithm {algorithm[0]}")
-    return [Path(ini), *(place for feature in parsed.features for place in parsed.places(feature, *SUFFIXES)[:1])]
+    places = [parsed.places(feature, *SUFFIXES) for feature in parsed.features]
+    return [
+        *map(Path, read_weights(ini).files),
+        *(place for found in places for place in found if place.parent == found[0].parent),
+    ]
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,9 @@ def _skip(lines: Iterator[bytes], note: Note, digest: Any, output: str) -> None:
 def _manifest(request: RerankingRequest, settings: Settings) -> Note:
     """Return everything that determines the output, except the text."""
     kinds = {"n_best": request.n_best and request.n_best[0], "json": request.json, "raw": request.raw}
-    return {"settings": asdict(settings), **kinds, "alignments": request.alignments is not None}
+    used = {**asdict(settings), **settings.current_hashes(request.folder)}
+    del used["hashes"]  # of files that may have changed since
+    return {**used, **kinds, "alignments": request.alignments is not None}
 
 
 def _texts(request: RerankingRequest, number: int, one: Reranked, raw: RawText | None) -> Iterator[bytes]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import queue
 import re
+import socket
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,6 +39,8 @@ KNOWN = {
 FLAGS = (True, "true", "True", "TRUE", "1")
 NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 MOST_WAITING = 256  # connections
+MOST_DIGITS = 16  # of a Content-Length
+BLOCK, MOST_DROPPED = 1 << 16, 1 << 26  # bytes of a request that is too large, which are read and dropped
 
 Json = Mapping[str, Any]
 
@@ -59,11 +63,10 @@ class Service:
 
     def __init__(self, decoder: ListStream, reranker: Reranker, limits: Limits) -> None:
         self._decoder, self._reranker, self.limits = decoder, reranker, limits
-        self._given: queue.SimpleQueue[tuple[bytes, Future[Reranked]] | None] = queue.SimpleQueue()
+        self._given: queue.SimpleQueue[tuple[bytes, Future[Reranked]]] = queue.SimpleQueue()
         self._futures: deque[Future[Reranked]] = deque()  # of the lines that the decoder has
         self.failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, daemon=True).start()
 
     def translate(self, text: str) -> Reranked:
         """Translate a text of one line; raise Refusal if it is beyond the limits, or nothing translates it."""
@@ -84,31 +87,27 @@ class Service:
             raise Refusal(result.problem)
         return result
 
-    def close(self) -> None:
-        """Let the decoder finish."""
-        self._given.put(None)
-        self._thread.join()
-
     def _lines(self) -> Iterator[bytes]:
-        while given := self._given.get():
-            line, future = given
+        while True:
+            line, future = self._given.get()
             self._futures.append(future)
             yield line
 
     def _run(self) -> None:
         try:
             for lists in self._decoder.decode(self._lines()):
-                futures = [self._futures.popleft() for _ in lists]
                 try:
-                    for future, result in zip(futures, self._reranker.rerank(lists), strict=True):
-                        future.set_result(result)
+                    results = self._reranker.rerank(lists)
                 except MosesRnnError as error:
-                    for future in futures:
-                        future.set_exception(error)
+                    for _ in lists:
+                        self._futures.popleft().set_exception(error)
+                else:
+                    for result in results:
+                        self._futures.popleft().set_result(result)
         except Exception as error:
             self.failure = error
-            for future in self._futures:
-                future.set_exception(MosesRnnError(f"the decoder has ended: {error}"))
+            while self._futures:
+                self._futures.popleft().set_exception(MosesRnnError(f"the decoder has ended: {error}"))
 
 
 def answer(service: Service, params: Json) -> Json:
@@ -161,8 +160,16 @@ class Server(ThreadingHTTPServer):
     request_queue_size = MOST_WAITING
 
     def __init__(self, address: tuple[str, int], service: Service) -> None:
-        super().__init__(address, Handler)
         self.service = service
+        self.idle: set[socket.socket] = set()  # connections without a request
+        super().__init__(address, Handler)
+
+    def server_close(self) -> None:
+        """Wait for the requests that have begun; expect no others."""
+        for connection in self.idle.copy():
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
+        super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of clients that went away."""
@@ -179,6 +186,17 @@ class Handler(BaseHTTPRequestHandler):
         """Limit the seconds that a client may take to send its request."""
         super().setup()
         self.connection.settimeout(self.server.service.limits.seconds)
+        self.server.idle.add(self.connection)
+
+    def parse_request(self) -> bool:
+        """Read the headers."""
+        self.server.idle.discard(self.connection)
+        return super().parse_request()
+
+    def finish(self) -> None:
+        """Close the connection's files."""
+        self.server.idle.discard(self.connection)
+        super().finish()
 
     def do_GET(self) -> None:
         """Say whether the service works."""
@@ -210,11 +228,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def _read(self) -> bytes:
         length, most = self.headers.get("Content-Length", ""), self.server.service.limits.bytes
-        if not length.isdigit():
+        if not (length.isascii() and length.isdigit() and len(length) < MOST_DIGITS):
             raise Refusal("expected a Content-Length")
-        if int(length) > most:
+        left = int(length)
+        if left > most:
+            for _ in range(min(left, MOST_DROPPED) // BLOCK + 1):  # clients read no answer before they have sent all
+                left -= len(self.rfile.read(min(left, BLOCK)))
             raise Refusal(f"expected at most {most:,} bytes, found {int(length):,}")
-        return self.rfile.read(int(length))
+        return self.rfile.read(left)
 
     def _send(self, status: int, text: str, kind: str) -> None:
         data = text.encode("utf-8", "replace")
@@ -231,7 +252,7 @@ class Handler(BaseHTTPRequestHandler):
 def _answer_xml(service: Service, data: bytes) -> str:
     try:
         params, method = client.loads(data)
-    except (ExpatError, client.Error, ValueError, LookupError, TypeError) as error:
+    except (ExpatError, client.Error, ValueError, LookupError, TypeError, ArithmeticError) as error:
         raise Refusal(f"expected an XML-RPC call, found: {error}") from error
     if method != "translate" or len(params) != 1 or not isinstance(params[0], dict):
         raise Refusal(f"expected translate with one struct, found {shown_value(method)}")

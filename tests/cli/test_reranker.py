@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import moses_rnn
+from moses_rnn.nbest.reranker import Settings, decoder_files
 from tests.cli.nbest.lists import REFERENCE, SOURCE
 from tests.commands import start, zygote
 from tests.nbest.stub_moses import hypotheses, put_stub
@@ -73,6 +74,93 @@ def test_nothing_is_repeated_unless_it_is_outdated(here, models):
     (here / "made" / "weights.ini").unlink()
     assert reranker(here, *command).stderr.splitlines()[:3] == ["decode dev: done", "add dev: done", "tune …"]
     assert weights.startswith(b"[weight]\nLM0= ")
+
+
+def test_a_folder_that_has_moved_with_its_texts_is_not_outdated(here, models):
+    (here / "old").mkdir()
+    for name in ("dev.en", "dev.fr", "moses.ini", "lm.arpa"):
+        (here / name).rename(here / "old" / name)
+    command = [*MADE, "--add", models / "cslm"]
+    reranker(here / "old", *command)
+    (here / "old").rename(here / "new")
+    again = reranker(here / "new", *command).stderr.splitlines()
+    assert again[:3] == ["decode dev: done", "add dev: done", "tune: done"]
+
+
+def test_each_label_keeps_its_model_when_the_order_changes(here, models):
+    reranker(here, *MADE, "--add", models / "cslm", "--add", models / "search", "--quiet")
+    reranker(here, *MADE, "--add", models / "search", "--add", models / "cslm", "--quiet")
+    features = Settings.read(here / "made").features
+    assert features == {"SEARCH0": str(models / "search"), "CSLM0": str(models / "cslm")}
+
+
+def test_an_n_gram_model_may_be_named_without_gz(here, models):
+    pytest.importorskip("kenlm")
+    (here / "n.arpa.gz").write_bytes(gzip.compress((models / "lm.arpa").read_bytes()))
+    command = [*MADE, "--add", "n.arpa", "--quiet"]
+    refused = reranker(here, *command, code=3)
+    assert "--allow-misfit" in refused.stderr
+    reranker(here, *command, "--allow-misfit")
+    (here / "n.arpa.gz").write_bytes(gzip.compress((models / "lm.arpa").read_bytes() + b"\n"))
+    assert "n.arpa.gz: changed" in reranker(here, "translate", "made", given=b"s2\n", code=3).stderr
+
+
+def test_what_moses_reads_beside_the_tables_is_noticed(here, models):
+    (here / "moses.ini").write_text(f"{INI}[weight-file]\nsparse\n")
+    (here / "sparse").write_text("TWI_t2 0.5\n")
+    for suffix in ("", ".gz", ".minphr"):
+        (here / f"table{suffix}").touch()
+    ini = here / "table.ini"
+    ini.write_text("[feature]\nPhraseDictionaryCompact name=TM0 path=table\n[weight]\nTM0= 1\n")
+    assert [path.name for path in decoder_files(str(ini))] == ["table.ini", "table", "table.gz", "table.minphr"]
+    reranker(here, *MADE, "--add", models / "cslm", "--quiet")
+    (here / "sparse").write_text("TWI_t2 -9.5\n")
+    assert "sparse: changed" in reranker(here, "translate", "made", given=b"s2\n", code=3).stderr
+    again = reranker(here, *MADE, "--add", models / "cslm").stderr.splitlines()
+    assert again[:3] == ["decode dev …", "add dev: done", "tune …"]
+
+
+def test_paths_may_have_any_character(here, models):
+    (here / "p\U0001f600").mkdir()
+    for name in ("moses.ini", "lm.arpa"):
+        (here / name).rename(here / "p\U0001f600" / name)
+    command = [*MADE, "--add", models / "cslm", "--quiet"]
+    command[1] = "p\U0001f600/moses.ini"
+    reranker(here, *command)
+    assert reranker(here, "translate", "made", given=b"s2\n").stdout == b"t2\n"
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_texts_of_different_lengths_are_refused_before_anything_runs(here, models, name):
+    for side, text in (("en", SOURCE), ("fr", REFERENCE)):
+        (here / f"test.{side}").write_bytes(text)
+    (here / f"{name}.fr").write_bytes(REFERENCE + b"t2\n")
+    done = reranker(here, *MADE, "--add", models / "cslm", "--test", "test", code=3)
+    assert f"{name}.fr: expected as many lines as {name}.en has" in done.stderr
+    assert not (here / "made").exists()
+
+
+def test_a_wrong_model_or_flag_is_refused_before_anything_runs(here, models):
+    assert "typo" in reranker(here, *MADE, "--add", "typo", code=3).stderr
+    done = reranker(here, *MADE, "--add", models / "cslm", "--decoder-flags", "'-x", code=2)
+    assert "No closing quotation" in done.stderr
+
+
+def test_a_feature_without_a_weight_is_found_before_the_training(here):
+    (here / "moses.ini").write_text(INI.replace("LM0= 1", "TM0= 1"))
+    for side, text in (("en", SOURCE), ("fr", REFERENCE)):
+        (here / f"train.{side}").write_bytes(text)
+    done = reranker(here, *MADE, "--texts", "train", code=3)
+    assert "moses.ini: expected 1 weight of LM0" in done.stderr
+    assert not (here / "made" / "models" / "transformer").exists()
+
+
+def test_moses_may_die_of_the_last_line(here, models):
+    for side, last in (("en", b"[X] s2\n"), ("fr", b"t2\n")):
+        with (here / f"dev.{side}").open("ab") as file:
+            file.write(last)
+    done = reranker(here, *MADE, "--add", models / "search")
+    assert "dev.en: 1 line without a list" in done.stderr
 
 
 def test_a_list_may_come_from_elsewhere(here, models, monkeypatch):
@@ -173,7 +261,10 @@ def test_a_training_on_changed_texts_starts_anew_even_if_it_is_killed_at_once(he
     weights = here / "made" / "models" / "transformer" / "model.safetensors"
     first = weights.read_bytes()
     (here / "train.fr").write_bytes(b"".join(reversed(lines)).replace(b"s", b"t"))
-    running = start("reranker", *command, "--quiet", cwd=here, start_new_session=True)
+    refused = reranker(here, *command, code=3)
+    assert "made/models/transformer: expected a network of these texts and options" in refused.stderr
+    assert weights.read_bytes() == first
+    running = start("reranker", *command, "--force", "--quiet", cwd=here, start_new_session=True)
     steps = here / "made" / "steps.json"
     while running.poll() is None and "value" in json.loads(steps.read_bytes())["train transformer"]:
         pass
@@ -225,10 +316,36 @@ def test_changed_files_are_refused(here, made):
     assert reranker(here, "translate", "made", "--allow-changed", given=b"s2\n").stdout == b"t2\n"
 
 
-def test_a_killed_run_is_resumed(here, made):
+def test_weights_that_are_not_those_of_the_settings_are_refused(here, made):
+    """Such weights remain if a second build ends between its tuning and its last step."""
+    weights = made / "weights.ini"
+    weights.write_bytes(weights.read_bytes() + b"SEARCH0= 0.5\n")
+    done = reranker(here, "translate", "made", code=3, given=b"s2\n")
+    assert "weights.ini: changed or missing since the weights of made were tuned" in done.stderr
+
+
+def test_a_compressed_stream_is_refused(here, made):
+    done = reranker(here, "translate", "made", given=gzip.compress(b"s2\n"), code=3)
+    assert "standard input:1: expected UTF-8, found gzip data" in done.stderr
+    assert done.stdout == b""
+
+
+def test_each_line_is_answered_before_the_next_is_given(here, made):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    running = start("reranker", "translate", "made", cwd=here, env=environment, **pipes)
+    for number in (2, 3):
+        running.stdin.write(b"s%d\n" % number)
+        running.stdin.flush()
+        assert running.stdout.readline() == b"t%d\n" % number
+    running.communicate()
+    assert running.returncode == 0
+
+
+def killed_translation(here):
+    """Kill a translation of 3,000 lines; return the command."""
     text = b"".join(b"s%d s%d s%d\n" % (i % 9, i % 7, i % 5) for i in range(3000))
     (here / "text").write_bytes(text)
-    whole = reranker(here, "translate", "made", "text").stdout
     command = ["translate", "made", "text", "-o", "out", "--resume", "--quiet"]
     running = start("reranker", *command, cwd=here, stdin=-3, start_new_session=True)
     state = here / ".out.state"
@@ -237,5 +354,20 @@ def test_a_killed_run_is_resumed(here, made):
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert not (here / "out").exists()
+    return command
+
+
+def test_a_killed_run_is_resumed(here, made):
+    command = killed_translation(here)
     reranker(here, *command)
-    assert (here / "out").read_bytes() == whole
+    assert (here / "out").read_bytes() == reranker(here, "translate", "made", "text").stdout
+
+
+def test_a_killed_run_is_not_resumed_with_other_weights(here, made, models):
+    command = killed_translation(here)
+    (here / "dev.fr").write_bytes(REFERENCE.replace(b"t2", b"x"))
+    reranker(here, *MADE, "--add", models / "cslm", "--quiet")
+    for given in (command, [*command, "--allow-changed"]):
+        expected = "out: expected the inputs and options of the interrupted run, found others: weights.ini "
+        assert expected in reranker(here, *given, code=1).stderr
+    assert not (here / "out").exists()

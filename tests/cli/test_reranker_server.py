@@ -12,7 +12,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from xmlrpc.client import Fault, ServerProxy
+from xmlrpc.client import Fault, ServerProxy, dumps
 
 import pytest
 
@@ -196,6 +196,82 @@ def test_sigterm_finishes_what_has_begun(made):
         assert process.wait() == 0
     assert len(answers) == 100
     assert {one for one in answers if isinstance(one, str)} == {RIGHT}
+
+
+def test_sigterm_waits_for_no_connection_without_a_request(made):
+    with serving(made, "--max-seconds", "3600") as (process, url):
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as idle:
+            assert ask(f"{url}/RPC2", {"text": TEXT})["text"] == RIGHT
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            assert idle.recv(1) == b""
+
+
+@pytest.mark.parametrize("size", [6_000, 20_000_000])
+def test_a_request_that_is_too_large_is_a_fault(url, size):
+    with pytest.raises(Fault, match="expected at most 5,000 bytes, found "):
+        ask(f"{url}/RPC2", {"text": "s" * size})
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1", ""])
+def test_a_length_that_is_no_number_is_a_fault(url, length):
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"POST /RPC2 HTTP/1.0\r\nContent-Length: %b\r\n\r\n" % length.encode("latin-1"))
+        assert b"expected a Content-Length" in connection.makefile("rb").read()
+
+
+def test_a_number_that_is_none_is_a_fault(url):
+    data = b"<methodCall><methodName>translate</methodName><params><param><value><bigdecimal>x</bigdecimal></value>"
+    connection = http.client.HTTPConnection(url.removeprefix("http://"))
+    connection.request("POST", "/RPC2", data + b"</param></params></methodCall>")
+    assert b"expected an XML-RPC call" in connection.getresponse().read()
+    connection.close()
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n%b\r\n%b"
+BAD_ANSWERS = {
+    "garbage": b"hello\r\n\r\n",
+    "cut": ANSWER % (b"Transfer-Encoding: chunked\r\n", b"100\r\n<"),
+    "a text": ANSWER % (b"", dumps(("no struct",), methodresponse=True).encode()),
+    "none": None,  # until the client goes away
+}
+
+
+@contextmanager
+def answering(answer):
+    """A mosesserver with one answer for all: its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_all():
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    connection.recv(1 << 16)
+                    if answer is None:
+                        connection.recv(1)
+                    else:
+                        connection.sendall(answer)
+                    connection.close()
+
+        threading.Thread(target=answer_all, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/RPC2"
+
+
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+def test_a_bad_answer_of_a_mosesserver_is_a_fault_of_one_request(made, name):
+    with (
+        answering(BAD_ANSWERS[name]) as upstream,
+        serving(made, "--moses-server", upstream, "--max-seconds", "2", moses=None) as (process, url),
+    ):
+        for _ in range(2):
+            with pytest.raises(Fault, match=r"no translation within 2 seconds|127\.0\.0\.1"):
+                ask(f"{url}/RPC2", {"text": TEXT})
+        with urllib.request.urlopen(url + "/health") as answer:
+            assert json.load(answer) == {"status": "ok"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
 
 
 def test_an_address_in_use_is_named(made, url):
