@@ -33,12 +33,16 @@ def find_nearest(
 
 
 def nearest_words(model: Model, given: Sequence[bytes], side: str, count: int) -> list[Nearest]:
-    """Return the nearest words of the same shortlist, by their embeddings."""
+    """Return the nearest words of the same shortlist, by their embeddings; of subwords, the nearest subwords."""
     names, vectors = all_embeddings(model, side)
     rows = {name: row for row, name in enumerate(names)}
-    if unknown := [word for word in given if word not in rows]:
-        raise InputError(f"{model.folder}: expected words of the {side} shortlist, found {shown(unknown[0])}")
-    return find_nearest(given, vectors[[rows[word] for word in given]], names, vectors, count)
+    vocabulary = model.vocabularies[side]
+    ids = [vocabulary.ids([word]) for word in given]
+    named = [vocabulary.words[of_word[0]] if len(of_word) == 1 else b"" for of_word in ids]
+    if unknown := [word for word, name in zip(given, named, strict=True) if name not in rows]:
+        expected = "words that are one subword" if model.of_subwords else f"words of the {side} shortlist"
+        raise InputError(f"{model.folder}: expected {expected}, found {shown(unknown[0])}")
+    return find_nearest(named, vectors[[rows[name] for name in named]], names, vectors, count)
 
 
 def nearest_phrases(

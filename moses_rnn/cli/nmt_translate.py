@@ -56,7 +56,7 @@ def translate(request: TranslationRequest) -> None:
     if lexicon and not request.candidates and rule_of(model, request.unknown, lexicon) not in WITH_LEXICON:
         raise click.UsageError("--dictionary needs --unknown dictionary or lowercase, or --candidates")
     warn_of_unit(model)
-    if lexicon:
+    if lexicon and not model.models[0].of_subwords:
         _warn_of_columns(str(request.dictionary), lexicon, model.source_vocabulary.words)
     with progress("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty())) as advanced:
         counts = translate_text(request, model, lexicon, advanced, StopRequest())

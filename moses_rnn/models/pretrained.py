@@ -132,6 +132,7 @@ class Tree:
     """Targets of a source as the decoder reads them: what begins alike is read once."""
 
     source: Labels
+    alone: bool = False  # whether it has one target, which the decoder must read as usual
     branches: list[tuple[Labels, Labels, list[int]]] = field(default_factory=list)  # labels read and written, nodes
     size: int = 0  # nodes
 
@@ -180,8 +181,9 @@ class PretrainedScorer:
         for sources in _batches(set(sides[0]), len, MOST_READ):
             states = dict(chain(*within_memory(self._encode, sources, self._device, tally)))
             trees = self._grow(pair for pair in scores if pair[0] in states)
-            for several in _batches(trees, lambda tree: tree.size, MOST_LOGITS // self._labels):
-                scores.update(chain(*within_memory(partial(self._decode, states), several, self._device, tally)))
+            for group in ([tree for tree in trees if tree.alone is alone] for alone in (False, True)):
+                for several in _batches(group, lambda tree: tree.size, MOST_LOGITS // self._labels):
+                    scores.update(chain(*within_memory(partial(self._decode, states), several, self._device, tally)))
         values = np.array([scores[pair] for pair in rows], np.float64)
         good = (values > -LARGEST_SCORE) & (values < ROUNDING)
         if not good.all():
@@ -210,11 +212,16 @@ class PretrainedScorer:
         return pad_sequence([torch.ones(len(row), dtype=torch.long) for row in rows], True).to(self._device)
 
     def _grow(self, pairs: Iterable[LabelPair]) -> list[Tree]:
-        """Return trees of pairs; a model that takes no trees gets a tree for each pair."""
+        """Return trees of pairs; a model that takes no trees gets a tree for each pair.
+
+        So does a target with the label for padding, which some decoders leave out when they count positions.
+        """
         trees: list[Tree] = []
         for source, read, written in sorted((source, self._read(target), target) for source, target in pairs):
-            if not trees or trees[-1].source != source or trees[-1].size + len(read) > self._most_nodes:
-                trees.append(Tree(source))
+            alone = not self._most_nodes or self._reader.tokenizer.pad_token_id in read[1:]
+            last = trees[-1] if trees else None
+            if alone or last is None or last.alone or last.source != source or last.size + len(read) > self._most_nodes:
+                trees.append(Tree(source, alone))
             trees[-1].add(read, written)
         return trees
 
@@ -237,16 +244,17 @@ class PretrainedScorer:
                 sees[np.ix_([i], path, path)] = np.tri(len(path))
                 nodes += [i * shape[1] + node for node in path]
                 pairs.append((tree.source, written))
-        logits = self._logits([states[tree.source] for tree in trees], torch.from_numpy(ids), torch.from_numpy(sees))
+        given = [states[tree.source] for tree in trees], torch.from_numpy(ids)
+        logits = self._logits(*given, None if trees[0].alone else torch.from_numpy(sees))
         # Not logsumexp, which is five times as slow on a CPU
         log_p = logits.log_softmax(2).flatten(0, 1)[nodes, [*chain(*(written for _, written in pairs))]]
         of_pairs = torch.split(log_p.double().cpu(), [len(written) for _, written in pairs])
         return [(pair, part.sum().item()) for pair, part in zip(pairs, of_pairs, strict=True)]
 
-    def _logits(self, states: Sequence[Tensor], ids: Tensor, sees: Tensor) -> Tensor:
-        """Return the logits of the labels after each node; trees × nodes × K."""
+    def _logits(self, states: Sequence[Tensor], ids: Tensor, sees: Tensor | None) -> Tensor:
+        """Return the logits of the labels after each node; trees × nodes × K. Without `sees`, trees are rows."""
         mask = None
-        if self._most_nodes:
+        if sees is not None:
             mask = (~sees[:, None]).to(self._device, self._dtype) * torch.finfo(self._dtype).min
             _depths.set((sees.sum(2) - 1).to(self._device))
         with self._products():

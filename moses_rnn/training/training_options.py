@@ -230,8 +230,7 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
         config["shared"] = settings.get("shared", True)
     config |= {key: given[key] for key in config.keys() & given.keys()}
     _check_embeddings(name, every)
-    if given.get("reshuffle") and not given.get("partition_words"):
-        raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
+    _check_needs(given, config)
     _check_rare(given)
     for name, others in EXCLUSIVE.items():
         if given.get(name) and (excluded := [other for other in others if other in given]):
@@ -285,6 +284,13 @@ def _check_embeddings(name: str, every: Options) -> None:
 
 EXCLUSIVE = {"subwords": ("rare", "source_words", "target_words"), "right_to_left": ("rare",)}
 IDLE_WITH = {NOALIGN: ("alignment", "dev_alignment", "rare_window"), COPYABLE: ("rare_window",)}
+
+
+def _check_needs(given: Options, config: Mapping[str, object]) -> None:
+    if given.get("reshuffle") and not given.get("partition_words"):
+        raise UnfitOption("reshuffle", "needs partition_words: without it, each epoch has its own order")
+    if config.get("shared") and not given.get("subwords"):
+        raise UnfitOption("shared", "needs --subwords: without them, each side has its own words")
 
 
 def _check_rare(given: Options) -> None:

@@ -9,8 +9,13 @@ import torch
 
 from moses_rnn.analysis.neighbours import find_nearest, nearest_phrases, nearest_words
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.networks.subwords import learn_subwords
 from tests.analysis.attentive import search
+from tests.networks.checkpoints import search_checkpoint
+from tests.networks.networks import made
 
+SMALL = {"hidden_size": 4, "embedding_size": 3, "alignment_size": 4, "maxout_size": 3}
 OTHERS = {b"a": (2, 0), b"b": (3, 3), b"c": (0, 1), b"d": (-1, 0), b"e": (0, 9), b"nothing": (0, 0)}
 
 
@@ -53,3 +58,19 @@ def test_a_sentence_is_no_neighbour_of_itself():
     found = nearest_phrases(search(), [b"s2 s3", b"s5"], among, 9)
     assert [len(nearest) for nearest in found] == [3, 4]
     assert b"s2 s3" not in dict(found[0])
+
+
+def test_a_word_is_found_by_its_subword():
+    """Not by the piece of the same name, which stands inside words."""
+    pieces = learn_subwords({b"ab": 9, b"cab": 8, b"cb": 1}, 9)
+    (row,) = pieces.ids([b"ab"])
+    assert pieces.words[row] != b"ab"
+    assert b"ab" in pieces.words
+    network = made(RnnSearch, RnnSearchConfig(*[len(pieces)] * 2, **SMALL), torch.float32)
+    vectors = network.embeddings["target"].detach().double().numpy()
+    others = [i for i in range(2, len(pieces)) if i != row]
+    best = max(others, key=lambda i: vectors[i] @ vectors[row] / np.linalg.norm(vectors[i]))
+    model = search_checkpoint(network, pieces, pieces)
+    assert nearest_words(model, [b"ab"], "target", 1)[0][0][0] == pieces.words[best]
+    with pytest.raises(InputError, match="expected words that are one subword, found 'cb'"):
+        nearest_words(model, [b"cb"], "target", 1)

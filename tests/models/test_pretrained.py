@@ -36,6 +36,7 @@ PAIRS = [
     (source.encode(), target.encode())
     for source, target in itertools.product(("the small man", "", "in front of the woman", "☃ x"), TARGETS)
 ]
+PADDED = [(source, target) for source, _ in PAIRS[:7:6] for target in (b"le <pad> petit", b"<pad>", b"<pad> le")]
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -101,16 +102,17 @@ def test_scores_are_those_of_the_models_own_loss(folder, kind, monkeypatch):
     options = KINDS[kind][1]
     languages = {"src_lang": options.source_language, "tgt_lang": options.target_language}
     languages = {} if kind in ("marian", "t5") else languages
-    expected = reference(folder, PAIRS, **languages)
+    pairs = PAIRS + PADDED
+    expected = reference(folder, pairs, **languages)
     assert np.ptp(expected) > 10
     scorer = opened(folder, options).make_scorer()
-    assert scorer.log_probs(Pairs.of(PAIRS)) == pytest.approx(expected, abs=1e-4)
-    assert scorer.log_probs(Pairs.of(PAIRS[::-1] * 2)) == pytest.approx(expected[::-1] * 2, abs=1e-4)
+    assert scorer.log_probs(Pairs.of(pairs)) == pytest.approx(expected, abs=1e-4)
+    assert scorer.log_probs(Pairs.of(pairs[::-1] * 2)) == pytest.approx(expected[::-1] * 2, abs=1e-4)
     assert scorer.log_probs(Pairs.of([])).shape == (0,)
     monkeypatch.setattr(pretrained, "MOST_LOGITS", 2000)  # batches of a tree or two
     monkeypatch.setattr(pretrained, "MOST_NODES", 12)  # trees of a target or two
     monkeypatch.setattr(pretrained, "MOST_READ", 10)
-    assert opened(folder, options).make_scorer().log_probs(Pairs.of(PAIRS)) == pytest.approx(expected, abs=1e-4)
+    assert opened(folder, options).make_scorer().log_probs(Pairs.of(pairs)) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["marian", "m2m", "mbart"])

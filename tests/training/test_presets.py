@@ -198,6 +198,7 @@ REFUSED = [
     (phrase_options("t", summary=3), "summary: expected one of tanh, last, found 3"),
     (phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most 3, the number of slots"),
     (sentence_options("t", reshuffle=True), "reshuffle: needs partition_words"),
+    (sentence_options("t", architecture="transformer", shared=True), "shared: needs --subwords"),
     (phrase_options("t", freeze_embeddings=True), "freeze_embeddings: needs --source-embeddings"),
     (phrase_options("t", freeze_embeddings=True, source_embeddings="w", weight_decay=0.1), "freeze_embeddings: expected no weight_decay"),
     (phrase_options("t", **OF_CSTM, target_embeddings="w"), "target_embeddings: --architecture cstm has no embeddings"),
