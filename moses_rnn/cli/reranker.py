@@ -6,7 +6,6 @@ import shlex
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -161,7 +160,7 @@ input refused.
 @command(SERVE_EPILOG)
 def serve(given: ServingOptions) -> None:
     """Serve a reranker as mosesserver serves Moses. FOLDER is the reranker."""
-    from moses_rnn.moses.decoding import Decoder, Moses, ServerClient
+    from moses_rnn.moses.decoding import ServerClient
     from moses_rnn.nbest.reranker import Reranker, Settings
     from moses_rnn.nbest.serving import Limits, Server, Service
 
@@ -174,8 +173,7 @@ def serve(given: ServingOptions) -> None:
     if given.moses_server:
         decoder: ListStream = ServerClient(given.moses_server, settings.size, given.max_seconds)
     else:
-        command = settings.decoder(given.threads).command(Moses.required())
-        decoder = Decoder(command, Path(settings.ini).parent)
+        decoder = settings.open_decoder(given.folder, given.threads, allow_changed=given.allow_changed)
     with decoder:
         service = Service(decoder, reranker, Limits(given.max_bytes, given.max_words, given.max_seconds))
         try:

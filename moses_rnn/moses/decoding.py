@@ -218,12 +218,12 @@ class Decoder(ListStream):
     """Decodes lines with Moses in a process of its own.
 
     If Moses dies, it is started again, and the lines that it had are given to it one by one: the one that kills it gets
-    no list.
+    no list. `check` is called before, and may raise an error.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, check: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self._command, self._folder = command, folder
+        self._command, self._folder, self._check = command, folder, check
         self._process = _Process(command, folder)
         self._pending: deque[bytes] = deque()
         self._lock = threading.Lock()  # held while lines are given, and while a dead decoder is replaced
@@ -267,6 +267,7 @@ class Decoder(ListStream):
     def _restart(self) -> None:
         if not self._closed:
             self._process.end()
+            self._check()
             self._process = _Process(self._command, self._folder)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from moses_rnn.errors import FormatError, InputError, PairError, number_of
 from moses_rnn.files.outputs import replace_file
 from moses_rnn.files.streams import fingerprint, reading
-from moses_rnn.moses.decoding import Decoded, DecoderOptions
+from moses_rnn.moses.decoding import Decoded, Decoder, DecoderOptions, Moses
 from moses_rnn.moses.ini import MosesIni
 from moses_rnn.moses.nbest import NBestLine, parse_nbest_line
 from moses_rnn.nbest.adding import ListFeatures
@@ -80,6 +80,11 @@ class Settings:
     def current_hashes(self, folder: Path) -> dict[str, str]:
         """Return the hashes that the files have now."""
         return {path: hash_of(folder / path) for path in (*self.hashes, WEIGHTS)}
+
+    def open_decoder(self, folder: Path, threads: int | None, *, allow_changed: bool) -> Decoder:
+        """Start the decoder; if it must be started again, its files must be those that it read before."""
+        check = (lambda: None) if allow_changed else (lambda: self.check_unchanged(folder))
+        return Decoder(self.decoder(threads).command(Moses.required()), Path(self.ini).parent, check)
 
     def check_unchanged(self, folder: Path) -> None:
         """Raise InputError if a file differs from the one with which the weights were tuned, or of the weights."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import OutputError, Stopped, number_of
@@ -16,7 +15,6 @@ from moses_rnn.files.outputs import Note, pack
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, as_text, find_input, read_text
 from moses_rnn.moses.alignments import format_links
-from moses_rnn.moses.decoding import Decoder, Moses
 from moses_rnn.moses.nbest import alignment_of
 from moses_rnn.nbest.raw_text import RawText
 from moses_rnn.nbest.request import RerankingRequest
@@ -35,7 +33,6 @@ def translate_text(
     problems = 0
     inputs = () if request.input == STANDARD_STREAM else (find_input(request.input),)
     raw = RawText(settings.source, settings.target, lowercase=settings.lowercase) if request.raw else None
-    command = settings.decoder(request.threads).command(Moses.required())
     with ExitStack() as stack:
         outputs = stack.enter_context(
             ResumableOutputs(request.outputs, resume=request.resume, force=request.force, inputs=inputs)
@@ -52,7 +49,8 @@ def translate_text(
                 then = "--resume continues" if outputs.resumable else "the same command starts over"
                 raise Stopped(f"stopped after {number_of(done, 'line')}; {then}")
 
-        decoder = stack.enter_context(Decoder(command, Path(settings.ini).parent))
+        opened = settings.open_decoder(request.folder, request.threads, allow_changed=request.allow_changed)
+        decoder = stack.enter_context(opened)
         read: list[bytes] = []  # lines as they were given, whose translations are not written yet
         for lists in decoder.decode(_given(lines, read, raw), stop_if_requested):
             translated = reranker.rerank(lists)

@@ -324,6 +324,13 @@ def test_weights_that_are_not_those_of_the_settings_are_refused(here, made):
     assert "weights.ini: changed or missing since the weights of made were tuned" in done.stderr
 
 
+def test_without_moses_nothing_is_left(here, made, monkeypatch):
+    monkeypatch.delenv("MOSES_ROOT")
+    before = sorted(here.iterdir())
+    assert "MOSES_ROOT" in reranker(here, "translate", "made", "dev.en", "-o", "out", "--resume", code=3).stderr
+    assert sorted(here.iterdir()) == before
+
+
 def test_a_compressed_stream_is_refused(here, made):
     done = reranker(here, "translate", "made", given=gzip.compress(b"s2\n"), code=3)
     assert "standard input:1: expected UTF-8, found gzip data" in done.stderr

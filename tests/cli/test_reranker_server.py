@@ -161,6 +161,17 @@ def test_a_killed_decoder_is_started_again(made):
         assert ask(f"{url}/RPC2", {"text": TEXT})["text"] == RIGHT
 
 
+def test_a_decoder_is_not_started_again_with_changed_files(made):
+    with serving(made) as (process, url):
+        (made / "moses.ini").write_text(INI + "\n")
+        for decoder in children_of(process):
+            os.kill(decoder, signal.SIGKILL)
+        with pytest.raises(Fault, match=r"moses\.ini: changed or missing"):
+            ask(f"{url}/RPC2", {"text": TEXT})
+        assert process.wait(60) == 1
+    (made / "moses.ini").write_text(INI)
+
+
 def test_a_client_that_goes_away_disturbs_nobody(url):
     address = url.removeprefix("http://").split(":")
     for data in (
