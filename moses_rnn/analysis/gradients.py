@@ -38,7 +38,8 @@ def measure_gradients(
 ) -> GradientNorms:
     """Measure the gradients of RNN Encoder-Decoders over pairs of sentences. Inverse models read the targets.
 
-    Raises InputError if models differ in direction, or if one is named like another column of the grid.
+    Raises InputError if models differ in direction or in what they write (words, or the same subwords), or if one is
+    named like another column of the grid.
     """
     if len({model.inverse for model in models.values()}) > 1:
         raise InputError(
@@ -47,11 +48,15 @@ def measure_gradients(
     if reserved := {*COLUMNS} & models.keys():
         raise InputError(f"expected a model folder with another name, found {min(reserved)}, a column's name")
     norms: dict[str, Floats] = {}
+    written_by: dict[str, list[int]] = {}
     for name, model in models.items():
         pairs = [
             (model.source_vocabulary.ids(words(read)), model.target_vocabulary.ids(words(written)))
             for read, written in zip(*((targets, sources) if model.inverse else (sources, targets)), strict=True)
         ]
+        written_by[name] = [len(written) for _, written in pairs]
+        if differing := [other for other, lengths in written_by.items() if lengths != written_by[name]]:
+            raise InputError(f"expected models that cut the text alike, found {differing[0]} and {name}")
         pairs.sort(key=lambda pair: len(pair[1]))
         found = []
         for some in row_slices(len(pairs), AT_ONCE):

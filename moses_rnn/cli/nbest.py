@@ -76,8 +76,8 @@ def add(given: ListRequest) -> None:
     features = label_features(first, make_features(first, name, given))
     if sources is None and (readers := readers_of(features)):
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    has_end = given.shard is None or given.shard.number == given.shard.count
-    added = ListFeatures(name, sources, features, has_end, given.allow_misfit)
+    is_whole = given.shard is None
+    added = ListFeatures(name, sources, features, is_whole, given.allow_misfit)
     inputs = inputs_of(name, given.source, given.backoff, *models)
     output = output_to(given.output, given.force, inputs)
     with progress("hypotheses", quiet=given.quiet) as advanced, output as file:
@@ -93,7 +93,7 @@ def add(given: ListRequest) -> None:
         )
         for label, share in added.unknown.items():
             print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
-    for label in added.constant:
+    for label in added.constant if is_whole else ():
         warn(f"{label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot use it")
 
 
@@ -165,12 +165,15 @@ def tune(
 ) -> None:
     """Tune feature weights on an n-best list for high BLEU."""
     check_inputs(nbest, *references, weights)
+    from moses_rnn.files.streams import is_gzip
     from moses_rnn.moses.decoding import Moses
     from moses_rnn.nbest.lists import bleu_of
     from moses_rnn.nbest.tune import ROUNDING, read_start
     from moses_rnn.nbest.tune import tune as tune_weights
     from moses_rnn.nbest.weights import format_ini, read_weights
 
+    if is_gzip(output):
+        raise click.UsageError(f"{output}: expected a name without .gz: Moses reads no compressed ini")
     name, lines = _read_list(nbest)
     given = read_weights(weights) if weights else None
     inputs = (name, *inputs_of(*references), *(given.files if given else ()))

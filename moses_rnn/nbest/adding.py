@@ -54,8 +54,8 @@ def readers_of(features: Mapping[str, Feature]) -> list[str]:
 class ListFeatures:
     """Adds features to a list and collects statistics about them.
 
-    `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. The
-    list `has_end` unless it is a shard before the last one.
+    `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. A
+    list that is not known to be whole, such as a shard, may lack its end (`has_end`).
     """
 
     name: str

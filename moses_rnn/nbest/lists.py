@@ -125,8 +125,10 @@ class Features:
         for label, values in line.labels():
             if "_" in label:
                 sparse += self._sparse(label, values, line.number)
+            elif label in counts:
+                raise FormatError(self.name, line.number, "each feature once", f"{label} twice")
             else:
-                counts[label] = counts.get(label, 0) + len(values)
+                counts[label] = len(values)
                 dense += values
         if [*counts.items()] != [*self.labels.items()]:  # in their order
             expected = f"the features of line 1, {_describe(self.labels)}"

@@ -44,3 +44,10 @@ def test_an_inverse_model_reads_the_targets(monkeypatch):
 def test_a_model_is_not_called_like_a_column():
     with pytest.raises(InputError, match="expected a model folder with another name, found words, a column's name"):
         measure_gradients({"words": checkpoint()}, SOURCES, TARGETS)
+
+
+def test_models_must_cut_the_text_alike(monkeypatch):
+    other = checkpoint()
+    monkeypatch.setattr(other.target_vocabulary, "ids", lambda words: [2] * len(b"".join(words)))
+    with pytest.raises(InputError, match="expected models that cut the text alike, found m and n"):
+        measure_gradients({"m": checkpoint(), "n": other}, SOURCES, [b"uu v", b"w", b""])

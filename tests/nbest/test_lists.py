@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.moses.nbest import parse_nbest
 from moses_rnn.nbest.bleu import corpus_bleu, smoothed_bleu
-from moses_rnn.nbest.lists import bleu_of, choose, model_scores, statistics_of
+from moses_rnn.nbest.lists import Features, bleu_of, choose, model_scores, statistics_of
 from moses_rnn.nbest.mert import search_line
 from moses_rnn.nbest.rerank import (
     WeightedSum,
@@ -38,6 +38,13 @@ def test_lists_become_numbers():
         [[2, 3, 2, 1, 0, 0, 2, 1, 0, 0], [0] * 10],
     ]
     assert points.statistics.tolist() == of_sentences
+
+
+def test_a_line_that_repeats_a_feature_is_refused():
+    lines = parse_nbest([b"0 ||| a ||| A= 1 2 B= 3 ||| 1\n", b"0 ||| b ||| A= 1 B= 9 A= 2 ||| 1\n"], "l")
+    values = Features(next(lines), "l", None).values
+    with pytest.raises(FormatError, match="l:2: expected each feature once, found A twice"):
+        values(next(lines))
 
 
 def test_a_sentence_without_a_line_counts_as_an_empty_translation():

@@ -82,3 +82,12 @@ def test_shards_of_a_list_are_the_whole(nbest, here):
     for number in (1, 2):
         nbest(*options, "--shard", f"{number}/2", "-o", f"list.{number}", "-q")
     check_same_scores(b"".join((here / f"list.{n}").read_bytes() for n in (1, 2)), nbest(*options).stdout)
+
+
+def test_the_last_shard_need_not_have_the_last_sentence(nbest, here):
+    lines = (here / "n").read_bytes().splitlines(keepends=True)
+    (here / "n").write_bytes(b"".join(reversed(lines)))
+    options = ["add", "n", "--source", "src", "--add", "{}/search", "--threads", "1"]
+    last = nbest(*options, "--shard", f"{len(lines)}/{len(lines)}", "-o", "last")
+    assert (here / "last").read_bytes().count(b"\n") == 1
+    assert "warning" not in last.stderr  # one hypothesis tells nothing about a feature

@@ -24,6 +24,12 @@ def test_what_a_tuning_cannot_use_is_said(nbest, here):
     assert done.stderr.endswith(f"{warning}tuning only scales its weight\n")
 
 
+def test_a_compressed_ini_is_refused_before_tuning(nbest, here):
+    done = nbest("tune", "n", "--reference", "ref", "-o", "w.ini.gz", code=2)
+    assert "w.ini.gz: expected a name without .gz" in done.stderr
+    assert not (here / "w.ini.gz").exists()
+
+
 def test_sparse_features_are_tuned_by_their_weights_in_an_ini(nbest, here):
     (here / "m").write_bytes(b"0 ||| t2 ||| LM0= -1 LM0_a= 2 ||| 0\n0 ||| t3 ||| LM0= -2 LM0_a= 1 ||| 0\n")
     (here / "s.ini").write_text("[weight]\nLM0= 1\nLM0_a= 0.5\n")
