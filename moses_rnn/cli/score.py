@@ -254,6 +254,8 @@ def _score_pairs(given: Scoring) -> None:
         print_json({**record, "lowest": float(lowest), "highest": float(highest)})
     elif not given.quiet:
         print_err(f"{number_of(done, 'pair')} scored: {given.output}")
+        if model.inverse:
+            print_err(f"score: {model.meaning}")
 
 
 class _PairWords:

@@ -80,10 +80,11 @@ def main(
 def _next_words(options: Options) -> list[str | Path]:
     """Return the command that scores the table, or the one that trains the direct model first if there is none."""
     table, inverse = options["phrase_table"], options["inverse"]
-    layout: list[str | Path] = ["--format", options["layout"]] if options["layout"] != LAYOUTS[0] else []
+    if options["layout"] != LAYOUTS[0]:
+        return ["moses-rnn-score", table, "--model", options["model"], "--format", options["layout"]]
     if inverse and not default_model(table).is_dir():
-        return ["moses-rnn-train", table, *layout]
-    return ["moses-rnn-score", table, "--inverse-model" if inverse else "--model", options["model"], *layout]
+        return ["moses-rnn-train", table]
+    return ["moses-rnn-score", table, "--inverse-model" if inverse else "--model", options["model"]]
 
 
 def _warning(outcome: Outcome) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import secrets
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Self, TypeVar, cast
@@ -66,9 +68,13 @@ class RayWorkers(Generic[Item, Result]):
 
     def _connect(self, address: str) -> None:
         options = {"include_dashboard": False, "_temp_dir": self._folder.name} if address == LOCAL else {}
+        is_main = threading.current_thread() is threading.main_thread()
+        handler = signal.getsignal(signal.SIGTERM)
         try:
             _check_reachable(address)
             self._ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
+            if is_main:
+                signal.signal(signal.SIGTERM, handler)  # Ray has put its own in place
         except Exception as error:  # of many classes
             raise MosesRnnError(
                 f"--ray {address}: expected a Ray cluster at that address, found {type(error).__name__}: {error}",

@@ -25,7 +25,7 @@ from moses_rnn.networks.compute import Compute
 from moses_rnn.options import is_pretrained
 from moses_rnn.score.ray_tasks import Item, RayWorkers, Result
 from moses_rnn.score.scoring_options import ScoringOptions
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR
+from moses_rnn.table.phrase_table import CEILING
 from moses_rnn.table.signatures import TableCounts
 from moses_rnn.table.table_blocks import Floats, TableLines, append_scores
 
@@ -34,7 +34,6 @@ ScoredChunk = tuple[bytes, TableCounts]  # a packed block of the new table and i
 ITEMS_AHEAD = 2  # per worker
 MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
 WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
-CEILING = -DEFAULT_FLOOR  # highest log score whose exponential is written: Moses reads it as float32
 
 
 class ChunkScorer:

@@ -30,6 +30,7 @@ LOWEST = -100.0  # Moses's own floor for a feature: the log of a score of 0
 # Moses holds probabilities as float32: exp(-87) is near the smallest with full precision (exp(-87.34)), and below
 # exp(-100) the decoder would see its own floor. Scores are raised to this floor by default.
 DEFAULT_FLOOR = -87.0
+CEILING = -DEFAULT_FLOOR  # highest log score whose exponential is written: Moses reads it as float32
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = re.compile(rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")

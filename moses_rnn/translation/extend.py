@@ -37,7 +37,7 @@ from moses_rnn.moses.ini_editing import NewIni, ini_of
 from moses_rnn.networks.compute import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.line_warnings import LineWarnings
-from moses_rnn.table.phrase_table import SEPARATOR, TableLine, parse_line, parse_table, read_first_line
+from moses_rnn.table.phrase_table import CEILING, SEPARATOR, TableLine, parse_line, parse_table, read_first_line
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import Signature, check_probabilities, free_name, own_columns, without_number
 from moses_rnn.table.table_blocks import Pairs
@@ -227,7 +227,8 @@ def choose_fills(
     added = [column for column in signature.columns.values() if column.index < len(columns)]
     if own_columns(len(columns), signature.columns) >= len(STANDARD):
         fills[: len(STANDARD)] = STANDARD
-        fills[0] = INVERSE if len(models) > 1 else fills[0]
+        if any(not model.unbounded for model in models[1:]):
+            fills[0] = INVERSE
     known: dict[str, ColumnValue] = {WORD_PENALTY: 1.0, PROVENANCE: math.e}  # exp(1): of an earlier extension
     known |= zip((model.name for model in models), (NETWORK, INVERSE), strict=False)
     names = [without_number(column.name) for column in added]
@@ -273,7 +274,10 @@ def _line_maker(
         BeamConfig(max(BEAM, best), best, MOST_TARGET_WORDS, allow_unknown=False),
         least_log_prob=request.min_log_prob - ROUNDING,
     )
-    scorer, *inverse = (model.make_scorer(model.choose_compute(request.device)) for model in models)
+    # A network with slots gives the floor to targets that are longer
+    scorer, *inverse = (
+        model.make_scorer(model.choose_compute(request.device, floors_long=model.inverse)) for model in models
+    )
     proposer = Proposer(Converter(models[0]), search, scorer)
     settled = [least if fill == LOWEST else fill for fill, (least, _) in zip(fills, survey.columns, strict=True)]
     return LineMaker(request, proposer, inverse[0] if inverse else None, survey.weights, settled, floors, survey.fields)
@@ -349,10 +353,12 @@ class LineMaker:
         logs = {NETWORK: network, INVERSE: inverse}
         weights = {INVERSE_LEXICAL: max(inverse_lexical, LEAST), LEXICAL: max(lexical, LEAST)}
 
+        ceilings = {NETWORK: 0.0, INVERSE: CEILING if self.inverse and self.inverse.unbounded else 0.0}
+
         def score(fill: ColumnValue, floor: float) -> float:
             if not isinstance(fill, str):
                 return fill
-            return weights[fill] if fill in weights else math.exp(min(max(logs[fill], floor), 0.0))
+            return weights[fill] if fill in weights else math.exp(min(max(logs[fill], floor), ceilings[fill]))
 
         scores = [b"%.9g" % score(fill, floor) for fill, floor in zip(self.fills, self.floors, strict=True)]
         if self.request.marks:

@@ -44,3 +44,13 @@ def killed(command, here, cluster):
         driver.kill()
         yield driver.pid
     wait_until(lambda: not cluster.workers())  # they end with it
+
+
+@pytest.mark.slow
+def test_sigterm_stops_a_run_that_can_be_resumed(long_table, monkeypatch):
+    monkeypatch.setenv("MOSES_RNN_NATIVE", "0")
+    command = [*program("score"), *LONG, "-q", "--resume", "--ray", "local"]
+    with subprocess.Popen(command, cwd=long_table, stderr=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: saved_lines(long_table / "long.rnn.gz") > 0)
+        running.terminate()
+        assert running.wait() == 75, running.stderr.read()

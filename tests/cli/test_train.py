@@ -1,5 +1,6 @@
 """moses-rnn-train: what it makes, what it says, what it refuses, killed and run again."""
 
+import gzip
 import re
 import shlex
 import shutil
@@ -30,6 +31,16 @@ def test_the_next_command_is_said_and_can_be_run(here):
     assert "phrase-table.rnn.gz" in run(*next_words(direct), cwd=here).stderr
     again = run("train", "phrase-table.gz", *learned, "--inverse", "--model", "an inverse", cwd=here)
     assert "RNNInverse" in run(*next_words(again), "--force", cwd=here).stderr
+
+
+def test_the_next_command_after_pairs_of_the_other_direction_can_be_run(here):
+    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines()
+    (here / "pairs.tsv").write_bytes(b"".join(b"%b\t%b\n" % (*line.split(b" ||| ")[:2],) for line in lines))
+    options = ["--format", "tsv", *TINY, *LEARNED, "--inverse"]
+    done = run("train", "pairs.tsv", *options, cwd=here)
+    scored = run(*next_words(done), "--allow-misfit", "-o", "scored", cwd=here)
+    assert f"{len(lines):,} pairs scored: scored" in scored.stderr
+    assert re.search(r"^score: .*p\(source \| target\)", scored.stderr, re.MULTILINE)
 
 
 def test_a_signal_saves_the_state_and_exits_resumable(here):

@@ -10,17 +10,21 @@ import torch
 
 from moses_rnn.errors import InputError, MisfitError
 from moses_rnn.files.streams import show_nothing
+from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model, save_model
 from moses_rnn.networks.compute import Compute
+from moses_rnn.networks.cstm import CSTM, Cstm, CstmConfig
+from moses_rnn.networks.ranker import RANKER, Ranker, RankerConfig
 from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.phrase_table import parse_table
 from moses_rnn.table.phrases import words
 from moses_rnn.table.signatures import Signature
 from moses_rnn.table.table_blocks import Pairs
-from moses_rnn.translation.extend import LOWEST, NETWORK, extend
+from moses_rnn.translation.extend import INVERSE, LOWEST, NETWORK, extend
 from moses_rnn.translation.requests import ExtensionRequest
 from tests.models.pairs import SOURCE, TARGET
 from tests.networks.checkpoints import encdec_checkpoint
+from tests.networks.networks import made
 from tests.translation.writers import writer
 
 TABLE = [
@@ -36,7 +40,7 @@ LACKING = {b"s3", b"s3 s4", b"s2 s3 s4", b"s2 s2"}
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A network that writes, and one of the other direction."""
+    """A network that writes, and others of the other direction: one that writes, two with slots for few words."""
     folder = tmp_path_factory.mktemp("models")
     network = writer().to(torch.float32)
     save_model(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
@@ -44,6 +48,12 @@ def models(tmp_path_factory):
         folder / "inverse",
         encdec_checkpoint(writer(end=2.0).to(torch.float32), TARGET_LIKE, SOURCE_LIKE, "target-to-source"),
     )
+    sizes = {"embedding_size": 3, "slots": 2}
+    ranker = made(Ranker, RankerConfig(9, 8, hidden_size=6, **sizes), torch.float32, 20)
+    cstm = made(Cstm, CstmConfig(9, 8, first_size=6, second_size=5, **sizes), torch.float32)
+    vocabularies = {"source": TARGET_LIKE, "target": SOURCE_LIKE}
+    for name, kind, network in (("ranker", RANKER, ranker), ("cstm", CSTM, cstm)):
+        save_model(folder / name, Model(kind, network, vocabularies, "target-to-source"))
     return folder
 
 
@@ -104,6 +114,31 @@ def test_networks_say_what_their_scorers_say(here, models):
         expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))
         values = [math.log(float(words(line.scores)[column])) for line in new]
         np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_a_ranker_fills_its_own_column_only(here, models):
+    """Its score is no log p(source | target), and may be above 0."""
+    column = {"index": 3, "name": "RANKInverse", "unbounded": True, "meaning": None}
+    signature = {"added_columns": [column], "models": [{"sha256": dict(open_model(models / "ranker").hashes)}]}
+    alone, lines = extended(here, models, text="text", inverse="ranker", output="lexical.gz")
+    assert alone.fills[0] != INVERSE
+    assert alone.fills[0] == extended(here, models, text="text", output="none.gz")[0].fills[0]
+    _, lines = extended(here, models, text="text", inverse="ranker", signature=signature)
+    new = new_lines(lines)
+    scorer = open_model(models / "ranker").make_scorer(Compute(precision="fp64", floors_long=True))
+    expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))
+    assert expected.max() > 1
+    values = [math.log(float(words(line.scores)[3])) for line in new]
+    np.testing.assert_allclose(values, np.clip(expected, -87, 87), atol=1e-4)
+
+
+def test_targets_that_are_too_long_for_an_inverse_network_get_the_floor(here, models):
+    _, lines = extended(here, models, text="text", inverse="cstm")
+    new = new_lines(lines)
+    lowest = [float(words(line.scores)[0]) < 1e-37 for line in new]
+    long = [len(words(line.target)) > 2 or len(words(line.source)) > 2 for line in new]
+    assert any(lowest)
+    assert lowest == long
 
 
 def signed(*columns, config=None, meaning=None):
