@@ -76,8 +76,9 @@ def add(given: ListRequest) -> None:
     features = label_features(first, make_features(first, name, given))
     if sources is None and (readers := readers_of(features)):
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    is_whole = given.shard is None
-    added = ListFeatures(name, sources, features, is_whole, given.allow_misfit)
+    has_end = given.shard is None or given.shard.number == given.shard.count
+    before = _last_sentence(name) if given.shard and has_end else -1
+    added = ListFeatures(name, sources, features, has_end, given.allow_misfit, before)
     inputs = inputs_of(name, given.source, given.backoff, *models)
     output = output_to(given.output, given.force, inputs)
     with progress("hypotheses", quiet=given.quiet) as advanced, output as file:
@@ -93,8 +94,15 @@ def add(given: ListRequest) -> None:
         )
         for label, share in added.unknown.items():
             print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
-    for label in added.constant if is_whole else ():
+    for label in () if given.shard else added.constant:
         warn(f"{label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot use it")
+
+
+def _last_sentence(name: str) -> int:
+    from moses_rnn.files.streams import read_lines
+    from moses_rnn.moses.nbest import parse_nbest
+
+    return max(line.sentence for line in parse_nbest(read_lines(name), name))
 
 
 def _paths(given: ListRequest) -> list[Path]:

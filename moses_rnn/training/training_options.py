@@ -230,7 +230,7 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
         config["shared"] = settings.get("shared", True)
     config |= {key: given[key] for key in config.keys() & given.keys()}
     _check_embeddings(name, every)
-    _check_needs(given, config)
+    _check_needs(given, config if "shared" in preset.network else {})
     _check_rare(given)
     for name, others in EXCLUSIVE.items():
         if given.get(name) and (excluded := [other for other in others if other in given]):

@@ -295,11 +295,12 @@ SUBWORDS = [each for each in TRAININGS if "subwords" in each[1].options]
 def test_another_number_of_subwords_does_not_continue_a_training(here, tmp_path, key, training):
     train(training, here, tmp_path / "m", max_epochs=1)
     before = {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir() if path.is_file()}
-    for subwords in (23, None):
-        with pytest.raises(CheckpointError, match="target_vocabulary_size 24, now [0-9]+"):
-            train(training, here, tmp_path / "m", max_epochs=2, subwords=subwords)
+    words = {"subwords": None, "shared": None}
+    for other in ({"subwords": 23}, words):
+        with pytest.raises(CheckpointError, match="target_vocabulary_size 24, now [0-9]+|shared True, now False"):
+            train(training, here, tmp_path / "m", max_epochs=2, **other)
     assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir() if path.is_file()} == before
-    train(training, here, tmp_path / "m", max_epochs=1, force=True, subwords=None)
+    train(training, here, tmp_path / "m", max_epochs=1, force=True, **words)
     assert not (tmp_path / "m" / "subwords.model").exists()
 
 

@@ -130,7 +130,9 @@ def test_a_last_line_without_an_end_gets_one_where_others_follow(lacking):
     assert new.endswith(b"\n") == (b"c" in lacking)
 
 
-RNN, INVERSE_RNN = (SimpleNamespace(name=name, hashes={}, folder=name) for name in ("RNN", "RNNInverse"))
+RNN, INVERSE_RNN = (
+    SimpleNamespace(name=name, hashes={}, folder=name, unbounded=False) for name in ("RNN", "RNNInverse")
+)
 STANDARD = [INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL]
 
 
