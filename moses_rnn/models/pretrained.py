@@ -252,7 +252,7 @@ class PretrainedScorer:
         return [(pair, part.sum().item()) for pair, part in zip(pairs, of_pairs, strict=True)]
 
     def _logits(self, states: Sequence[Tensor], ids: Tensor, sees: Tensor | None) -> Tensor:
-        """Return the logits of the labels after each node; trees × nodes × K. Without `sees`, trees are rows."""
+        """Return the logits of the labels after each node; trees × nodes × K. Without `sees`, a tree is a row."""
         mask = None
         if sees is not None:
             mask = (~sees[:, None]).to(self._device, self._dtype) * torch.finfo(self._dtype).min

@@ -55,7 +55,8 @@ class ListFeatures:
     """Adds features to a list and collects statistics about them.
 
     `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. The
-    list `has_end` unless it is a shard before the last one; shards before it go up to the sentence `before`.
+    list `has_end` unless it is a shard before the last one. For the last shard, `before` is the whole list's last
+    sentence.
     """
 
     name: str

@@ -96,7 +96,8 @@ class Builder:
             folder.mkdir(parents=True, exist_ok=True)
         with closing(hold(str(self._folder / SETTINGS), "lock")):
             steps = Steps(self._folder, self._log)
-            models = [self._train(steps, name, options) for name, options in self._networks] or self._added
+            models = [self._train(steps, name, options) for name, options in self._networks]
+            models += map(self._place, self._material.add)
             features = self._add(steps, "dev", models)
             results: Json = {"dev": self._tune(steps)}
             if self._material.test:
@@ -134,18 +135,11 @@ class Builder:
         if self._material.both_orders:
             yield f"{name}-reversed", {**cut, "right_to_left": True}
 
-    @property
-    def _added(self) -> list[Path]:
-        """The finished models; a pretrained one by its folder, downloaded if necessary."""
-        given = self._material
-        return [
-            Path(f"{PRETRAINED}{find_pretrained(str(model), given)[0]}")
-            if is_pretrained(model)
-            else model
-            if model.is_dir()
-            else Path(find_input(str(model)))
-            for model in given.add
-        ]
+    def _place(self, model: Path) -> Path:
+        """Return the folder or file of a finished model; a pretrained one is downloaded if necessary."""
+        if is_pretrained(model):
+            return Path(f"{PRETRAINED}{find_pretrained(str(model), self._material)[0]}")
+        return model if model.is_dir() else Path(find_input(str(model)))
 
     def training_options(self, name: str, options: Json) -> Json:
         """Return the options of a training."""

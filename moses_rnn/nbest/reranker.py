@@ -87,7 +87,7 @@ class Settings:
         return Decoder(self.decoder(threads).command(Moses.required()), Path(self.ini).parent, check)
 
     def check_unchanged(self, folder: Path) -> None:
-        """Raise InputError if a file differs from the one with which the weights were tuned, or of the weights."""
+        """Raise InputError if the weights, or a file with which they were tuned, have changed."""
         current = self.current_hashes(folder)
         changed = [path for path, value in self.hashes.items() if current[path] != value]
         if changed:
@@ -134,7 +134,7 @@ def contents_of(paths: Iterable[str | Path]) -> list[list[str]]:
 
 
 def decoder_files(ini: str) -> list[Path]:
-    """Return an ini and the files that it names: of its features and of sparse weights."""
+    """Return an ini and the files that it names, for features and sparse weights."""
     with reading(ini):
         parsed = MosesIni(Path(ini).read_bytes(), ini)
     algorithm = [content for _, content in parsed.section("search-algorithm")]
