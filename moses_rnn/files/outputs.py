@@ -285,7 +285,8 @@ def output_files(
 ) -> Iterator[list[OutputFile]]:
     """Open files that appear together at the end of the block; an error or a full disk leaves all of them or none.
 
-    See `OutputFile` for the options.
+    The first file appears last: after a kill between them, no table is without its signature. See `OutputFile` for the
+    options.
     """
     refuse_equal(paths)
     with contextlib.ExitStack() as stack:
@@ -293,7 +294,7 @@ def output_files(
         yield files
         for file in files:
             file.complete()
-        for file in files:
+        for file in reversed(files):
             file.commit()
 
 

@@ -46,6 +46,21 @@ def test_two_runs_cannot_write_one_file(tmp_path):
         OutputFile(str(tmp_path / "t"))
 
 
+def test_a_run_that_dies_between_two_names_leaves_no_table_without_its_signature(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    publish = OutputFile.publish
+
+    def publish_and_die(file):
+        publish(file)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OutputFile, "publish", publish_and_die)
+    with pytest.raises(KeyboardInterrupt), output_files(["t.gz", "t.gz.json"]) as files:
+        for file in files:
+            file.append(TEXT)
+    assert os.listdir() == ["t.gz.json"]
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o600, 0o444, 0o664])
 @pytest.mark.parametrize("names", [["t"], ["t.gz", "t.gz.json"]], ids=" ".join)
 def test_what_is_replaced_keeps_its_permissions(tmp_path, monkeypatch, names, mode):
