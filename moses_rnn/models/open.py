@@ -243,7 +243,8 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
         return path.read_bytes()
     except OSError as error:
         stopped = "Training stopped before its first evaluation. The same command continues."
-        advice = stopped if (path.parent / STATE_FOLDER).is_dir() else MADE_BY
+        is_unfinished = (path.parent / STATE_FOLDER).is_dir() and not (path.parent / MODEL).exists()
+        advice = stopped if is_unfinished else MADE_BY
         raise CheckpointError(
             f"{path}: expected a file of a model folder, found: {error.strerror}",
             advice=advice if path.name == CONFIG and isinstance(error, FileNotFoundError) else "",
@@ -294,9 +295,7 @@ def check_hashes(path: Path, record: Json, files: Mapping[str, bytes]) -> dict[s
         if hashes[name] != expected:
             raise CheckpointError(
                 f"{path.parent / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}",
-                advice="The file was changed or damaged; resuming training from its state repairs it."
-                if (path.parent / STATE_FOLDER).is_dir()
-                else "The file was changed or damaged: copy the model again, or train it again.",
+                advice="The file was changed or damaged: copy the model again, or train it again.",
             )
     return hashes
 

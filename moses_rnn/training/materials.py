@@ -128,11 +128,15 @@ class TablePairs:
         ]
 
 
-def _describe_words(corpus: Corpus, read: str, written: str) -> list[str]:
+def _describe_words(corpus: Corpus, read: str, written: str, rare: RareWords | None = None) -> list[str]:
     n = corpus.statistics
     both = corpus.source_vocabulary, corpus.target_vocabulary
+    tokens = (rare.read_tokens, rare.written_tokens) if rare else ((), ())  # which are no words
     sizes = [
-        f"{number_of(len(one), one.unit)} for" if isinstance(one, Subwords) else f"{len(one) - 2:,} of" for one in both
+        f"{number_of(len(one), one.unit)} for"
+        if isinstance(one, Subwords)
+        else f"{len(one) - 2 - len(tokens_of_one):,} of"
+        for one, tokens_of_one in zip(both, tokens, strict=True)
     ]
     return [
         f"left out: {number_of(n.too_long, 'pair')} longer than max_length, {n.empty:,} with an empty side",
@@ -345,7 +349,7 @@ class SentencePairs:
         return [
             f"texts: {number_of(n.pairs, 'pair')}, {n.distinct_pairs:,} distinct; each is learned as often as "
             "it occurs",
-            *_describe_words(corpus, "read", "written"),
+            *_describe_words(corpus, "read", "written", self._rare),
             f"training pairs: {n.training_pairs:,}; held out: {n.held_out_pairs:,}, {kept}",
         ]
 

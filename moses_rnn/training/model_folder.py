@@ -30,8 +30,6 @@ from moses_rnn.networks.config import CONFIG, PENDING_CONFIG, STATE_FOLDER, Arch
 from moses_rnn.networks.subwords import FILE as SUBWORDS
 from moses_rnn.training.corpus import POSITIONS, RECORD
 
-RANDOM = "random.torch"
-
 
 @dataclass
 class Progress:
@@ -154,7 +152,7 @@ class ModelFolder:
                 saved = dict(json.loads(file.metadata()["identity"]))
         except (OSError, SafetensorError, TypeError, KeyError, ValueError, RecursionError):
             return
-        _check_identity(self._state, saved, choices)
+        _check_identity(self._state, {key: saved.get(key) for key in choices}, choices)
 
     def save(self, state: RunState) -> None:
         """Write the state atomically: a run killed while writing leaves the previous state.
@@ -168,7 +166,6 @@ class ModelFolder:
         tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
         for index, values in state.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
-        tensors[RANDOM] = torch.get_rng_state()
         on_cpu = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
         metadata = {
             "progress": json.dumps(dataclasses.asdict(state.progress)),
@@ -263,6 +260,8 @@ class ModelFolder:
                 replace_file(self._log, b"".join(lines[: len(progress.history)]))
 
     def _refuse_other_files(self) -> None:
+        if not self.path.is_dir():
+            raise OutputError(f"{self.path}: is not a folder")
         is_ours = (self.arrays / LOCK_FILE).exists() or all((self.path / name).exists() for name in self._kind.files)
         if not is_ours and any(self.path.iterdir()):
             raise OutputError(f"{self.path}: is not a model folder; --force does not delete it")
@@ -290,7 +289,6 @@ def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) ->
         index: values for index, name in enumerate(names) if (values := _with_prefix(tensors, f"optimiser.{name}."))
     }
     state.optimiser.load_state_dict(optimiser)
-    torch.set_rng_state(tensors[RANDOM])
     vars(state.progress).update(vars(progress))
 
 
@@ -310,7 +308,9 @@ def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
 
 
 def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    differing = [f"{key} {saved.get(key)!r}, now {wanted[key]!r}" for key in wanted if saved.get(key) != wanted[key]]
+    keys = {**wanted, **saved}  # a network of another format has other keys
+    values = {key: (saved.get(key), wanted.get(key)) for key in keys}
+    differing = [f"{key} {before!r}, now {now!r}" for key, (before, now) in values.items() if before != now]
     if differing:
         raise CheckpointError(
             f"{path}: expected the input and options that this training started with, found others: "

@@ -169,8 +169,9 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
     if optimiser == config.optimiser:
         return config
     rate = CUSTOMARY_RATES[optimiser]
-    decay = 1.0 if optimiser == "adadelta" else 0.5  # Adadelta finds its own steps
-    return replace(config, optimiser=optimiser, learning_rate=rate, decay_on_plateau=decay)
+    if optimiser == "adadelta":  # it finds its own steps, and does not decay weights
+        return replace(config, optimiser=optimiser, learning_rate=rate, decay_on_plateau=1.0, weight_decay=0.0)
+    return replace(config, optimiser=optimiser, learning_rate=rate, decay_on_plateau=0.5)
 
 
 # --- networks ---------------------------------------------------------------------------------------------------------
@@ -337,6 +338,7 @@ NETWORKS = {
                     learning_rate=(512 * 4000) ** -0.5,
                     beta_2=0.98,
                     schedule="inverse-root",
+                    decay_on_plateau=0.5,
                     warm_up=4000,
                     batch_words=25_000,
                     dropout=0.1,

@@ -95,9 +95,9 @@ class Trainer:
                 with self._saving_if_deserted(folder):
                     loss = self.learn(batch)
                 observer.stepped(self, loss)
-                if self._is_evaluation_due():
-                    self._evaluate(folder, observer)
                 with self._saving_if_deserted(folder):
+                    if self._is_evaluation_due():
+                        self._evaluate(folder, observer)
                     stopping = self.ranks.any(should_stop())
                 if progress.finished or stopping:
                     self._save(folder)
@@ -117,7 +117,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def _saving_if_deserted(self, folder: ModelFolder) -> Iterator[None]:
-        """Save the state if another rank has failed; the current step has changed nothing yet."""
+        """Save the state if another rank has failed; the current step or evaluation has changed nothing yet."""
         try:
             yield
         except PeerFailed:

@@ -194,6 +194,12 @@ class TextOptions:
 OPTIONS: dict[str, Any] = {"table": TableOptions, "sentences": SentenceOptions, "text": TextOptions}
 OF_SOME = {name for network in NETWORKS.values() for name in network.own}
 # by the optimiser, the machine and files
+NEEDED = {  # without which a setting has no effect
+    "rho": ("optimiser", "adadelta"),
+    "epsilon": ("optimiser", "adadelta"),
+    "beta_2": ("optimiser", "adam"),
+    "decay_on_plateau": ("schedule", "plateau"),
+}
 DECIDED_LATER = {"optimiser", "precision", "native", "threads", "source_embeddings", "target_embeddings"}
 
 
@@ -232,6 +238,8 @@ def choose(options: Options) -> tuple[dict[str, Any], Preset]:
     _check_embeddings(name, every)
     _check_needs(given, config if "shared" in preset.network else {})
     _check_rare(given)
+    if "sort_batches" in given and network.task == "NGrams":
+        raise UnfitOption("sort_batches", "has no effect on n-grams, which all have the same length")
     for name, others in EXCLUSIVE.items():
         if given.get(name) and (excluded := [other for other in others if other in given]):
             raise UnfitOption(name, f"does not go with --{excluded[0].replace('_', '-')}")
@@ -268,7 +276,11 @@ def _training(preset: TrainingConfig, every: Options, *, groundhog: bool) -> Tra
             raise UnfitOption("batch_words", "does not go with --batch-size")
         training = replace(training, batch_words=0)
     names = {each.name for each in fields(TrainingConfig)} - DECIDED_LATER
-    return replace(training, **{name: every[name] for name in names if every.get(name) is not None})
+    training = replace(training, **{name: every[name] for name in names if every.get(name) is not None})
+    for name, (key, needed) in NEEDED.items():
+        if every.get(name) is not None and getattr(training, key) != needed:
+            raise UnfitOption(name, f"needs {key} {needed}, found {getattr(training, key)}")
+    return training
 
 
 def _check_embeddings(name: str, every: Options) -> None:

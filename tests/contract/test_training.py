@@ -19,7 +19,6 @@ from moses_rnn.networks.measures import NATS
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.training import tasks
 from moses_rnn.training.materials import Watch
-from moses_rnn.training.model_folder import RANDOM
 from moses_rnn.training.presets import NETWORKS
 from moses_rnn.training.ranks import Threads
 from moses_rnn.training.train import plan_of
@@ -59,7 +58,6 @@ def here(tmp_path_factory):
 def learned(model):
     """The best weights, and all that a run would continue from."""
     best, state = load_file(model / "model.safetensors"), load_file(model / "training" / "state.safetensors")
-    state.pop(RANDOM)  # of torch's own generator, which nothing draws from
     return {**best, **{f"state: {name}": tensor for name, tensor in state.items()}}
 
 

@@ -3,11 +3,11 @@
 import math
 
 import numpy as np
-import torch
 
-from moses_rnn.networks.cslm import Cslm, CslmConfig
+from moses_rnn.networks.cslm import CslmConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from tests.networks.checkpoints import cslm_checkpoint
+from tests.networks.networks import cslm_network
 
 NBSP = "10\u00a0km"
 
@@ -100,8 +100,5 @@ def random_model(seed, pruned=0.0):
 def checkpoint(order=3, scale=50.0):
     """A CSLM whose weights are large enough for the layers to matter."""
     words = [b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)]
-    model = Cslm(CslmConfig(len(words), order, embedding_size=4, first_size=8, second_size=4), seed=3)
-    with torch.no_grad():
-        for tensor in model.parameters():
-            tensor.mul_(scale)
-    return cslm_checkpoint(model.requires_grad_(False), Vocabulary(words))
+    config = CslmConfig(len(words), order, embedding_size=4, first_size=8, second_size=4)
+    return cslm_checkpoint(cslm_network(config, scale), Vocabulary(words))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.commands import run
 from tests.moses.decoding import decode, ran
+from tests.moses.test_reranker import INI
 
 pytestmark = pytest.mark.moses
 
@@ -14,26 +15,6 @@ TABLE = sorted(
     [f"{word} ||| {word.upper()}{k} ||| 0.{k} 0.{9 - k}\n" for word in WORDS.split() for k in (1, 3, 4)]
     + ["a c ||| AC ||| 0.01 0.02\n", "a c ||| A1 C ||| 0.02 0.01\n"]  # c alone has no phrase
 )
-INI = """\
-[input-factors]
-0
-[mapping]
-0 T 0
-[distortion-limit]
-6
-[feature]
-{penalty}
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table input-factor=0 output-factor=0
-Distortion
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -0.1
-PhrasePenalty0= 0.2
-TranslationModel0= 0.3 0.2
-Distortion0= 0.3
-"""
 SENTENCES = ["a c", "b a c", "a c d", "e d b", "a unknown b"]
 DECODERS = {"moses": [], "beam": ["-beam-threshold", "0"], "cube": ["-beam-threshold", "0", "-search-algorithm", "1"]}
 
@@ -44,7 +25,7 @@ def listed(moses_root, tmp_path):
 
     def made(decoder, penalty="UnknownWordPenalty"):
         (tmp_path / "table").write_text("".join(TABLE))
-        (tmp_path / "moses.ini").write_text(INI.format(penalty=penalty))
+        (tmp_path / "moses.ini").write_text(INI.replace("UnknownWordPenalty\n", f"{penalty}\n", 1))
         flags = ["-n-best-list", "nbest", "500", "distinct"]
         if decoder == "moses2":
             text = "".join(sentence + "\n" for sentence in SENTENCES)

@@ -137,13 +137,17 @@ def prefix(tmp_path):
     return write_aligned(tmp_path, "train")
 
 
-def build_annotated(prefix, folder, kind="posunk", **changes):
-    """The corpus of some pairs; a dev text is aligned too."""
+def annotated(prefix, kind="posunk", **changes):
+    """Some pairs; a dev text is aligned too."""
     links = {} if kind == "noalign" else {"alignment": str(prefix.with_suffix(".links"))}
     if "dev" in changes:
         links["dev_alignment"] = f"{changes['dev']}.links"
     how = {"rare": kind, "held_out": 1, "min_count": 2, "max_length": 6, **links, **changes}
-    return SentencePairs(*choose(sentence_options(prefix, **how)), WATCH).build(folder)
+    return SentencePairs(*choose(sentence_options(prefix, **how)), WATCH)
+
+
+def build_annotated(prefix, folder, kind="posunk", **changes):
+    return annotated(prefix, kind, **changes).build(folder)
 
 
 def sentences(phrases, vocabulary):
@@ -173,6 +177,9 @@ def test_rare_words_are_annotated_and_the_tokens_known(prefix, tmp_path, kind):
     assert sentences(corpus.target, written)[0] == EXPECTED[kind][1]
     counts = corpus.statistics
     assert (counts.pairs, counts.too_long, counts.empty) == (len(LINES), 1, 1)
+    described = annotated(prefix, kind).describe(corpus)
+    assert described[2].startswith(f"read: 3 of {counts.source_words} words, ")
+    assert described[3].startswith(f"written: 3 of {counts.target_words} words, ")
     assert (counts.source_words, counts.target_words) == (6, 6)
 
 

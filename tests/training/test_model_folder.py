@@ -12,19 +12,18 @@ from moses_rnn.errors import CheckpointError, OutputError
 from moses_rnn.models.open import open_model
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.rnnlm import RNNLM
-from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training.model_folder import ModelFolder, Progress, RunState, is_restarting
-from tests.networks.checkpoints import encdec_checkpoint
+from tests.networks.saved import checkpoint
 
 IDENTITY = {"corpus": "abc"}
 
 
-def state_of(seed):
+def state_of(seed, **identity):
     model = EncDec(EncDecConfig(4, 3, 4, 3, 2, 5), seed=seed)
     optimiser = torch.optim.Adam(model.parameters())
     sum(p.sum() for p in model.parameters()).backward()
     optimiser.step()
-    return RunState(IDENTITY, model, optimiser, Progress(), {})
+    return RunState({**IDENTITY, **identity}, model, optimiser, Progress(), {})
 
 
 def bits(model):
@@ -91,13 +90,6 @@ def test_invalid_contents_are_refused(saved, key, value):
     save_file(tensors, path, {k: v for k, v in {**metadata, key: value}.items() if v is not None})
     with pytest.raises(CheckpointError, match="expected (a saved training state|the table and options)"):
         saved[0].restore(state_of(2))
-
-
-def checkpoint():
-    vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
-    return encdec_checkpoint(
-        EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary, provenance={"table": "t"}
-    )
 
 
 def names(folder):
@@ -171,7 +163,7 @@ def test_a_second_run_is_refused_until_the_first_has_ended(tmp_path):
 def test_the_best_weights_are_written_with_the_runs_history(tmp_path):
     progress = Progress(skipped_steps=2)
     with ModelFolder(tmp_path, ENCDEC) as kept:
-        kept.checkpoint = checkpoint()
+        kept.checkpoint = checkpoint(provenance={"table": "t"})
         for cost, is_best in ((3.0, True), (4.0, False)):
             progress.history.append({"nats_per_token": cost})
             kept.record(progress, is_best=is_best)
@@ -189,7 +181,7 @@ def test_a_run_whose_best_model_is_lost_does_not_continue(tmp_path, lost):
     state = state_of(1)
     state.progress.best = 3.0
     with ModelFolder(tmp_path, ENCDEC) as kept:
-        kept.checkpoint = checkpoint()
+        kept.checkpoint = checkpoint(provenance={"table": "t"})
         kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
         kept.save(state)
         assert kept.restore(state_of(2))
@@ -202,7 +194,7 @@ def test_a_run_whose_best_model_is_lost_does_not_continue(tmp_path, lost):
 def with_model(tmp_path):
     """A folder with a model, and no state of its run."""
     with ModelFolder(tmp_path, ENCDEC) as kept:
-        kept.checkpoint = checkpoint()
+        kept.checkpoint = checkpoint(provenance={"table": "t"})
         kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
 
 
@@ -217,6 +209,13 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
         assert names(tmp_path) == sorted([*before, "training/restarting"])
         kept.save(state_of(1))
         assert names(tmp_path) == ["mine", "training/lock", "training/state.safetensors"]
+
+
+def test_a_run_of_a_network_with_other_keys_is_another(tmp_path):
+    with ModelFolder(tmp_path, ENCDEC) as kept:
+        kept.save(state_of(1, encoder_reset="after"))
+        with pytest.raises(CheckpointError, match="encoder_reset 'after', now None"):
+            kept.restore(state_of(1))
 
 
 @pytest.mark.usefixtures("with_model")

@@ -54,9 +54,9 @@ def test_a_transformer_of_subwords_shares_its_embeddings(given, shared):
     assert choose({"architecture": "transformer", "device": "cpu", **given})[1].network["shared"] is shared
 
 
-def test_sgd_halves_its_rate_on_a_plateau_in_all_presets():
+def test_adam_and_sgd_halve_their_rate_on_a_plateau_in_all_presets():
     configs = [preset.training for network in NETWORKS.values() for preset in network.presets.values()]
-    assert {config.decay_on_plateau for config in configs if config.optimiser == "sgd"} == {0.5}
+    assert {config.decay_on_plateau for config in configs if config.optimiser != "adadelta"} == {0.5}
 
 
 @pytest.mark.parametrize(("preset", "chosen"), [(None, "small"), ("paper", "paper"), ("small", "small")])
@@ -197,6 +197,10 @@ REFUSED = [
     (phrase_options("t", variant="custom"), "variant: expected paper or groundhog, found 'custom'"),
     (phrase_options("t", summary=3), "summary: expected one of tanh, last, found 3"),
     (phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most 3, the number of slots"),
+    (phrase_options("t", rho=0.5), "rho: needs optimiser adadelta, found adam"),
+    (phrase_options("t", optimiser="sgd", beta_2=0.5), "beta_2: needs optimiser adam, found sgd"),
+    (phrase_options("t", schedule="newbob", decay_on_plateau=0.5), "decay_on_plateau: needs schedule plateau, found newbob"),
+    (text_options("t", "m", architecture="cslm", sort_batches=5), "sort_batches: has no effect on n-grams"),
     (sentence_options("t", reshuffle=True), "reshuffle: needs partition_words"),
     (sentence_options("t", architecture="transformer", shared=True), "shared: needs --subwords"),
     (phrase_options("t", freeze_embeddings=True), "freeze_embeddings: needs --source-embeddings"),

@@ -43,6 +43,20 @@ def test_what_was_learned_is_saved_when_another_process_dies(corpus, tmp_path, e
         assert torch.equal(old, new)
 
 
+def test_what_was_learned_is_saved_when_another_process_dies_in_an_evaluation(corpus, tmp_path, monkeypatch):
+    def fail(*_):
+        raise PeerFailed("gone")
+
+    whole, _ = train(corpus, tmp_path / "whole", max_epochs=1, evaluate_every=1 << 30)
+    with monkeypatch.context() as during:
+        during.setattr(PhrasePairs, "held_out", fail)
+        with pytest.raises(PeerFailed, match="gone"):
+            train(corpus, tmp_path / "model", max_epochs=1, evaluate_every=1 << 30)
+    _, listener = train(corpus, tmp_path / "model", max_epochs=1, evaluate_every=1 << 30)
+    assert listener.losses == []
+    assert listener.figures[-1]["nats_per_token"] == whole.progress.history[-1]["nats_per_token"]
+
+
 def test_newbob_halves_and_ends(corpus, tmp_path):
     """With no gain at all: halved after the second epoch, ended after the third."""
     changes = {"schedule": "newbob", "learning_rate": 1e-30, "max_epochs": 9, "evaluate_every": 1 << 30}

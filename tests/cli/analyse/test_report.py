@@ -2,10 +2,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from moses_rnn.analysis import findings as module
-from moses_rnn.cli.analyse import main
+from tests.cli.analyse.calls import invoke
 from tests.commands import run
 
 WITHOUT_PLOT = """\
@@ -22,12 +21,6 @@ def few(monkeypatch):
         monkeypatch.setattr(module, name, count)
 
 
-def invoke(*arguments, code=0):
-    done = CliRunner().invoke(main, ["report", *map(str, arguments)])
-    assert done.exit_code == code, done.output
-    return done
-
-
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory, table, model):
     path = tmp_path_factory.mktemp("scored") / "scored.gz"
@@ -38,7 +31,7 @@ def scored(tmp_path_factory, table, model):
 @pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-5", "1_000", "2.5", "", "9" * 30])
 def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
-    done = invoke(scored, "--model", model, "-o", tmp_path / "report.html", code=3)
+    done = invoke("report", scored, "--model", model, "-o", tmp_path / "report.html", code=3)
     assert (
         f"SOURCE_DATE_EPOCH: expected a whole number of seconds since 1970, up to the year 9999, found '{moment}'"
         in done.stderr
