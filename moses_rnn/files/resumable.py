@@ -13,10 +13,11 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from moses_rnn.errors import AlreadyComplete, MosesRnnError, OutputError
+from moses_rnn.errors import AlreadyComplete, InputError, MosesRnnError, OutputError, number_of
 from moses_rnn.files.outputs import (
     EMPTY,
     Note,
@@ -30,7 +31,7 @@ from moses_rnn.files.outputs import (
     replace_file,
     writing,
 )
-from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.files.streams import STANDARD_STREAM, read_lines
 
 VERSION = 2  # of the state file
 SECONDS_BETWEEN_SAVES = 1.0  # a sync takes milliseconds, which may be as long as a block takes
@@ -262,6 +263,25 @@ class ResumableOutputs:
                 error.add_advice(self._advise(error, self._saved["counts"]))
         finally:
             self._close()
+
+
+def check_finished(texts: Mapping[str, bytes], lines: int) -> None:
+    """Raise OutputError unless existing files begin with these texts, and the first has that many lines.
+
+    Nothing records what made them.
+    """
+    for path, text in texts.items():
+        begins = False
+        with contextlib.suppress(InputError):  # of an empty or damaged file
+            begins = b"".join(islice(read_lines(path), text.count(b"\n"))) == text
+        if not begins:
+            raise OutputError(f"{path}: already exists, but this run writes other lines; use --force to replace it")
+    output = next(iter(texts))
+    if (count := sum(1 for _ in read_lines(output))) != lines:
+        raise OutputError(
+            f"{output}: already exists, but has {number_of(count, 'line')} and the text has {lines:,}; "
+            "use --force to replace it"
+        )
 
 
 def _files_owned_by(saved: Note) -> list[str]:

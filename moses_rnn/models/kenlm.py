@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ class KenlmScorer(SentenceScorer):
             config = kenlm.Config()
             config.show_progress = False
             config.arpa_complain = kenlm.ARPALoadComplain.NONE  # it suggests binary files
-            self._model: Any = kenlm.Model(str(path), config)
+            self._model: Any = kenlm.Model(os.fsencode(path), config)
         except (OSError, RuntimeError) as error:
             raise InputError(f"{path}: expected a language model that KenLM reads, found: {_reason(error)}") from error
         self.order: int = self._model.order

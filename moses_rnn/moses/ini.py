@@ -116,9 +116,9 @@ class MosesIni:
         """Whether it has features; an ini for reranking n-best lists has only weights."""
         return bool(self.section("feature"))
 
-    def places(self, feature: Feature, *suffixes: str) -> list[Path]:
+    def places(self, feature: Feature, *suffixes: str, key: str = "path") -> list[Path]:
         """Return existing paths of the feature's ``path=`` plus a suffix, relative to the ini's folder or to here."""
-        written = feature.options.get("path", "")
+        written = feature.options.get(key, "")
         places = [folder / (written + suffix) for folder in (Path(self.name).parent, Path()) for suffix in suffixes]
         return [place for place in places if written and is_there(place)]
 

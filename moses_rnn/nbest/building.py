@@ -7,7 +7,7 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from moses_rnn.errors import InputError, Stopped, number_of
 from moses_rnn.files.outputs import OutputFile, hold, replace_file
-from moses_rnn.files.streams import find_input, read_lines, read_text
+from moses_rnn.files.streams import find_input, read_lines, read_text, regular_file
 from moses_rnn.models.pretrained import find_pretrained
 from moses_rnn.moses.decoding import Decoder, Moses
 from moses_rnn.moses.nbest import NBestLine, parse_nbest, parse_nbest_line
@@ -55,18 +55,19 @@ class Steps:
         return inputs
 
     def run(self, name: str, inputs: Json, results: Sequence[Path], work: Callable[[], Any]) -> Any:
-        """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs."""
+        """Return what `work` returned, as JSON, from this run or an earlier one with the same inputs and results."""
         inputs = json.loads(json.dumps(inputs))
         self._used.append(name)
         before = self._done.get(name, {})
-        if before.get("inputs") == inputs and "seconds" in before and all(path.exists() for path in results):
+        if before.get("inputs") == inputs and before.get("results") == contents_of(results):
             self._log(f"{name}: done")
             return before["value"]
         self._log(f"{name} …")
         started = time.monotonic()
         self._write(name, {"inputs": inputs})
         value = work()
-        self._write(name, {"inputs": inputs, "value": value, "seconds": round(time.monotonic() - started, 1)})
+        seconds = round(time.monotonic() - started, 1)
+        self._write(name, {"inputs": inputs, "results": contents_of(results), "value": value, "seconds": seconds})
         return value
 
     def _write(self, name: str, record: Json) -> None:
@@ -87,6 +88,7 @@ class Builder:
         self._observer, self._should_stop = observer, should_stop
         self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), material.decoder_flags or ()
         self._decoder_files = decoder_files(self._ini)
+        _check_names([self._ini, *material.add, self._folder.absolute(), *self._decoder_files])
         options = [key.name for key in fields(PretrainedOptions)]
         self._pretrained = {name: value for name in options if (value := getattr(material, name))}
 
@@ -98,13 +100,13 @@ class Builder:
             steps = Steps(self._folder, self._log)
             models = [self._train(steps, name, options) for name, options in self._networks]
             models += map(self._place, self._material.add)
-            features = self._add(steps, "dev", models)
+            labels = self._add(steps, "dev", models)
             results: Json = {"dev": self._tune(steps)}
             if self._material.test:
-                self._add(steps, "test", models)
+                self._add(steps, "test", models, labels)
                 results["test"] = self._compare(steps)
             used = [*self._decoder_files, *models, self._folder / WEIGHTS]
-            self._settings(features, models, hashes_of(used, self._folder)).write(self._folder)
+            self._settings(labels, models, hashes_of(used, self._folder)).write(self._folder)
             results = {**results, "seeds": SEEDS, "seconds": steps.seconds}
             replace_file(self._folder / RESULTS, (json.dumps(results, indent=1) + "\n").encode())
             return results
@@ -139,7 +141,7 @@ class Builder:
         """Return the folder or file of a finished model; a pretrained one is downloaded if necessary."""
         if is_pretrained(model):
             return Path(f"{PRETRAINED}{find_pretrained(str(model), self._material)[0]}")
-        return model if model.is_dir() else Path(find_input(str(model)))
+        return model if model.is_dir() else Path(regular_file(str(model)))
 
     def training_options(self, name: str, options: Json) -> Json:
         """Return the options of a training."""
@@ -205,7 +207,7 @@ class Builder:
     def _list(self, steps: Steps, name: str, text: str) -> str:
         """Return the file of a text's lists; decode it if needed."""
         if name == "dev" and self._material.lists:
-            return find_input(self._material.lists)
+            return regular_file(self._material.lists)
         path = self._folder / "lists" / f"{name}.gz"
         options = {"size": self._material.list_size, "flags": [*self._flags]}
         inputs = {"files": contents_of([*self._decoder_files, text]), **options}
@@ -230,15 +232,20 @@ class Builder:
         options = self._settings([], [], {}).decoder(self._material.threads)
         return Decoder(options.command(Moses.required()), Path(self._ini).parent)
 
-    def _add(self, steps: Steps, name: str, models: Sequence[Path]) -> list[str]:
-        """Add the features to a text's lists; return their labels."""
+    def _add(self, steps: Steps, name: str, models: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
+        """Add the features to a text's lists, under the given labels if there are any; return their labels."""
         text = self._path(self._material.dev if name == "dev" else self._material.test, 0)
         lists, path = self._list(steps, name, text), self._folder / "lists" / f"{name}.more.gz"
-        inputs = {"models": contents_of(models), "files": contents_of([lists, text]), **self._pretrained}
-        labels: list[str] = steps.run(f"add {name}", inputs, [path], lambda: self._extend(lists, text, models, path))
+        inputs = {"models": contents_of(models), "files": contents_of([lists, text]), "labels": given}
+        inputs |= self._pretrained
+        has_end = name == "dev" and bool(self._material.lists)  # ours lack the end if Moses died of the last line
+        work = lambda: self._extend(lists, text, models, path, given, has_end=has_end)  # noqa: E731
+        labels: list[str] = steps.run(f"add {name}", inputs, [path], work)
         return labels
 
-    def _extend(self, lists: str, text: str, models: Sequence[Path], path: Path) -> list[str]:
+    def _extend(
+        self, lists: str, text: str, models: Sequence[Path], path: Path, labels: Sequence[str], *, has_end: bool
+    ) -> list[str]:
         lines = parse_nbest(read_lines(lists), lists)
         first = next(lines, None)
         given = self._material
@@ -250,8 +257,8 @@ class Builder:
             allow_misfit=given.allow_misfit,
             **self._pretrained,
         )
-        features = label_features(first, make_features(first, lists, request))
-        has_end = bool(given.lists)  # ours lack the end if Moses died of the last line
+        made = list(make_features(first, lists, request))
+        features = dict(zip(labels, (one for _, one in made), strict=True)) if labels else label_features(first, made)
         added = ListFeatures(lists, list(_lines(text)), features, has_end=has_end, allow_misfit=given.allow_misfit)
         with OutputFile(str(path), force=True) as file:
             for block in added.add(itertools.chain([first] if first else [], lines)):
@@ -302,7 +309,9 @@ class Builder:
     def _judge(self, lines: list[NBestLine], reference: list[bytes], name: str) -> Json:
         """Return BLEU before and after reranking and of the oracle, and the p-value of the difference."""
         weights = read_weights(str(self._folder / WEIGHTS))
-        best = choose_hypotheses(WeightedSum(name, weights).score(lines), name)
+        weighted = WeightedSum(name, weights)
+        best = choose_hypotheses(weighted.score(lines), name)
+        weighted.check_used()
         chosen = list_translations(best, len(reference))
         before, after, oracle = compare_bleu(lines, [reference], name, chosen)
         firsts = choose_hypotheses(((0.0, line) for line in lines), name)
@@ -325,6 +334,15 @@ class Builder:
             pretrained=self._pretrained,
             hashes=dict(hashes),
         )
+
+
+def _check_names(paths: Iterable[Path | str]) -> None:
+    """Raise InputError for a path that reranker.toml cannot hold."""
+    for path in paths:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{path}: expected a path in UTF-8") from error
 
 
 def _lines(path: str) -> Iterator[bytes]:

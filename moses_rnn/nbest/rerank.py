@@ -58,6 +58,14 @@ class WeightedSum:
             self._rows.append((line.sentence, np.array(values), float(line.total)))
             yield sum(weight * value for weight, value in zip(selected, values, strict=True)), line
 
+    def check_used(self) -> None:
+        """Raise InputError if a feature that has a weight is not in the scored list."""
+        if self.unused:
+            raise InputError(
+                f"{self.name}: expected all features for which the weights were tuned, found none of "
+                f"{', '.join(self.unused)}"
+            )
+
     def find_hidden(self) -> float:
         """Check the totals of the scored lines; see `check_totals`."""
         penalty = self.weights.hidden_penalty(self._names)
@@ -113,13 +121,14 @@ def _format_phrases(line: NBestLine, name: str) -> bytes:
 
 def compare_bleu(
     lines: Iterable[NBestLine], references: Sequence[Sequence[bytes]], name: str, chosen: Sequence[bytes]
-) -> tuple[float, ...]:
+) -> tuple[float, float, float]:
     """Return BLEU, 0 to 100, of the first hypotheses, the chosen ones (a line each), and the oracle's."""
     points = read_tunable(lines, references, name=name, sparse_weights={})
     texts = References(references)
     of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
     sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, find_oracle(points))
-    return tuple(100 * float(corpus_bleu(of_all)) for of_all in sums)
+    before, after, oracle = (100 * float(corpus_bleu(of_all)) for of_all in sums)
+    return before, after, max(before, after, oracle)  # the oracle is found approximately
 
 
 def find_oracle(points: TunableList) -> Integers:

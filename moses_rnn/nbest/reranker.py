@@ -21,7 +21,7 @@ from moses_rnn.errors import FormatError, InputError, PairError, number_of
 from moses_rnn.files.outputs import replace_file
 from moses_rnn.files.streams import fingerprint, reading
 from moses_rnn.moses.decoding import Decoded, Decoder, DecoderOptions, Moses
-from moses_rnn.moses.ini import MosesIni
+from moses_rnn.moses.ini import KEYS, SUFFIXES, MosesIni
 from moses_rnn.moses.nbest import NBestLine, parse_nbest_line
 from moses_rnn.nbest.adding import ListFeatures
 from moses_rnn.nbest.features import make_features
@@ -35,7 +35,6 @@ from moses_rnn.version import __version__
 SETTINGS, WEIGHTS = "reranker.toml", "weights.ini"
 MOST_WORDS = 1000  # a longer line keeps the decoder's choice: attention would take gigabytes
 FIRST_LINE = b"0 ||| a ||| LM0= 0 ||| 0 ||| 0=0 ||| 0-0\n"  # such as the decoder's: segmented and aligned
-SUFFIXES = "", ".gz", ".minphr", ".minlexr"
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,12 @@ def decoder_files(ini: str) -> list[Path]:
     algorithm = [content for _, content in parsed.section("search-algorithm")]
     if algorithm and algorithm[0] in ("3", "4", "5", "6"):
         raise InputError(f"{ini}: expected a phrase-based system, found search-algorithm {algorithm[0]}")
-    places = [parsed.places(feature, *SUFFIXES) for feature in parsed.features]
+    places = [
+        parsed.places(feature, *SUFFIXES, key=key)
+        for feature in parsed.features
+        for key in feature.options
+        if KEYS.search(key)
+    ]
     return [
         *map(Path, read_weights(ini).files),
         *(place for found in places for place in found if place.parent == found[0].parent),
@@ -196,8 +200,10 @@ class Reranker:
         added = ListFeatures("list", [one.source for one in lists], self._features, has_end=False, allow_misfit=True)
         for block in added.add(lines):
             extended = (parse_nbest_line(line, "list", 1) for line in io.BytesIO(block))
-            for score, line in WeightedSum("list", self._weights).score(extended):
+            weighted = WeightedSum("the decoder's list", self._weights)
+            for score, line in weighted.score(extended):
                 scored[line.sentence].append((score, line))
+            weighted.check_used()
         return [
             Reranked(one.source, sorted(of_one, key=itemgetter(0), reverse=True), of_one[0][1].hypothesis)
             if of_one

@@ -8,22 +8,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import OutputError, Stopped, number_of
+from moses_rnn.errors import AlreadyComplete, OutputError, Stopped, number_of
 from moses_rnn.files.outputs import Note, pack
-from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files.resumable import ResumableOutputs, check_finished
 from moses_rnn.files.streams import STANDARD_STREAM, as_text, find_input, read_text
 from moses_rnn.moses.alignments import format_links
+from moses_rnn.moses.decoding import Decoder
 from moses_rnn.moses.nbest import alignment_of
 from moses_rnn.nbest.raw_text import RawText
 from moses_rnn.nbest.request import RerankingRequest
-from moses_rnn.nbest.reranker import Reranked, Reranker, Settings
+from moses_rnn.nbest.reranker import SETTINGS, Reranked, Reranker, Settings
 from moses_rnn.table.phrase_table import SEPARATOR
 from moses_rnn.table.phrases import words
 
 Warn = Callable[[str], None]
 STDIN = 0  # its descriptor
+LINES_CHECKED = 5  # of a finished output
 
 
 def translate_text(
@@ -31,12 +34,9 @@ def translate_text(
 ) -> tuple[int, int]:
     """Translate the text; return the number of lines, and how many of them were not reranked."""
     problems = 0
-    inputs = () if request.input == STANDARD_STREAM else (find_input(request.input),)
     raw = RawText(settings.source, settings.target, lowercase=settings.lowercase) if request.raw else None
     with ExitStack() as stack:
-        outputs = stack.enter_context(
-            ResumableOutputs(request.outputs, resume=request.resume, force=request.force, inputs=inputs)
-        )
+        outputs = stack.enter_context(_open(request, settings, reranker, raw))
         lines = _lines(request.input)
         note = outputs.begin(_manifest(request, settings))
         digest = hashlib.sha256()
@@ -49,8 +49,7 @@ def translate_text(
                 then = "--resume continues" if outputs.resumable else "the same command starts over"
                 raise Stopped(f"stopped after {number_of(done, 'line')}; {then}")
 
-        opened = settings.open_decoder(request.folder, request.threads, allow_changed=request.allow_changed)
-        decoder = stack.enter_context(opened)
+        decoder = stack.enter_context(_decoder(request, settings))
         read: list[bytes] = []  # lines as they were given, whose translations are not written yet
         for lists in decoder.decode(_given(lines, read, raw), stop_if_requested):
             translated = reranker.rerank(lists)
@@ -58,7 +57,7 @@ def translate_text(
                 if one.problem:
                     problems += 1
                     warn(f"line {number + 1}: {one.problem}; {'the decoder chose' if one.text else 'left empty'}")
-                for path, data in zip(request.outputs, _texts(request, number, one, raw), strict=True):
+                for path, data in _texts(request, number, one, raw).items():
                     outputs.append(path, pack(data, path))
             digest.update(b"".join(line + b"\n" for line in read[: len(translated)]))
             del read[: len(translated)]
@@ -66,6 +65,32 @@ def translate_text(
             outputs.save({"lines": done, "sha256": digest.hexdigest()})
         outputs.commit()
     return done, problems
+
+
+def _open(request: RerankingRequest, settings: Settings, reranker: Reranker, raw: RawText | None) -> ResumableOutputs:
+    text = () if request.input == STANDARD_STREAM else (find_input(request.input),)
+    inputs = (*text, *(str(request.folder / path) for path in (SETTINGS, *settings.hashes)))
+    try:
+        return ResumableOutputs(request.outputs, resume=request.resume, force=request.force, inputs=inputs)
+    except AlreadyComplete:
+        _check_finished(request, settings, reranker, raw)
+        raise
+
+
+def _decoder(request: RerankingRequest, settings: Settings) -> Decoder:
+    return settings.open_decoder(request.folder, request.threads, allow_changed=request.allow_changed)
+
+
+def _check_finished(request: RerankingRequest, settings: Settings, reranker: Reranker, raw: RawText | None) -> None:
+    """Raise OutputError unless existing outputs begin as this run would write them, with as many lines as the text."""
+    if request.input == STANDARD_STREAM or not Path(find_input(request.input)).is_file():
+        raise OutputError(f"{request.output}: already exists; use --force to replace it")
+    lines = [*_lines(request.input)]
+    with _decoder(request, settings) as decoder:
+        lists = decoder.decode(_given(iter(lines[:LINES_CHECKED]), [], raw))
+        translated = [one for some in lists for one in reranker.rerank(some)]
+    texts = [_texts(request, number, one, raw) for number, one in enumerate(translated)]
+    check_finished({path: b"".join(text[path] for text in texts) for path in request.outputs}, len(lines))
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -103,15 +128,16 @@ def _manifest(request: RerankingRequest, settings: Settings) -> Note:
     return {**used, **kinds, "alignments": request.alignments is not None}
 
 
-def _texts(request: RerankingRequest, number: int, one: Reranked, raw: RawText | None) -> Iterator[bytes]:
-    """Yield what each output gets of a line, numbered from 0."""
+def _texts(request: RerankingRequest, number: int, one: Reranked, raw: RawText | None) -> dict[str, bytes]:
+    """Return what each output gets of a line, numbered from 0."""
     text = raw.detokenise(one.text) if raw else one.text
-    yield (json.dumps(describe(one, text)).encode() if request.json else text) + b"\n"
+    texts = [(json.dumps(describe(one, text)).encode() if request.json else text) + b"\n"]
     if request.n_best:
-        yield b"".join(format_hypotheses(number, one, request.n_best[0]))
+        texts.append(b"".join(format_hypotheses(number, one, request.n_best[0])))
     if request.alignments:
         links = alignment_of(one.hypotheses[0][1], "list") if one.hypotheses else ()
-        yield format_links(links) + b"\n"
+        texts.append(format_links(links) + b"\n")
+    return dict(zip(request.outputs, texts, strict=True))
 
 
 def format_hypotheses(number: int, one: Reranked, most: int) -> Iterator[bytes]:

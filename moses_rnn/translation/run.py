@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -14,7 +13,6 @@ import torch
 from moses_rnn.errors import (
     AlreadyComplete,
     FormatError,
-    InputError,
     MosesRnnError,
     OutputError,
     Stopped,
@@ -23,8 +21,8 @@ from moses_rnn.errors import (
     shown,
 )
 from moses_rnn.files.outputs import Note, pack
-from moses_rnn.files.resumable import ResumableOutputs
-from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_lines, read_text
+from moses_rnn.files.resumable import ResumableOutputs, check_finished
+from moses_rnn.files.streams import Advanced, Meter, check_unchanged, find_input, fingerprint, read_text
 from moses_rnn.models.ensembles import AnyModel, Ensemble
 from moses_rnn.models.open import model_files
 from moses_rnn.moses.lexicon import Lexicon
@@ -101,24 +99,14 @@ def _make_translator(
 
 
 def _check_complete(request: TranslationRequest, translator: Translator, feature: str) -> None:
-    """Raise OutputError unless existing outputs begin as this run would write them, with as many lines as the text.
-
-    Nothing records what made them.
-    """
+    """Raise OutputError unless existing outputs begin as this run would write them, with as many lines as the text."""
     if not Path(request.text).is_file():
         raise OutputError(f"{request.output}: already exists; use --force to replace it")
     blocks = blocks_of(read_text(request.text), request.text)
     first = next(blocks)
     texts = _texts_of(request, feature, 0, translator.translate(first))
-    for path, text in zip((request.output, *request.others), texts, strict=True):
-        if not _begins_with(path, text):
-            raise OutputError(f"{path}: already exists, but this run writes other lines; use --force to replace it")
-    expected, found = len(first) + sum(map(len, blocks)), sum(1 for _ in read_lines(request.output))
-    if found != expected:
-        raise OutputError(
-            f"{request.output}: already exists, but has {number_of(found, 'line')} and the text has {expected:,}; "
-            "use --force to replace it"
-        )
+    outputs = dict(zip((request.output, *request.others), texts, strict=True))
+    check_finished(outputs, len(first) + sum(map(len, blocks)))
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:
@@ -145,12 +133,6 @@ def _manifest(request: TranslationRequest, model: AnyModel, config: BeamConfig, 
         "candidates": request.candidates and list(request.candidates),
         "lexicon": lexicon and hashlib.sha256(b"".join(lexicon.lines())).hexdigest(),
     }
-
-
-def _begins_with(path: str, text: bytes) -> bool:
-    with contextlib.suppress(InputError):  # of an empty or damaged file
-        return b"".join(islice(read_lines(path), text.count(b"\n"))) == text
-    return False
 
 
 class _Run:

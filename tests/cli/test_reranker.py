@@ -74,6 +74,9 @@ def test_nothing_is_repeated_unless_it_is_outdated(here, models):
     (here / "made" / "weights.ini").unlink()
     assert reranker(here, *command).stderr.splitlines()[:3] == ["decode dev: done", "add dev: done", "tune …"]
     assert weights.startswith(b"[weight]\nLM0= ")
+    (here / "made" / "weights.ini").write_bytes(b"[weight]\nLM0= 9\nCSLM0= 0\n")
+    assert reranker(here, *command).stderr.splitlines()[:3] == ["decode dev: done", "add dev: done", "tune …"]
+    assert (here / "made" / "weights.ini").read_bytes() == weights
 
 
 def test_a_folder_that_has_moved_with_its_texts_is_not_outdated(here, models):
@@ -113,6 +116,8 @@ def test_what_moses_reads_beside_the_tables_is_noticed(here, models):
     ini = here / "table.ini"
     ini.write_text("[feature]\nPhraseDictionaryCompact name=TM0 path=table\n[weight]\nTM0= 1\n")
     assert [path.name for path in decoder_files(str(ini))] == ["table.ini", "table", "table.gz", "table.minphr"]
+    ini.write_text("[feature]\nWordTranslationFeature name=WT source-path=lm.arpa target-path=sparse\n")
+    assert [path.name for path in decoder_files(str(ini))] == ["table.ini", "lm.arpa", "sparse"]
     reranker(here, *MADE, "--add", models / "cslm", "--quiet")
     (here / "sparse").write_text("TWI_t2 -9.5\n")
     assert "sparse: changed" in reranker(here, "translate", "made", given=b"s2\n", code=3).stderr
@@ -161,6 +166,9 @@ def test_moses_may_die_of_the_last_line(here, models):
             file.write(last)
     done = reranker(here, *MADE, "--add", models / "search")
     assert "dev.en: 1 line without a list" in done.stderr
+    (here / "list").write_bytes(b"".join(b"%d ||| t2 ||| LM0= 1 ||| 1\n" % i for i in range(5)))
+    command = [*MADE, "--add", models / "search", "--allow-misfit"]
+    reranker(here, *command, "--lists", "list", "--test", "dev")  # of the test, ours are the lists
 
 
 def test_a_list_may_come_from_elsewhere(here, models, monkeypatch):
@@ -174,6 +182,28 @@ def test_a_list_may_come_from_elsewhere(here, models, monkeypatch):
     done = reranker(here, *MADE, "--add", models / "cslm", "--lists", "list")
     assert "decode" not in done.stderr
     assert (here / "made" / "weights.ini").exists()
+    os.mkfifo(here / "pipe")
+    refused = reranker(here, *MADE, "--add", models / "cslm", "--lists", "pipe", code=3)
+    assert "pipe: expected a regular file" in refused.stderr
+
+
+def test_features_that_the_decoder_lacks_are_refused(here, models):
+    """Such a list's weights would be those of no other list."""
+    reranker(here, *MADE, "--add", models / "cslm")
+    command = [*MADE[:-1], "other", "--add", models / "nplm", "--lists", "made/lists/dev.more.gz"]
+    refused = reranker(here, *command, "--test", "dev", code=3)
+    assert "test.more.gz: expected all features for which the weights were tuned, found none of CSLM0" in refused.stderr
+    reranker(here, *command)
+    refused = reranker(here, "translate", "other", given=b"s2\n", code=3)
+    assert "the decoder's list: expected all features" in refused.stderr
+
+
+def test_a_path_that_the_settings_cannot_hold_is_refused_before_the_work(here, models):
+    name = os.fsdecode(b"tw\xff")
+    (here / name).symlink_to(models / "cslm")
+    refused = reranker(here, *MADE, "--add", name, code=3)
+    assert "expected a path in UTF-8" in refused.stderr
+    assert not (here / "made").exists()
 
 
 ODD = (
@@ -368,6 +398,24 @@ def test_a_killed_run_is_resumed(here, made):
     command = killed_translation(here)
     reranker(here, *command)
     assert (here / "out").read_bytes() == reranker(here, "translate", "made", "text").stdout
+
+
+def test_a_finished_translation_is_that_of_its_text_and_options(here, made):
+    (here / "a").write_bytes(b"s2 s3\ns4\n")
+    (here / "b").write_bytes(b"s5 s3\ns4\n")
+    for name in ("a", "b"):
+        os.utime(here / name, (1, 1))
+    command = ["translate", "made", "-o", "out", "--resume"]
+    reranker(here, *command, "a")
+    assert "out: already complete" in reranker(here, *command, "a").stderr
+    for other, found in (
+        (["b"], ", but this run writes other lines"),
+        (["a", "--json"], ", but this run writes other lines"),
+        ([], "; use --force to replace it"),
+    ):
+        assert f"out: already exists{found}" in reranker(here, *command, *other, code=1).stderr
+    (here / "made" / "reranker.toml").touch()
+    assert "reranker.toml has changed since" in reranker(here, *command, "a", code=1).stderr
 
 
 def test_a_killed_run_is_not_resumed_with_other_weights(here, made, models):

@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import os
 import sys
 
 import pytest
@@ -52,9 +53,10 @@ def test_bytes_that_are_no_utf_8_are_not_taken_for_a_replacement_character(tmp_p
     assert scorer.unknown(["\ufffd".encode(), b"\xff", b"chat"]).tolist() == [False, False, True, False, True, False]
 
 
-def test_a_compressed_model(tmp_path, kenlm):
-    (tmp_path / "lm.gz").write_bytes(gzip.compress(SMALL.arpa()))
-    assert KenlmScorer(tmp_path / "lm.gz").word_log_probs(CORPUS).tolist() == kenlm.word_log_probs(CORPUS).tolist()
+@pytest.mark.parametrize("name", ["lm.gz", os.fsdecode(b"tw\xff.gz")])
+def test_a_compressed_model(tmp_path, kenlm, name):
+    (tmp_path / name).write_bytes(gzip.compress(SMALL.arpa()))
+    assert KenlmScorer(tmp_path / name).word_log_probs(CORPUS).tolist() == kenlm.word_log_probs(CORPUS).tolist()
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,17 @@ def test_bleu_before_after_and_at_best(references):
     assert at_best >= max(first, reranked)
 
 
+def test_the_oracle_is_found_approximately_and_never_below_a_choice():
+    hypotheses = [b"d a b a b", b"d a a b a d"], [b"b c b b b b a a c", b"c c b b a a c"]
+    references = [[b"d a a b a b", b"c b b b a a c"]]
+    listed = [(i, text) for i, texts in enumerate(hypotheses) for text in texts]
+    lines = list(parse_nbest([b"%d ||| %b ||| A= 1 ||| 1\n" % one for one in listed], "n"))
+    chosen = [hypotheses[0][0], hypotheses[1][1]]
+    for choice in (chosen, [texts[0] for texts in hypotheses]):
+        _, reranked, at_best = compare_bleu(lines, references, "n", choice)
+        assert at_best >= reranked
+
+
 def test_the_oracle_of_a_corpus_is_not_that_of_its_sentences():
     # Of the second sentence alone the short hypothesis is better; as the first is too short, the corpus needs the long.
     short_first = [4, 8, 4, 3, 2, 1, 4, 3, 2, 1]
