@@ -29,7 +29,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -246,7 +246,7 @@ def figures(runs: Sequence[Run], pattern: str) -> list[float]:
 def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Iterator[str]:
     """Yield the rows: mean and standard deviation over the seeds, and the difference from the first trial."""
     header = ["trial", "seeds", *(cell for name in read for cell in (name, "Δ"))]
-    yield f"| {' | '.join(header)} |"
+    yield _row(header)
     yield "|" + "---|" * len(header)
     first = next(iter(trials.values()))
     for name, runs in trials.items():
@@ -256,7 +256,12 @@ def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Itera
             spread = f" ± {stdev(found):.3g}" if len(found) > 1 and all(map(math.isfinite, found)) else ""
             cells.append(f"{mean(found):.5g}{spread}" if found else "–")
             cells.append(f"{mean(found) - mean(of_first):+.3g}" if found and of_first and runs is not first else "")
-        yield f"| {' | '.join(cells)} |"
+        yield _row(cells)
+
+
+def _row(cells: Iterable[str]) -> str:
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def main() -> None:

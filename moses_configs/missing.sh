@@ -85,7 +85,11 @@ done
 needs_program moses-rnn moses-rnn
 needs_program sacrebleu sacrebleu
 case $ALIGNER in
-fast_align) ;;
+fast_align)
+	[ -n "$PHRASE_TABLE" ] && [ -z "$WITH_WORDS" ] ||
+		{ command -v fast_align && command -v atools; } > /dev/null ||
+		missing 'fast_align and atools in PATH'
+	;;
 thot)
 	[ -n "$PHRASE_TABLE" ] && [ -z "$WITH_WORDS" ] ||
 		"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("thot"))' ||

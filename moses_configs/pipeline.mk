@@ -119,8 +119,8 @@ $(foreach name,$(call given,$(TEXTS) $(INTEGERS),command environment),\
 	$(if $(word 2,$(value $(name))),$(error $(name)=$(value $(name)): expected one word)))
 $(if $(filter select,$(MAKECMDGOALS)),$(if $(SELECT),,$(error select: expected a share, such as SELECT=0.5)))
 W := $(abspath $(WORK))
-ifneq ($(words $(W))$(findstring :,$(W))$(findstring =,$(W))$(call signs_in,$(W) $(CURDIR) $(PIPELINE)),1)
-$(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, colons, equals signs, quotes, number signs and the like, \
+ifneq ($(words $(W))$(findstring :,$(W))$(findstring =,$(W))$(findstring $(COMMA),$(W))$(call signs_in,$(W) $(CURDIR) $(PIPELINE)),1)
+$(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, commas, colons, equals signs, quotes, number signs and the like, \
 	which neither make nor an ini of Moses can have)
 endif
 DONE := $(W)/done
@@ -137,7 +137,7 @@ endif
 ifneq ($(PHRASE_TABLE),)
 SYSTEM_TABLE := $(abspath $(PHRASE_TABLE))
 # Rules have a filter of their own, and their translations no segments; their inis have a search algorithm from 3 up
-FILTER_FLAGS := $(shell awk '/^\[/ { section = $$1 } section == "[search-algorithm]" && /^[3-9]/ \
+FILTER_FLAGS := $(shell awk '{ gsub(/^[ \t]+|\r$$/, "") } /^\[/ { section = $$1 } section == "[search-algorithm]" && /^[3-9]/ \
 	{ print "-Hierarchical"; exit }' $(BASELINE_INI) /dev/null 2> /dev/null)
 else
 FILTER_FLAGS :=

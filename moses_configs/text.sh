@@ -7,8 +7,8 @@ prefix=$1 name=$2
 log=$WORK/log/tokenise-$name.log
 
 plain() { # FILE, which may have the suffix .gz
-	# without a byte order mark; the last line is ended
-	if [ -f "$1" ]; then cat "$1"; else zcat "$1.gz"; fi | LC_ALL=C sed -e '1s/^\xEF\xBB\xBF//' -e '$a\'
+	# without a byte order mark and carriage returns, which Moses's BLEU counts; the last line is ended
+	if [ -f "$1" ]; then cat "$1"; else zcat "$1.gz"; fi | LC_ALL=C sed -e '1s/^\xEF\xBB\xBF//' -e 's/\r$//' -e '$a\'
 }
 
 raw_to_words() { # LANGUAGE

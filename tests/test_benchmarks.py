@@ -205,6 +205,10 @@ def test_a_program_that_is_missing_stops_no_other_trial(tmp_path):
     assert "| small | 2 | 1.015" in done.stdout
 
 
+def test_a_bar_in_a_trials_name_is_no_column(tmp_path):
+    assert "| a \\| b | 2 | 1.015" in trials(tmp_path, plan=PLAN.replace("[trial.small]", '[trial."a | b"]')).stdout
+
+
 def test_stopped_trials_begin_no_other_and_are_continued(tmp_path):
     assert "the same command continues" in trials(tmp_path, "code=75", code=75).stderr
     assert not (tmp_path / "runs" / "small.2" / "log").exists()

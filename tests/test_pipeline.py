@@ -296,6 +296,7 @@ MISSING = {
     "no kenlm": (["SELECT=0.5", "BIN_PYTHON=false"], "missing: kenlm, for SELECT: pip install 'moses-rnn[lm]'"),
     "no domain": (["SELECT=0.5", "IN_DOMAIN=/no/news"], "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)"),
     "no thot": (["ALIGNER=thot", "BIN_PYTHON=false"], "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'"),
+    "no fast_align": (["ALIGNER=fast_align", "PATH=/usr/bin:/bin"], "missing: fast_align and atools in PATH"),
     "no such aligner": (["ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),
@@ -390,11 +391,12 @@ def planned(target, tmp_path, *given, makefile=CONFIGS / "pipeline.mk"):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "flags"), [("", ""), ("1", ""), ("3", "-Hierarchical"), ("5 # chart", "-Hierarchical")]
+    ("algorithm", "flags"), [("", ""), ("1", ""), ("3", "-Hierarchical"), (" 5 # chart", "-Hierarchical")]
 )
-def test_rules_have_a_filter_of_their_own_and_no_segments(tmp_path, algorithm, flags):
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rules_have_a_filter_of_their_own_and_no_segments(tmp_path, algorithm, flags, end):
     ini = tmp_path / "moses.ini"
-    ini.write_text(f"[input-factors]\n5\n[search-algorithm]\n{algorithm}\n[inputtype]\n3\n")
+    ini.write_text(f"[input-factors]\n5\n[search-algorithm]\n{algorithm}\n[inputtype]\n3\n", newline=end)
     given = f"PHRASE_TABLE={ini}", f"BASELINE_INI={ini}", f"CSLM={tmp_path}"
     commands = planned("decode-cslm-rnn", tmp_path / "work", *given)
     for program in ("mert-moses.pl", "decode.sh"):

@@ -37,6 +37,7 @@ TEXTS = {  # variables, what the tokeniser does, the texts or the message
     "given so": ({"TOKENISED": "yes", "LOWERCASE": "yes"}, "exit 1", ("A b\nC d\n", "É f\nG h\n")),
     "a failure": ({}, "echo no such language >&2; exit 1", "no such language\nfailed; full log: {work}/log/tokenise-dev.log\n"),
     "lost lines": ({}, "head -n 1", "{work}/corpus/dev.en: expected 2 lines, found 1\n"),
+    "carriage returns": ({"TOKENISED": "yes"}, "exit 1", ("A b\nC d\n", "É f\nG h\n")),
     "no last line end": ({}, "cat", ("A b\nC d\n", "É f\nG h\n")),
     "a truncated file": ({}, MARKED, "\ngzip: {here}/small.fr.gz: unexpected end of file\n"),
     "other lengths": ({}, MARKED, "{here}/small: expected as many lines in both languages, found 1 en and 2 fr\n"),
@@ -50,7 +51,11 @@ def test_texts_are_tokenised_or_it_is_said_why_not(tmp_path, work, case):
     (tmp_path / "small.en").write_text("A b\n" + "C d\n" * (case != "other lengths"))
     if case == "no last line end":
         (tmp_path / "small.en").write_text("A b\nC d")
-    compressed = gzip.compress("É f\nG h\n".encode())
+    end = "\n"
+    if case == "carriage returns":
+        end = "\r\n"
+        (tmp_path / "small.en").write_text("A b\nC d\n", newline=end)
+    compressed = gzip.compress(f"É f{end}G h{end}".encode())
     (tmp_path / "small.fr.gz").write_bytes(compressed[:-8] if case == "a truncated file" else compressed)
     given = {"SRC": "en", "TRG": "fr", "TOKENISED": "no", "LOWERCASE": "no", "THREADS": 1, **changed}
     done = script("text.sh", tmp_path / "small", "dev", BIN=tmp_path / "bin", WORK=work, **given)

@@ -243,7 +243,7 @@ def _alignments(model: Model, source_text: str, announce: Announce) -> list[alig
     name = find_input(source_text)
     lines = [line.rstrip(b"\r\n") for line in read_text(name)]
     numbers = [number for number, line in enumerate(lines, start=1) if 0 < len(words(line)) <= most_words]
-    return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES])
+    return alignment_maps.map_alignments(model, lines, name, numbers[:TEXT_LINES]) if numbers else []
 
 
 def costs_by_class(pairs: ComparedPairs, lengths: Ints) -> list[CostClass]:

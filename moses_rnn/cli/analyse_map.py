@@ -71,7 +71,7 @@ def words(
     """Draw the most frequent words by their embeddings (Figure 4)."""
     if not outputs and not export:
         raise click.UsageError("Missing option '-o' / '--output', or --export.")
-    if export in outputs:
+    if export and any(os.path.realpath(export) == os.path.realpath(output) for output in outputs):
         raise click.UsageError(f"--export and --output are both {export}")
     check_inputs(model)
     if export:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EPILOG = f"""\b
 Examples: from stdin to stdout; a large text with resumable 100-best lists; three networks together:
   moses-rnn nmt translate --model search < test.en > test.out
-  moses-rnn nmt translate big.en --model search -o big.out --n-best 100 big.nbest.gz --resume
+  moses-rnn nmt translate big.en --model search -o big.out --beam 100 --n-best 100 big.nbest.gz --resume
   moses-rnn nmt translate test.en --model search1 --model search2 --model search3 > test.out
 
 Tokenise the text like the training text. Each input line gives one output line, in order; an empty line stays empty.
@@ -56,6 +56,8 @@ def translate(request: TranslationRequest) -> None:
     if lexicon and not request.candidates and rule_of(model, request.unknown, lexicon) not in WITH_LEXICON:
         raise click.UsageError("--dictionary needs --unknown dictionary or lowercase, or --candidates")
     warn_of_unit(model)
+    if request.n_best and request.n_best[0] > request.beam and request.length_score == "mean":
+        warn(f"each list has at most {request.beam:,} translations: give --beam {request.n_best[0]} for more")
     if lexicon and not model.models[0].of_subwords:
         _warn_of_columns(str(request.dictionary), lexicon, model.source_vocabulary.words)
     with progress("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty())) as advanced:

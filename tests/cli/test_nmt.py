@@ -39,6 +39,15 @@ def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direc
     assert len(pairs) > 10
 
 
+def test_a_list_longer_than_the_beam_is_a_warning(tmp_path):
+    model = saved_model(tmp_path / "model")
+    (tmp_path / "in").write_text("s2\n")
+    given = "translate", tmp_path / "in", "--model", model, "--beam", 2, "--quiet", "--n-best", 3, tmp_path / "list"
+    warning = "warning: each list has at most 2 translations: give --beam 3 for more\n"
+    assert warning in nmt(*given, "-o", tmp_path / "out").stderr
+    assert warning not in nmt(*given, "-o", tmp_path / "out", "--force", "--length-score", "sum").stderr
+
+
 def test_an_estimate_trains_nothing(tmp_path):
     for side, word in (("en", "a"), ("fr", "b")):
         (tmp_path / f"t.{side}").write_text("".join(f"{word} {word}{i % 7} {word}{i % 5}\n" for i in range(300)))

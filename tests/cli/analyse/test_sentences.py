@@ -38,5 +38,8 @@ def test_a_table_that_an_rnnsearch_scored_has_its_report(here):
     text = (here / "r.html").read_text(encoding="utf-8")
     assert "Line 1: s2 s3 s4 → " in text
     assert 'id="gates"' not in text
+    (here / "long").write_text("s2 " * 50 + "\n\n")
+    invoke("report", "scored.gz", *SEARCH, "-o", "long.html", "--source-text", "long")
+    assert "There are no such lines." in (here / "long.html").read_text(encoding="utf-8")
     again = ["report", "scored.gz", *SEARCH, "-o", "src", "--source-text", "src", "--force"]
     assert "src: is the input" in invoke(*again, code=1).stderr
