@@ -100,6 +100,11 @@ class ResumableOutputs:
         """Whether all content is written, perhaps by an interrupted run; files may still lack their names."""
         return bool(self._record.get("complete"))
 
+    @property
+    def forced(self) -> bool:
+        """Whether this run, or the interrupted one that it continues, has `force`."""
+        return bool(self._record.get("forced"))
+
     def _stop_if_complete(self, inputs: tuple[str, ...]) -> None:
         paths = [path for path in (*self._growing, *self._small) if path not in self._optional]
         if not all(Path(path).is_file() and not hidden(path, "part").exists() for path in paths):

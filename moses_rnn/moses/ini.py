@@ -124,8 +124,9 @@ class MosesIni:
 
     def is_path_of(self, feature: Feature, table: str) -> bool:
         """Whether the feature's ``path=`` is this text table, or the dictionary beside it that was made from it."""
-        file = BINARY[feature.type].path_for(table) if feature.type in BINARY else table
-        return is_there(Path(file)) and any(place.samefile(file) for place in self.places(feature, *SUFFIXES))
+        name = BINARY[feature.type].path_for(table) if feature.type in BINARY else table
+        files = [Path(file) for file in (name, f"{name}.gz") if is_there(Path(file))]
+        return any(place.samefile(file) for file in files[:1] for place in self.places(feature, *SUFFIXES))
 
     def check_alone(self, feature: Feature) -> None:
         """Raise an error if a dictionary's number of scores also appears where an extension does not edit it."""
@@ -295,7 +296,9 @@ def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[i
 def _parts(key: str, value: str, folders: Sequence[Path]) -> list[str]:
     """Split a value into paths: some features take several, others one path that may contain a comma."""
     parts = value.split(",")
-    return parts if re.search(LISTS, key) or all(_first(folders, part) for part in parts) else [value]
+    if re.search(LISTS, key):
+        return parts
+    return parts if not _first(folders, value) and all(_first(folders, part) for part in parts) else [value]
 
 
 def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:

@@ -17,7 +17,7 @@ from moses_rnn.table.signatures import signature_of
 from moses_rnn.table.table_blocks import TableLines, chunks_between_sources, of_bounded_length, parse_blocks_with
 
 MOST_IN_A_ROW = 10_000  # bad lines; more mean that the file is no phrase table
-MOST_WAITING_BYTES = 1 << 26  # of bad lines that are not yet written
+MOST_BYTES_IN_A_ROW = 1 << 26
 MOST_MESSAGES = 3
 
 
@@ -32,7 +32,7 @@ class Rejects:
         self.last = self.written = 0
         self.messages: list[str] = []
         self._waiting: deque[tuple[int, bytes]] = deque()
-        self._waiting_bytes = self._in_a_row = 0
+        self._in_a_row = self._bytes_in_a_row = 0
 
     def take(self, line: bytes, error: FormatError) -> None:
         """Add a bad line; raise FormatError if there are too many for a phrase table."""
@@ -40,16 +40,18 @@ class Rejects:
             return
         if len(self.messages) < MOST_MESSAGES:
             self.messages.append(str(error).split("\n")[0])
-        self._in_a_row = self._in_a_row + 1 if error.line == self.last + 1 else 1
+        if error.line != self.last + 1:
+            self._in_a_row = self._bytes_in_a_row = 0
         self.last = error.line
         kept = line if line.endswith(b"\n") else line + b"\n"
         self._waiting.append((error.line, kept))
-        self._waiting_bytes += len(kept)
+        self._in_a_row += 1
+        self._bytes_in_a_row += len(kept)
         found = None
         if self._in_a_row > MOST_IN_A_ROW:
             found = f"{self._in_a_row:,} bad lines in a row"
-        elif self._waiting_bytes > MOST_WAITING_BYTES:
-            found = f"consecutive bad lines of {number_of(self._waiting_bytes, 'byte')}"
+        elif self._bytes_in_a_row > MOST_BYTES_IN_A_ROW:
+            found = f"consecutive bad lines of {number_of(self._bytes_in_a_row, 'byte')}"
         if found:
             raise FormatError(error.name, error.line, "at least some phrase pairs", found, "Is this a phrase table?")
 
@@ -58,7 +60,6 @@ class Rejects:
         lines, self.written = [], number
         while self._waiting and self._waiting[0][0] <= number:
             lines.append(self._waiting.popleft()[1])
-        self._waiting_bytes -= sum(map(len, lines))
         return lines
 
 

@@ -227,8 +227,9 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         check_unchanged(table.path, table.identity)
         signature = run.signature(counts, files.digest(options.output))
         contents = {options.signature: signature.as_file(), options.new_ini: ini.content}
+        replaces = files.forced
         files.commit({path: content for path, content in contents.items() if path})
-    if options.force and options.signature and not options.rejects:
+    if replaces and options.signature and not options.rejects:
         Path(rejects_of(options.output)).unlink(missing_ok=True)
     return result
 
@@ -277,7 +278,7 @@ def _open_files(
     old_ini = [find_input(options.moses_ini)] if options.moses_ini else []
     of_models = (file for model in models for file in model_files(model.folder))
     inputs = (options.table, f"{options.table}.json", *old_ini, *of_models)
-    if options.force and options.signature and not options.rejects:
+    if (options.force or options.resume) and options.signature and not options.rejects:
         refuse_equal([rejects_of(options.output)], inputs)  # an older table's, which will be removed
     try:
         return ResumableOutputs(

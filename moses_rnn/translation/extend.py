@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.proposals import Converter, Proposal, Proposer
 from moses_rnn.translation.requests import BEAM, ExtensionRequest
 from moses_rnn.translation.search import BeamConfig, BeamSearch
-from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_phrases, key_of
+from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_few_apart, find_phrases, key_of
 
 MOST_TARGET_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
@@ -176,9 +176,14 @@ def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], 
         extended.unknown_sources += not is_known
         return is_known and len(of_source) <= request.longest
 
-    few = find_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
-    lacking = sorted(map(Wanted, survey.lacking), key=lambda source: source.key)
-    return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
+    by_key = attrgetter("key")
+    few: Iterator[Wanted] = iter(())
+    if request.fewer_than:
+        few = find_few(_lines(request.table), request.fewer_than, survey.apart)
+        if survey.apart:
+            rest = find_few_apart(_lines(request.table), request.fewer_than, survey.apart)
+            few = heapq.merge(few, sorted(rest, key=by_key), key=by_key)
+    return heapq.merge(filter(is_readable, few), sorted(map(Wanted, survey.lacking), key=by_key), key=by_key)
 
 
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
@@ -233,24 +238,26 @@ def choose_fills(
     known |= zip((model.name for model in models), (NETWORK, INVERSE), strict=False)
     names = [without_number(column.name) for column in added]
     for column, name in zip(added, names, strict=True):
-        if name not in known:
+        is_mean = column.meaning.startswith("mean of ")  # of several, see models/ensembles
+        if is_mean or name not in known:
             raise MisfitError(
                 f"{table}: expected the network of score {column.index + 1}, {column.name}, to fill it in new lines, "
-                "found none",
-                advice="Name it with --model or --inverse-model, or extend the table before you score it.",
+                f"found {'a mean of several' if is_mean else 'none'}",
+                advice="Extend the table before you score it."
+                if is_mean
+                else "Name it with --model or --inverse-model, or extend the table before you score it.",
             )
         fills[column.index] = known[name]
         for model in models:
             alone = names.count(name) == 1
-            is_mean = column.meaning.startswith("mean of ")  # of several, see models/ensembles
             other = signature.models and not signature.names_model(model.hashes)
-            if model.name == name and (is_mean or not alone or other):
+            if model.name == name and (not alone or other):
                 found = "another" if alone else f"several scores named {name}"
                 raise MisfitError(
                     f"{model.folder}: expected the model that gave score {column.index + 1} of {table} according to "
-                    f"the signature beside it, found {'one of several whose mean is the score' if is_mean else found}",
+                    f"the signature beside it, found {found}",
                     advice="Name that model, or extend the table before you score it."
-                    if alone and not is_mean
+                    if alone
                     else "Extend the table before you score it.",
                 )
     return fills

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import sort_command
@@ -31,7 +32,7 @@ class Survey:
     """Statistics of a table's lines and words; lines must be added in the order of their bytes.
 
     `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source; `apart` has, by
-    source, targets on lines that are not next to the source's other lines.
+    source, what is on lines that are not next to the source's other lines.
     """
 
     def __init__(self, table: str, first: TableLine, phrases: Iterable[bytes]) -> None:
@@ -41,35 +42,48 @@ class Survey:
         self.lacking = set(phrases)
         self.lines = 0
         self.weights = LexicalWeights()
-        self.apart: dict[bytes, set[bytes]] = {}
+        self.apart: dict[bytes, Apart] = {}
         self._lowest = [math.inf] * self.shape.columns  # lowest positive values
+        self._least = [math.inf] * self.shape.columns
         self._highest = [-math.inf] * self.shape.columns
-        self._key_before = b""
+        self._line_before = b""
 
     def add(self, line: TableLine) -> None:
         """Count a line in; raise FormatError if it belongs before the last one."""
-        key = key_of(line)
-        if key < self._key_before:
+        whole = line.line.removesuffix(b"\n")
+        if whole < self._line_before:
             expected = "the order of LC_ALL=C sort, so that new lines find their place"
             found = "a line that belongs before the one above it"
             raise FormatError(self._table, line.number, expected, found, sort_command(self._table))
-        self._key_before = key
+        self._line_before = whole
         self.lines += 1
         for column, score in enumerate(map(float, words(line.scores))):
             if 0 < score < self._lowest[column]:
                 self._lowest[column] = score
+            self._least[column] = min(self._least[column], score)
             self._highest[column] = max(self._highest[column], score)
         self.weights.add(line)
         if not is_regular(line):
-            self.apart.setdefault(normalised(line.source), set()).add(normalised(line.target))
+            of_source = self.apart.setdefault(normalised(line.source), Apart(set(), line.counts.source))
+            of_source.targets.add(normalised(line.target))
         if self.lacking:
             self.lacking.discard(normalised(line.source))
 
     @property
     def columns(self) -> list[tuple[float, float]]:
-        """Lowest positive value and highest value of each column."""
-        least = (lowest if lowest < math.inf else LEAST for lowest in self._lowest)
-        return list(zip(least, self._highest, strict=True))
+        """Lowest positive value and highest value of each column; twice the value if all lines have the same one."""
+        every = zip(self._lowest, self._least, self._highest, strict=True)
+        return [
+            (least if least == highest else lowest if lowest < math.inf else LEAST, highest)
+            for lowest, least, highest in every
+        ]
+
+
+class Apart(NamedTuple):
+    """Targets of a source on lines with unusual blanks, and its count in field 5."""
+
+    targets: set[bytes]
+    source_count: float
 
 
 @dataclass(frozen=True)
@@ -89,15 +103,26 @@ class Wanted:
         return self.source + PARTED
 
 
-def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]) -> Iterator[Wanted]:
-    """Yield the sources with fewer than `fewer_than` targets, in table order; `apart` is from `Survey`."""
+def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Apart]) -> Iterator[Wanted]:
+    """Yield the sources with a regular line and fewer than `fewer_than` targets, in table order.
+
+    `apart` is from `Survey`.
+    """
     for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
         first = next(of_source)
-        targets = {normalised(first.target), *apart.get(source, ())}
+        targets = {normalised(first.target), *(apart[source].targets if source in apart else ())}
         while len(targets) < fewer_than and (line := next(of_source, None)):
             targets.add(normalised(line.target))
         if source and len(targets) < fewer_than:
             yield Wanted(source, frozenset(targets), b"%.9g" % first.counts.source)
+
+
+def find_few_apart(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Apart]) -> Iterator[Wanted]:
+    """Yield the sources without a regular line and with fewer than `fewer_than` targets, in no order."""
+    regular = {line.source for line in lines if line.source in apart and is_regular(line)}
+    for source, (targets, count) in apart.items():
+        if source and source not in regular and len(targets) < fewer_than:
+            yield Wanted(source, frozenset(targets), b"%.9g" % count)
 
 
 def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:

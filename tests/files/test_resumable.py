@@ -93,6 +93,13 @@ def run(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def test_a_resumed_run_knows_that_it_replaces_files(here):
+    killed_after(2, force=True)
+    with ResumableOutputs(["t.gz", "list"], ["t.gz.json", "new.ini"], optional=["t.gz.rejects"], resume=True) as files:
+        files.begin(MANIFEST)
+        assert files.forced
+
+
 CALLS = {os: ("write", "fsync", "open"), Path: ("replace", "unlink")}
 
 

@@ -171,6 +171,14 @@ def test_a_relative_path_stays_relative_in_its_folder(folder, old, table, absolu
     assert f" path={new.replace('@', f'{folder}/')} " in edited.content.decode()
 
 
+def test_a_path_with_a_comma_is_one_path_even_if_its_parts_are_files(folder):
+    for name in ("lm", "t.gz", "lm,t.gz"):
+        (folder / name).touch()
+    lm = b"[feature]\nKENLM path=lm,t.gz order=3\n"
+    edited = edit(folder, INI.replace(b"[feature]\n", lm, 1), table="t4", absolute_paths=True)
+    assert f"KENLM path={folder}/lm,t.gz order=3\n".encode() in edited.content
+
+
 @pytest.mark.parametrize(
     ("loaded", "made_from", "warned"),
     [

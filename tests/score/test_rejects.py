@@ -32,7 +32,7 @@ def test_resumed_behind_any_chunk_each_comes_once(done):
     ("limit", "most", "lines", "message"),
     [
         ("MOST_IN_A_ROW", 3, (7, 8, 9, 10), "t:10: .*, found 4 bad lines in a row"),
-        ("MOST_WAITING_BYTES", 11, (2, 4, 6), "t:6: .*, found consecutive bad lines of 12 bytes"),
+        ("MOST_BYTES_IN_A_ROW", 11, (4, 5, 6), "t:6: .*, found consecutive bad lines of 12 bytes"),
     ],
 )
 def test_too_many_of_them_are_no_table(monkeypatch, limit, most, lines, message):
@@ -44,9 +44,9 @@ def test_too_many_of_them_are_no_table(monkeypatch, limit, most, lines, message)
         take(rejects, lines[-1])
 
 
-def test_what_was_given_out_waits_no_longer(monkeypatch):
-    monkeypatch.setattr(input_table, "MOST_WAITING_BYTES", 11)
+def test_bad_lines_between_good_ones_are_skipped_however_far_a_run_reads_ahead(monkeypatch):
+    monkeypatch.setattr(input_table, "MOST_BYTES_IN_A_ROW", 11)
     rejects = Rejects()
     for line in range(2, 40, 2):
         take(rejects, line)
-        assert rejects.until(line) == [b"bad\n"]
+    assert rejects.until(40) == [b"bad\n"] * 19

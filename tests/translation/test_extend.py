@@ -156,7 +156,7 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
         (signed(3, config={"config": "other"}), expected.format(4, "another")),
         (
             signed(3, config=own, meaning="mean of 2 models' log p"),
-            expected.format(4, "one of several whose mean is the score"),
+            "expected the network of score 4, RNN, to fill it in new lines, found a mean of several\n  Extend the table",
         ),
         (signed(2, 3, config=own), expected.format(3, "several scores named RNN")),
         (numbered, expected.format(3, "several scores named RNN.*\n  Extend the table before you score it")),

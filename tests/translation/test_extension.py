@@ -28,7 +28,7 @@ from moses_rnn.translation.extend import (
 )
 from moses_rnn.translation.lexical_weights import LEAST, NO_WORD, LexicalWeights
 from moses_rnn.translation.proposals import Proposal, Proposals
-from moses_rnn.translation.survey import Survey, Wanted, find_few, find_phrases
+from moses_rnn.translation.survey import Survey, Wanted, find_few, find_few_apart, find_phrases
 from tests.conftest import EXAMPLES
 
 TABLE = [
@@ -94,6 +94,23 @@ def test_find_few_targets_are_chosen_with_what_they_have():
     ]
     assert few([*odd, b" ||| x ||| 1\n"], 9) == []  # odd or empty
     assert few([b"a b ||| x  y||| 1\n"]) == [Wanted(b"a b", frozenset([b"x y"]))]  # the target may be as it likes
+
+
+def test_sources_on_lines_with_odd_blanks_alone_are_chosen_too():
+    lines = [b"a|||x ||| 1 ||| ||| 3 5 2\n", b"b  ||| x ||| 1\n", b"b|||y ||| 1\n", b"c|||x ||| 1\n", line(b"c", b"y")]
+    lines = sorted([*lines, b" ||| x ||| 1\n"])
+    apart = survey_of(lines).apart
+    found = {one.source: one for one in find_few_apart(parsed(lines), 2, apart)}
+    assert found == {b"a": Wanted(b"a", frozenset([b"x"]), b"5")}
+    assert {one.source for one in find_few_apart(parsed(lines), 3, apart)} == {b"a", b"b"}
+
+
+def test_equal_lines_before_their_scores_may_have_any_blanks_there():
+    assert survey_of([b"a ||| x |||  0.5\n", b"a ||| x ||| 0.4\n"]).lines == 2
+
+
+def test_a_column_of_one_value_is_known_by_it_also_if_that_is_zero():
+    assert survey_of([b"a ||| x ||| 0 0.25 0\n", b"b ||| x ||| 0 0.25 1\n"]).columns == [(0, 0), (0.25, 0.25), (1, 1)]
 
 
 def test_equal_targets_count_once_and_those_on_lines_with_odd_blanks_too():
@@ -171,7 +188,7 @@ def test_logarithms_are_refused():
 
 
 def test_values_that_have_no_logarithm_are_passed_over():
-    lines = [b"a ||| x ||| 0 0\n", b"b ||| x ||| 0.25 0\n", b"c ||| x ||| -1 0\n"]
+    lines = [b"a ||| x ||| 0 0\n", b"b ||| x ||| 0.25 0\n", b"c ||| x ||| -1 -1\n"]
     assert survey_of(lines).columns == [(0.25, 0.25), (math.exp(-87), 0)]
 
 
