@@ -20,10 +20,10 @@ Example: the ini for a scored table, then the one for its compact form:
   moses-rnn ini moses.ini --table phrase-table.rnn.gz
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
 
-This changes num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative
-paths, but no other byte. If Moses builds dictionaries of this type from the text table, this also prints the build
-command, with the table's number of scores. Exit codes: 0 done, 1 failure, 2 usage error, 3 ini or table
-refused.
+This changes num-features, path, type, tuneable-components and weights of one phrase dictionary, and with
+--absolute-paths all relative paths. If the type changes, the dictionary may get a name=. No other byte changes. If
+Moses builds dictionaries of this type from the text table, this also prints the build command, with the table's number
+of scores. Exit codes: 0 done, 1 failure, 2 usage error, 3 ini or table refused.
 """
 
 

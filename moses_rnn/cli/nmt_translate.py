@@ -34,8 +34,8 @@ length limit, it is log p of the words alone. Networks with attention also write
 Each line of --alignments is a JSON record: the number of the input line, the words of both sides, and the attention
 weights α. The last column belongs to the end symbol, and so does the last row if there is one more row than words.
 
-With -o, finished lines are saved about once a second. After any interruption, the same command with --resume
-continues and gives the same bytes. Exit codes: 0 done, 1 failure, 2 usage error, 3 text or model refused,
+With -o, each finished block of 512 lines is saved. After any interruption, the same command with --resume continues
+after the saved blocks and gives the same bytes. Exit codes: 0 done, 1 failure, 2 usage error, 3 text or model refused,
 {STOPPED} stopped and resumable.
 """
 

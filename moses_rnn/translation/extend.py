@@ -2,7 +2,7 @@
 
 A first pass over the table collects its columns, word links and missing phrases. A second pass finds the sources for
 which the network proposes targets, and a third merges the table with the new lines, which are in the table's order. So
-memory does not grow with the table.
+memory does not grow with the table, except for sources on lines with odd blanks.
 """
 
 from __future__ import annotations
