@@ -297,6 +297,7 @@ MISSING = {
     "no domain": (["SELECT=0.5", "IN_DOMAIN=/no/news"], "missing: /no/news.en or /no/news.en.gz: a corpus (IN_DOMAIN=)"),
     "no thot": (["ALIGNER=thot", "BIN_PYTHON=false"], "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'"),
     "no fast_align": (["ALIGNER=fast_align", "PATH=/usr/bin:/bin"], "missing: fast_align and atools in PATH"),
+    "a comma in a folder": (["WORK=/nowhere/w,1"], "expected a folder without blanks, commas, colons"),
     "no such aligner": (["ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["SYSTEMS=baseline magic"], "missing: a system named magic"),
     "seeds that are none": (["SEEDS=1 b"], "missing: SEEDS of integers, found b"),

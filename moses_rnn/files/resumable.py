@@ -270,8 +270,8 @@ class ResumableOutputs:
             self._close()
 
 
-def check_finished(texts: Mapping[str, bytes], lines: int) -> None:
-    """Raise OutputError unless existing files begin with these texts, and the first has that many lines.
+def check_finished(output: str, lines: int, texts: Mapping[str, bytes]) -> None:
+    """Raise OutputError unless existing files begin with these texts, and the output has that many lines.
 
     Nothing records what made them.
     """
@@ -281,7 +281,6 @@ def check_finished(texts: Mapping[str, bytes], lines: int) -> None:
             begins = b"".join(islice(read_lines(path), text.count(b"\n"))) == text
         if not begins:
             raise OutputError(f"{path}: already exists, but this run writes other lines; use --force to replace it")
-    output = next(iter(texts))
     if (count := sum(1 for _ in read_lines(output))) != lines:
         raise OutputError(
             f"{output}: already exists, but has {number_of(count, 'line')} and the text has {lines:,}; "

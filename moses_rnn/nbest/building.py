@@ -88,7 +88,10 @@ class Builder:
         self._observer, self._should_stop = observer, should_stop
         self._ini, self._flags = str(Path(find_input(material.ini)).absolute()), material.decoder_flags or ()
         self._decoder_files = decoder_files(self._ini)
-        _check_names([self._ini, *material.add, self._folder.absolute(), *self._decoder_files])
+        if material.lists:
+            regular_file(material.lists)
+        added = [model if is_pretrained(model) else model.absolute() for model in material.add]
+        _check_names([self._ini, *added, *(path.absolute() for path in self._decoder_files)])
         options = [key.name for key in fields(PretrainedOptions)]
         self._pretrained = {name: value for name in options if (value := getattr(material, name))}
 

@@ -63,7 +63,9 @@ class Settings:
         lines = [f"{name} = {_toml(value)}" for name, value in plain.items()]
         for name, table in tables.items():
             lines += ["", f"[{name}]", *(f"{_toml(key)} = {_toml(value)}" for key, value in table.items())]
-        replace_file(folder / SETTINGS, "".join(f"{line}\n" for line in lines).encode())
+        path, data = folder / SETTINGS, "".join(f"{line}\n" for line in lines).encode()
+        if not (path.is_file() and path.read_bytes() == data):  # a newer file would outdate finished translations
+            replace_file(path, data)
 
     @classmethod
     def read(cls, folder: Path) -> Settings:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import AlreadyComplete, OutputError, Stopped, number_of
+from moses_rnn.errors import AlreadyComplete, InputError, OutputError, Stopped, number_of
 from moses_rnn.files.outputs import Note, pack
 from moses_rnn.files.resumable import ResumableOutputs, check_finished
-from moses_rnn.files.streams import STANDARD_STREAM, as_text, find_input, read_text
+from moses_rnn.files.streams import STANDARD_STREAM, as_text, find_input, read_lines, read_text
 from moses_rnn.moses.alignments import format_links
 from moses_rnn.moses.decoding import Decoder
 from moses_rnn.moses.nbest import alignment_of
@@ -82,15 +82,32 @@ def _decoder(request: RerankingRequest, settings: Settings) -> Decoder:
 
 
 def _check_finished(request: RerankingRequest, settings: Settings, reranker: Reranker, raw: RawText | None) -> None:
-    """Raise OutputError unless existing outputs begin as this run would write them, with as many lines as the text."""
+    """Raise OutputError unless an output begins with this run's translations and has as many lines as the text.
+
+    Scores are not compared: their last digits depend on which lines are scored together.
+    """
     if request.input == STANDARD_STREAM or not Path(find_input(request.input)).is_file():
         raise OutputError(f"{request.output}: already exists; use --force to replace it")
     lines = [*_lines(request.input)]
     with _decoder(request, settings) as decoder:
         lists = decoder.decode(_given(iter(lines[:LINES_CHECKED]), [], raw))
         translated = [one for some in lists for one in reranker.rerank(some)]
-    texts = [_texts(request, number, one, raw) for number, one in enumerate(translated)]
-    check_finished({path: b"".join(text[path] for text in texts) for path in request.outputs}, len(lines))
+    texts = [raw.detokenise(one.text) if raw else one.text for one in translated]
+    if request.json:
+        if _translations_in(request.output, len(texts)) != [*map(_decode, texts)]:
+            raise OutputError(
+                f"{request.output}: already exists, but this run writes other lines; use --force to replace it"
+            )
+        check_finished(request.output, len(lines), {})
+    else:
+        check_finished(request.output, len(lines), {request.output: b"".join(text + b"\n" for text in texts)})
+
+
+def _translations_in(output: str, count: int) -> list[object]:
+    """Return the translations in the first records of an output; none if it has no such records."""
+    with suppress(InputError, ValueError, TypeError, KeyError):
+        return [json.loads(line)["translation"] for line in islice(read_lines(output), count)]
+    return []
 
 
 def _lines(path: str) -> Iterator[bytes]:

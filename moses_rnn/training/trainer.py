@@ -88,8 +88,8 @@ class Trainer:
         self._look_at_limits_again()
         if not self.resumed:
             self._save(folder)  # so that a checkpoint always has a state beside it
-        elif progress.finished and progress.steps and not progress.history:
-            self._evaluate(folder, observer)  # a limit was lowered before the first evaluation
+        elif progress.examples > progress.examples_at_evaluation and self._is_evaluation_due():
+            self._evaluate(folder, observer)  # a limit was lowered, or another process died in the evaluation
         while not progress.finished:
             for batch in self.task.batches(progress.epoch, progress.batch):
                 with self._saving_if_deserted(folder):

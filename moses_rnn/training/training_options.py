@@ -193,13 +193,13 @@ class TextOptions:
 
 OPTIONS: dict[str, Any] = {"table": TableOptions, "sentences": SentenceOptions, "text": TextOptions}
 OF_SOME = {name for network in NETWORKS.values() for name in network.own}
-# by the optimiser, the machine and files
 NEEDED = {  # without which a setting has no effect
     "rho": ("optimiser", "adadelta"),
     "epsilon": ("optimiser", "adadelta"),
     "beta_2": ("optimiser", "adam"),
     "decay_on_plateau": ("schedule", "plateau"),
 }
+# by the optimiser, the machine and files
 DECIDED_LATER = {"optimiser", "precision", "native", "threads", "source_embeddings", "target_embeddings"}
 
 

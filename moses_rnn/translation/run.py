@@ -106,7 +106,7 @@ def _check_complete(request: TranslationRequest, translator: Translator, feature
     first = next(blocks)
     texts = _texts_of(request, feature, 0, translator.translate(first))
     outputs = dict(zip((request.output, *request.others), texts, strict=True))
-    check_finished(outputs, len(first) + sum(map(len, blocks)))
+    check_finished(request.output, len(first) + sum(map(len, blocks)), outputs)
 
 
 def _advice(error: MosesRnnError, counts: Note) -> str:

@@ -46,16 +46,16 @@ class Survey:
         self._lowest = [math.inf] * self.shape.columns  # lowest positive values
         self._least = [math.inf] * self.shape.columns
         self._highest = [-math.inf] * self.shape.columns
-        self._line_before = b""
+        self._key_before = b""
 
     def add(self, line: TableLine) -> None:
         """Count a line in; raise FormatError if it belongs before the last one."""
-        whole = line.line.removesuffix(b"\n")
-        if whole < self._line_before:
+        key = key_of(line)
+        if key < self._key_before and not self._key_before.startswith(key):  # equal pairs may differ in blanks there
             expected = "the order of LC_ALL=C sort, so that new lines find their place"
             found = "a line that belongs before the one above it"
             raise FormatError(self._table, line.number, expected, found, sort_command(self._table))
-        self._line_before = whole
+        self._key_before = key
         self.lines += 1
         for column, score in enumerate(map(float, words(line.scores))):
             if 0 < score < self._lowest[column]:

@@ -183,8 +183,11 @@ def test_a_list_may_come_from_elsewhere(here, models, monkeypatch):
     assert "decode" not in done.stderr
     assert (here / "made" / "weights.ini").exists()
     os.mkfifo(here / "pipe")
-    refused = reranker(here, *MADE, "--add", models / "cslm", "--lists", "pipe", code=3)
+    for side, text in (("en", SOURCE), ("fr", REFERENCE)):
+        (here / f"train.{side}").write_bytes(text)
+    refused = reranker(here, *MADE[:-1], "new", "--texts", "train", "--lists", "pipe", code=3)
     assert "pipe: expected a regular file" in refused.stderr
+    assert not (here / "new").exists()
 
 
 def test_features_that_the_decoder_lacks_are_refused(here, models):
@@ -400,14 +403,20 @@ def test_a_killed_run_is_resumed(here, made):
     assert (here / "out").read_bytes() == reranker(here, "translate", "made", "text").stdout
 
 
-def test_a_finished_translation_is_that_of_its_text_and_options(here, made):
+def test_a_finished_translation_is_that_of_its_text_and_options(here, made, models):
     (here / "a").write_bytes(b"s2 s3\ns4\n")
     (here / "b").write_bytes(b"s5 s3\ns4\n")
     for name in ("a", "b"):
         os.utime(here / name, (1, 1))
     command = ["translate", "made", "-o", "out", "--resume"]
     reranker(here, *command, "a")
+    reranker(here, *MADE, "--add", models / "cslm", "--quiet")  # which changes nothing
     assert "out: already complete" in reranker(here, *command, "a").stderr
+    reranker(here, *command[:2], "-o", "j", "--resume", "--json", "--n-best", 2, "n", "a")
+    assert (
+        "j: already complete"
+        in reranker(here, *command[:2], "-o", "j", "--resume", "--json", "--n-best", 2, "n", "a").stderr
+    )
     for other, found in (
         (["b"], ", but this run writes other lines"),
         (["a", "--json"], ", but this run writes other lines"),

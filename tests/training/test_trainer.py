@@ -43,18 +43,25 @@ def test_what_was_learned_is_saved_when_another_process_dies(corpus, tmp_path, e
         assert torch.equal(old, new)
 
 
-def test_what_was_learned_is_saved_when_another_process_dies_in_an_evaluation(corpus, tmp_path, monkeypatch):
-    def fail(*_):
-        raise PeerFailed("gone")
+@pytest.mark.parametrize("every", [130, 1 << 30])
+def test_an_evaluation_in_which_another_process_dies_is_made_up_for(corpus, tmp_path, monkeypatch, every):
+    evaluate, left = PhrasePairs.held_out, iter(range(1))
 
-    whole, _ = train(corpus, tmp_path / "whole", max_epochs=1, evaluate_every=1 << 30)
+    def fail_the_second(task, threads):
+        if next(left, None) is None:
+            raise PeerFailed("gone")
+        return evaluate(task, threads)
+
+    course = {"max_epochs": 2, "evaluate_every": every}
+    whole, _ = train(corpus, tmp_path / "whole", **course)
     with monkeypatch.context() as during:
-        during.setattr(PhrasePairs, "held_out", fail)
+        during.setattr(PhrasePairs, "held_out", fail_the_second)
         with pytest.raises(PeerFailed, match="gone"):
-            train(corpus, tmp_path / "model", max_epochs=1, evaluate_every=1 << 30)
-    _, listener = train(corpus, tmp_path / "model", max_epochs=1, evaluate_every=1 << 30)
-    assert listener.losses == []
-    assert listener.figures[-1]["nats_per_token"] == whole.progress.history[-1]["nats_per_token"]
+            train(corpus, tmp_path / "model", **course)
+    resumed, _ = train(corpus, tmp_path / "model", **course)
+    places = [[one["pairs"] for one in trainer.progress.history] for trainer in (whole, resumed)]
+    assert places[0] == places[1]
+    assert resumed.progress.best == whole.progress.best
 
 
 def test_newbob_halves_and_ends(corpus, tmp_path):
