@@ -209,7 +209,11 @@ def test_what_a_folder_lacks_decides_what_is_advised(folder, tmp_path):
     with pytest.raises(CheckpointError) as caught:
         open_model(folder)
     assert "copy the model again" in caught.value.advice
-    (folder / "training").mkdir()
+    (folder / "training").mkdir()  # resuming repairs no model
+    with pytest.raises(CheckpointError) as again:
+        open_model(folder)
+    assert again.value.advice == caught.value.advice
+    (folder / "config.json").unlink()
     with pytest.raises(CheckpointError) as caught:
         open_model(folder)
-    assert "resuming training" in caught.value.advice
+    assert caught.value.advice == advice["other"]
