@@ -71,7 +71,7 @@ class Survey:
 
     @property
     def columns(self) -> list[tuple[float, float]]:
-        """Lowest positive value and highest value of each column; twice the value if all lines have the same one."""
+        """Lowest positive and highest value of each column; if all its lines have one value, that value twice."""
         every = zip(self._lowest, self._least, self._highest, strict=True)
         return [
             (least if least == highest else lowest if lowest < math.inf else LEAST, highest)
