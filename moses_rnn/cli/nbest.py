@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +27,6 @@ from moses_rnn.nbest.request import ListRequest
 from moses_rnn.options import Force, Option
 
 if TYPE_CHECKING:
-    from moses_rnn.files.shards import Shard
     from moses_rnn.moses.nbest import NBestLine
 
 EPILOG = """\b
@@ -70,15 +68,13 @@ def add(given: ListRequest) -> None:
     from moses_rnn.nbest.features import make_features
 
     given = replace(given, device=choose_device(given.device, given.threads))
-    name, lines = _read_list(given.nbest, given.shard)
+    name, lines = _read_list(given.nbest)
     first = next(lines, None)
     sources = text_of(given.source) if given.source else None
     features = label_features(first, make_features(first, name, given))
     if sources is None and (readers := readers_of(features)):
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    has_end = given.shard is None or given.shard.number == given.shard.count
-    before = _last_sentence(name) if given.shard and has_end else -1
-    added = ListFeatures(name, sources, features, has_end, given.allow_misfit, before)
+    added = ListFeatures(name, sources, features, allow_misfit=given.allow_misfit)
     inputs = inputs_of(name, given.source, given.backoff, *models)
     output = output_to(given.output, given.force, inputs)
     with progress("hypotheses", quiet=given.quiet) as advanced, output as file:
@@ -94,15 +90,8 @@ def add(given: ListRequest) -> None:
         )
         for label, share in added.unknown.items():
             print_err(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
-    for label in () if given.shard else added.constant:
+    for label in added.constant:
         warn(f"{label} is the same for all hypotheses of each sentence: leave it out, because tuning cannot use it")
-
-
-def _last_sentence(name: str) -> int:
-    from moses_rnn.files.streams import read_lines
-    from moses_rnn.moses.nbest import parse_nbest
-
-    return max(line.sentence for line in parse_nbest(read_lines(name), name))
 
 
 def _paths(given: ListRequest) -> list[Path]:
@@ -115,8 +104,6 @@ def _is_file(path: Path) -> bool:
 
 
 def _check(given: ListRequest) -> None:
-    if given.shard and "-" in (given.nbest, given.output):
-        raise click.UsageError("--shard needs a list and an --output that are files")
     if not _paths(given):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
     if given.backoff and not given.models:
@@ -132,18 +119,13 @@ def _check(given: ListRequest) -> None:
         raise click.UsageError("--shares applies to one --ensemble: add the others with another command")
 
 
-def _read_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
-    """Return the name of a list and its lines, or those of a shard."""
-    from moses_rnn.files.shards import count_lines, read_part
+def _read_list(nbest: str) -> tuple[str, Iterator[NBestLine]]:
+    """Return the name of a list and its lines."""
     from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.moses.nbest import parse_nbest
 
     name = find_input(nbest)
-    if shard is None:
-        return name, parse_nbest(read_lines(name), name)
-    part = shard.lines_of(count_lines(name))
-    lines = itertools.chain.from_iterable(map(io.BytesIO, read_part(name, part)))
-    return name, parse_nbest(lines, name, part.start)
+    return name, parse_nbest(read_lines(name), name)
 
 
 TUNE_EPILOG = """\b

@@ -8,11 +8,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import Meter, read_blocks, without_compression_suffix
-from moses_rnn.options import Option
 
 
 @dataclass(frozen=True)
@@ -34,17 +32,13 @@ class Shard:
         return range(*(lines * k // self.count for k in (self.number - 1, self.number)))
 
 
-def _parse_shard(text: str) -> Shard:
+def parse_shard(text: str) -> Shard:
+    """Parse ``k/N``; raise ValueError for anything else."""
     number, _, count = text.partition("/")
     try:
         return Shard(int(number), int(count))
     except ValueError as error:
         raise ValueError(f"expected k/N with k from 1 to N, found {text!r}") from error
-
-
-OneShard = Annotated[
-    Shard | None, Option("Process only part k of N of the lines", "--shard", metavar="k/N", parse=_parse_shard)
-]
 
 
 def with_shard(path: str, shard: Shard) -> str:

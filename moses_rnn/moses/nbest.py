@@ -58,9 +58,9 @@ class NBestLine(NamedTuple):
         return [value for label, values in self.labels() if label == name for value in values]
 
 
-def parse_nbest(lines: Iterable[bytes], name: str, lines_before: int = 0) -> Iterator[NBestLine]:
-    """Parse the lines of the n-best list `name`, after `lines_before` skipped lines."""
-    for number, line in enumerate(lines, start=lines_before + 1):
+def parse_nbest(lines: Iterable[bytes], name: str) -> Iterator[NBestLine]:
+    """Parse the lines of the n-best list `name`."""
+    for number, line in enumerate(lines, 1):
         yield parse_nbest_line(line, name, number)
 
 

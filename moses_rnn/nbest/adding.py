@@ -54,9 +54,8 @@ def readers_of(features: Mapping[str, Feature]) -> list[str]:
 class ListFeatures:
     """Adds features to a list and collects statistics about them.
 
-    `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. The
-    list `has_end` unless it is a shard before the last one. For the last shard, `before` is the whole list's last
-    sentence.
+    `sources` are the source sentences, indexed by field 1; None if no feature needs them. `features` are by label. A
+    list that `has_end` must reach the last source sentence.
     """
 
     name: str
@@ -64,7 +63,6 @@ class ListFeatures:
     features: dict[str, Feature]
     has_end: bool = True
     allow_misfit: bool = False
-    before: int = -1
     lines: int = 0
     unknown: dict[str, float] = field(default_factory=dict)  # by label: share of the hypotheses' words
 
@@ -100,7 +98,7 @@ class ListFeatures:
                 line.with_features([(label, [values[i]]) for label, values in texts.items()])
                 for i, line in enumerate(together)
             )
-        last = max(*self._firsts, self.before) if self._firsts else len(self.sources or ()) - 1
+        last = max(self._firsts) if self._firsts else len(self.sources or ()) - 1
         if self._of_sources and self.sources is not None and self.has_end and last + 1 != len(self.sources):
             expected = f"as many sentences as the source has, {len(self.sources):,}"
             raise InputError(

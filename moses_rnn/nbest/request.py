@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from moses_rnn.files.shards import OneShard
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import (
     FIRST_SECTION,
@@ -108,7 +107,6 @@ class ListRequest(PretrainedOptions):
     output: Annotated[str, Option("The new list; gzip if its name ends in .gz", "-o --output")] = "-"
     device: Device = "auto"
     threads: Threads = None
-    shard: OneShard = None
     allow_misfit: AllowMisfit = False
     force: Force = False
     quiet: Quiet = False

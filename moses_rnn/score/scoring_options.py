@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moses_rnn.files.outputs import names_file
-from moses_rnn.files.shards import OneShard, with_shard
+from moses_rnn.files.shards import Shard, parse_shard, with_shard
 from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
 from moses_rnn.options import (
     FIRST_SECTION,
@@ -107,7 +107,9 @@ class ScoringOptions(PretrainedOptions):
         ),
     ] = None
     ray: Ray = None
-    shard: OneShard = None
+    shard: Annotated[
+        Shard | None, Option("Process only part k of N of the lines", metavar="k/N", parse=parse_shard)
+    ] = None
 
     @cached_property
     def table(self) -> str:

@@ -4,10 +4,8 @@ import gzip
 
 import pytest
 
-from moses_rnn.files.shards import OneShard, Shard, count_lines, read_part
-from moses_rnn.options import noted
+from moses_rnn.files.shards import Shard, count_lines, parse_shard, read_part
 
-parse = noted(OneShard)[1].parse
 LINES = [b"%d %s\n" % (i, b"x" * (i * 7 % 40)) for i in range(4000)]
 
 
@@ -31,6 +29,6 @@ def test_all_parts_are_the_file_and_of_one_size(tmp_path, monkeypatch, count, st
 
 @pytest.mark.parametrize("text", ["", "0/4", "5/4", "1", "a/b", "1/", "-1/4", "1/4/2", "²/4", "auto"])
 def test_what_names_no_shard(text):
-    assert str(parse("2/4")) == "2/4"
+    assert str(parse_shard("2/4")) == "2/4"
     with pytest.raises(ValueError, match="expected k/N with k from 1 to N"):
-        parse(text)
+        parse_shard(text)

@@ -6,7 +6,6 @@ import pytest
 
 from tests.cli.nbest.lists import LISTED, SOURCE
 from tests.models.tiny_lm import BackoffModel
-from tests.same_scores import check_same_scores
 
 
 def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
@@ -63,31 +62,3 @@ def test_several_networks_of_sentences_are_one_feature(nbest):
     together = nbest("add", "n", "--source", "src", "--ensemble", "{}/search,{}/search", "--combine", "mean-log").stdout
     assert alone.count(b"SEARCH0= ") == len(LISTED)
     assert together == alone.replace(b"SEARCH0=", b"ENS0=")
-
-
-def test_shards_of_a_list_are_the_whole(nbest, here):
-    options = [
-        "add",
-        "n",
-        "--source",
-        "src",
-        "--add",
-        "{}/rnn",
-        "--word-penalty",
-        "{}/words",
-        "--threads",
-        "1",
-        "--allow-misfit",
-    ]
-    for number in (1, 2):
-        nbest(*options, "--shard", f"{number}/2", "-o", f"list.{number}", "-q")
-    check_same_scores(b"".join((here / f"list.{n}").read_bytes() for n in (1, 2)), nbest(*options).stdout)
-
-
-def test_the_last_shard_need_not_have_the_last_sentence(nbest, here):
-    lines = (here / "n").read_bytes().splitlines(keepends=True)
-    (here / "n").write_bytes(b"".join(reversed(lines)))
-    options = ["add", "n", "--source", "src", "--add", "{}/search", "--threads", "1"]
-    last = nbest(*options, "--shard", f"{len(lines)}/{len(lines)}", "-o", "last")
-    assert (here / "last").read_bytes().count(b"\n") == 1
-    assert "warning" not in last.stderr  # one hypothesis tells nothing about a feature
