@@ -49,7 +49,7 @@ def main() -> None:
 ADD_EPILOG = """\b
 Examples:
   moses-rnn nbest add dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
-  moses-rnn nbest add dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
+  moses-rnn nbest add dev.nbest.gz --source dev.en --ensemble search.1,search.2,search.3 > dev.more
 
 The added values are natural logarithms, except WP0 and RANK0. Every other byte of the list stays as it is, so Moses's
 own scripts/nbest-rescore/ can read the result. Features have names such as RNN0, CSLM0, ENS0 and WP0; if RNN0 is taken,
@@ -106,17 +106,14 @@ def _is_file(path: Path) -> bool:
 def _check(given: ListRequest) -> None:
     if not _paths(given):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
-    if given.backoff and not given.models:
+    if given.backoff and not given.add:
         raise click.UsageError(
             "--backoff is the n-gram model that a language model backs off to: give a language model with --add"
         )
     if given.whole and not given.models:
         raise click.UsageError("--whole says how a network scores: give a network with --add")
-    for option, value in (("--shares", given.shares), ("--combine", given.combine)):
-        if value and not given.ensembles:
-            raise click.UsageError(f"{option} needs --ensemble")
-    if given.shares and len(given.ensembles) > 1:
-        raise click.UsageError("--shares applies to one --ensemble: add the others with another command")
+    if given.combine and not given.ensembles:
+        raise click.UsageError("--combine needs --ensemble")
 
 
 def _read_list(nbest: str) -> tuple[str, Iterator[NBestLine]]:

@@ -1,10 +1,10 @@
-"""Combine models: networks that write the same words, or language models of one vocabulary.
+"""Combine networks that write the same words.
 
 M members with distributions p_m over the same K words, combined word by word:
 
     geometric   log p = log softmax_y( (1/M) Σ_m log p_m(y) )     normalised; equals the mean of logits
     mean-log    log p = (1/M) Σ_m log p_m(y)                      as in Jean et al.'s code; not a distribution
-    arithmetic  log p = log Σ_m λ_m p_m(y)                        λ_m = 1/M, or given to language models
+    arithmetic  log p = log (1/M) Σ_m p_m(y)
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.errors import CheckpointError
 from moses_rnn.models.annotated import make_pair_scorer
 from moses_rnn.models.base import Scorer, Tally
-from moses_rnn.models.language_models import LanguageModel, SentenceScorer
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import open_model
 from moses_rnn.networks.batches import Ints, Lengths, Values, take_rows
@@ -30,7 +29,7 @@ from moses_rnn.networks.steps import Candidates, NodeBlock, Stepper
 from moses_rnn.networks.tries import SteppedPairs, distinct_phrases
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.options import PretrainedOptions
-from moses_rnn.table.table_blocks import Pairs, Phrases
+from moses_rnn.table.table_blocks import Pairs
 
 GEOMETRIC, MEAN_LOG, ARITHMETIC = COMBINATIONS = "geometric", "mean-log", "arithmetic"
 Member = tuple[Stepper, Ints]  # with its id of each source word of the ensemble
@@ -204,7 +203,7 @@ def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ense
     """
     _check_alike(models, "direction", lambda model: model.direction)
     _check_alike(models, "unit", lambda model: model.unit)
-    _check_written(models)
+    _check_alike(models, "words in target.vocab", lambda model: model.target_vocabulary.sha256())
     _check_alike(models, "score", lambda model: model.name if model.unbounded else "log p")  # else a mean of nothing
     _check_alike(models, "rare words", _rare_words)
     if combination != MEAN_LOG:
@@ -236,65 +235,8 @@ def _check_alike(models: Sequence[Model], what: str, of: Callable[[Model], str])
             )
 
 
-def _check_written(models: Sequence[Model]) -> None:
-    _check_alike(models, "words in target.vocab", lambda model: model.target_vocabulary.sha256())
-
-
 def _rare_words(model: Model) -> str:
     """Describe how rare words are annotated, which must be equal in all members."""
     if model.rare is None:
         return "<unk>"
     return f"{model.rare.kind}, window {model.rare.window}, source.vocab {model.source_vocabulary.sha256()}"
-
-
-# -- language models: only the probabilities of the given words are combined, so nothing is normalised afterwards
-
-MIXTURES = ARITHMETIC, MEAN_LOG  # combinations of language models
-
-
-class Mixture(SentenceScorer):
-    """A mixture of language models: networks of the same vocabulary or n-gram models.
-
-    `combination` is one of MIXTURES. `shares` are the λ_m of the arithmetic mixture and sum to 1; None: equal shares.
-    """
-
-    name = "ENS"
-
-    def __init__(
-        self,
-        members: Sequence[LanguageModel],
-        combination: str = ARITHMETIC,
-        shares: Sequence[float] | None = None,
-    ) -> None:
-        if shares and combination != ARITHMETIC:
-            raise ValueError(f"expected no shares in a mixture by {combination}, found {list(shares)}")
-        if shares and (len(shares) != len(members) or min(shares) <= 0 or not math.isclose(sum(shares), 1)):
-            raise ValueError(f"expected {len(members)} positive shares that sum to 1, found {list(shares)}")
-        self._members, self._combination = members, combination
-        self._shares = shares or [1 / len(members)] * len(members)
-        meanings = "; ".join(dict.fromkeys(member.meaning for member in members))
-        weighted = f" by {', '.join(map('{:g}'.format, shares))}" if shares else ""
-        self.meaning = f"{combination} mixture, word by word{weighted}, of {len(members)} language models: {meanings}"
-
-    def word_log_probs(self, sentences: Phrases) -> Values:
-        """See `LanguageModel`."""
-        log_probs = np.stack([member.word_log_probs(sentences) for member in self._members])
-        if self._combination == MEAN_LOG:
-            mean: Values = log_probs.mean(0)
-            return mean
-        together: Values = np.logaddexp.reduce(log_probs + np.log(self._shares)[:, None])
-        return together
-
-
-def check_mixture(models: Sequence[Model], combination: str) -> None:
-    """Raise an error if networks cannot form a mixture, alone or beside n-gram models."""
-    for model in models:
-        if model.architecture.reads_sources:
-            first = models[0].folder
-            raise CheckpointError(
-                f"{model.folder}: expected a language model beside {first}, found a network that reads the source"
-            )
-    _check_written(models)
-    if combination not in MIXTURES:
-        expected = f"expected language models to be combined by {' or '.join(MIXTURES)}"
-        raise InputError(f"{expected}, found {combination}")

@@ -151,9 +151,14 @@ def open_model(
 def check_reads_sources(model: Model) -> None:
     """Raise CheckpointError for a language model."""
     if not model.architecture.reads_sources:
-        takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
         found = f"found: {model.architecture.title}"
-        raise CheckpointError(f"{model.folder}: expected a network of sources and targets, {found}", advice=takes)
+        raise CheckpointError(
+            f"{model.folder}: expected a network of sources and targets, {found}",
+            advice=(
+                "moses-rnn cslm perplexity, moses-rnn nbest add --add and moses_rnn.load_language_model take language "
+                "models."
+            ),
+        )
 
 
 def check_learned(model: Model) -> None:

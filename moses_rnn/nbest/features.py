@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -13,16 +12,15 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import find_input, regular_file
 from moses_rnn.models.base import Scorer
-from moses_rnn.models.ensembles import ARITHMETIC, GEOMETRIC, AnyModel, Mixture, check_mixture, make_ensemble
+from moses_rnn.models.ensembles import GEOMETRIC, AnyModel, make_ensemble
 from moses_rnn.models.kenlm import KenlmScorer
-from moses_rnn.models.language_models import LanguageModel, NetworkLanguageModel
+from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model
 from moses_rnn.models.open import check_learned, check_reads_sources, open_model, read_shortlist
 from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.models.pretrained import open_pretrained
-from moses_rnn.models.shares import NOT_SHARING, ClosedVocabulary, open_backoff
+from moses_rnn.models.shares import NOT_SHARING, open_backoff
 from moses_rnn.moses.alignments import check_links, format_links
-from moses_rnn.moses.arpa import check_same_words, words_of_arpa
 from moses_rnn.moses.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.nbest.request import ListRequest
 from moses_rnn.networks.batches import Values
@@ -109,7 +107,7 @@ class Feature:
 def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
     """Yield the features of the list `name`, each with its name; `first` is its first line, if there is one."""
     maker = _FeatureMaker(first, name, request)
-    networks = (maker.open_network(path) for path in request.models if path.is_dir())
+    networks = (maker.open_network(path) for path in request.add if path.is_dir())
     if request.backoff and all(model.architecture.reads_sources for model in networks):
         raise InputError("--backoff: expected a language model whose <unk> it can share, found none")
     yield from map(maker.of_model, request.add)
@@ -140,13 +138,7 @@ class _FeatureMaker:
         return model.name, Feature(self._language_model(model), of_sources=False, knows_target=_knows(model))
 
     def of_ensemble(self, paths: tuple[Path, ...]) -> tuple[str, Feature]:
-        """Return the name of an ensemble's score, and the feature; the first model tells if it has language models."""
-        if not paths[0].is_dir() or not self.open_network(paths[0]).architecture.reads_sources:
-            return Mixture.name, self._of_mixture(paths)
-        if self._request.shares:
-            raise InputError(
-                "--shares: expected an ensemble of language models, found one of networks that read the source"
-            )
+        """Return the name of an ensemble's score, and the feature."""
         models = [self.open_network(path) for path in paths]
         for model in models:
             check_reads_sources(model)
@@ -183,36 +175,6 @@ class _FeatureMaker:
             raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
         return True
 
-    def _of_mixture(self, paths: tuple[Path, ...]) -> Feature:
-        """Make a mixture of networks (folders) and n-gram models (files)."""
-        request = self._request
-        models = {path: self.open_network(path) for path in paths if path.is_dir()}
-        if models and not models.keys() >= {*paths} and not request.backoff:
-            raise InputError(
-                "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
-                "  Without it, every word outside the shortlist would get the whole probability of <unk>."
-            )
-        combination = request.combine or ARITHMETIC
-        check_mixture(list(models.values()), combination)
-        files = {path: find_input(str(path)) for path in paths if path not in models}
-        backoff = find_input(request.backoff) if models and request.backoff else None
-        opened = {file: self._open_n_grams(file) for file in dict.fromkeys([*filter(None, [backoff]), *files.values()])}
-        _check_words(opened)
-        n_grams = {path: opened[file] for path, file in files.items()}
-        members: list[LanguageModel] = [
-            self._language_model(models[path]) if path in models else n_grams[path] for path in paths
-        ]
-        if backoff:
-            closed = ClosedVocabulary([model.target_vocabulary for model in models.values()], opened[backoff])
-            vocabularies = [models[path].target_vocabulary if path in models else None for path in paths]
-            members = list(map(closed.compare, members, vocabularies))
-        try:
-            mixture = Mixture(members, combination, request.shares or None)
-        except ValueError as error:
-            raise InputError(f"--shares: {error}") from error
-        knows = [*map(_knows, models.values())] or [*map(_knows, n_grams.values())]
-        return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
-
     def _language_model(self, model: Model) -> NetworkLanguageModel:
         backoff = None
         if self._request.backoff:
@@ -234,17 +196,3 @@ def _knows(model: AnyModel | KenlmScorer) -> Knows:
 
 def _in_shortlist(vocabulary: Vocabulary) -> Knows:
     return lambda word: word != UNKNOWN and word in vocabulary
-
-
-def _check_words(opened: Mapping[str, KenlmScorer]) -> None:
-    """Raise InputError if n-gram models know different words. Of a binary model, extra words go unnoticed."""
-    known: dict[str, set[bytes]] = {}
-    for file in opened if len(opened) > 1 else ():
-        with suppress(FormatError):  # KenLM reads other kinds too
-            if Path(file).is_file():  # a pipe can be read only once
-                known[file] = words_of_arpa(file)
-    check_same_words(known)
-    first, words_of_first = next(iter(known.items()), ("", set[bytes]()))
-    for file in opened.keys() - known.keys():
-        if missing := sum(not opened[file].knows(word) for word in words_of_first - {UNKNOWN}):
-            raise InputError(f"{file}: expected the words of {first}, found {missing:,} missing")

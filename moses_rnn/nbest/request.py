@@ -33,7 +33,7 @@ def _parse_paths(text: str) -> tuple[Path, ...]:
     if not all(names := text.split(",")):
         raise ValueError(f"{text}: expected models separated by commas, found an empty name")
     if any(map(is_pretrained, names)):
-        raise ValueError(f"{text}: expected folders and n-gram models, found a pretrained model: give it with --add")
+        raise ValueError(f"{text}: expected folders, found a pretrained model: give it with --add")
     return tuple(map(Path, names))
 
 
@@ -42,13 +42,6 @@ def _parse_flags(text: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise ValueError(f"{text}: expected flags as in a shell: {error}") from error
-
-
-def _parse_shares(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(map(float, text.split(",")))
-    except ValueError as error:
-        raise ValueError(f"{text}: expected numbers separated by commas") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +64,8 @@ class ListRequest(PretrainedOptions):
     ensembles: Annotated[
         tuple[tuple[Path, ...], ...],
         Option(
-            "Add log p of several models together: their folders, separated by commas; for language models also n-gram "
-            "files. Repeat it for several ensembles",
+            "Add log p of several networks together: their folders, separated by commas. Repeat it for several "
+            "ensembles",
             "--ensemble",
             parse=_parse_paths,
         ),
@@ -81,15 +74,8 @@ class ListRequest(PretrainedOptions):
         str | None,
         Option(
             "How an --ensemble combines its models: normalised mean of log p, plain mean of log p, or log of the "
-            "mean of p [default: geometric, which language models do not have; their default is arithmetic]",
+            "mean of p [default: geometric]",
             choices=("geometric", "mean-log", "arithmetic"),
-        ),
-    ] = None
-    shares: Annotated[
-        Sequence[float] | None,
-        Option(
-            "Shares of an --ensemble's language models in the mean of p, separated by commas [default: equal]",
-            parse=_parse_shares,
         ),
     ] = None
     whole: Annotated[bool, Option("Score whole sentences, even with a network that learned from phrases")] = False

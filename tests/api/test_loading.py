@@ -30,7 +30,7 @@ def pipe(folder):
 WRONG = {
     "no folder": (lambda m: moses_rnn.load("nowhere"), CheckpointError, "nowhere: expected a model folder, found nothing"),
     "a file": (lambda m: moses_rnn.load(m / "file"), CheckpointError, "{}/file: expected a model folder, found a file"),
-    "a language model": (lambda m: moses_rnn.load(m / "cslm"), CheckpointError, "{}/cslm: expected a network of sources and targets, found: CSLM\n  moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model"),
+    "a language model": (lambda m: moses_rnn.load(m / "cslm"), CheckpointError, "{}/cslm: expected a network of sources and targets, found: CSLM\n  moses-rnn cslm perplexity, moses-rnn nbest add --add and moses_rnn.load_language_model"),
     "no language model": (lambda m: moses_rnn.load_language_model(m / "rnn"), CheckpointError, "{}/rnn: expected a language model, found: RNN Encoder-Decoder\n  moses-rnn-score, moses-rnn nbest add"),
     "an unknown device": (lambda m: rnn(m, device="gpu"), ArgumentError, "device gpu: expected cpu, cuda or cuda:N that torch can use here, found no such device"),
     "an unknown precision": (lambda m: rnn(m, precision="fp16"), ArgumentError, "precision: expected one of auto, fp32, bf16, fp64, found 'fp16'"),

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError
 from moses_rnn.models.open import open_model
 from moses_rnn.moses.nbest import parse_nbest_line
 from moses_rnn.nbest.features import make_features
@@ -68,23 +67,6 @@ def test_words_that_stand_for_others_are_unknown(models, tmp_path):
     )
     knows = features_of(UNSEGMENTED, add=(tmp_path / "lm",))["KENLM"].knows_target
     assert [knows(word) for word in (b"t2", b"t9", b"<unk>", b"<s>", b"</s>")] == [True, False, False, False, False]
-
-
-def test_a_mixture_with_an_n_gram_model_is_a_distribution(models, tmp_path):
-    pytest.importorskip("kenlm")
-    unigrams = {"</s>": 0.2, "t2": 0.4, "new": 0.1, "<unk>": 0.3}
-    for name, words in (("lm", unigrams), ("other", {**unigrams, "old": 0.1, "<unk>": 0.2})):
-        (tmp_path / name).write_bytes(BackoffModel(words, {("t2",): {"new": 0.5}}).arpa())
-    members = models / "cslm", tmp_path / "lm"
-    mixture = features_of(UNSEGMENTED, ensembles=(members,), backoff=str(tmp_path / "lm"))["ENS"].scorer
-    shortlist = open_model(models / "cslm", of_pairs=False).target_vocabulary.words[2:]
-    outside = {*shortlist, b"new", b"<unk>"}
-    for history in (b"", b"t2", b"t3 new"):
-        p = [mixture.word_log_probs([history + b" " + word])[-2] for word in outside]
-        p.append(mixture.word_log_probs([history])[-1])
-        assert np.exp(p).sum() == pytest.approx(1, abs=1e-5)
-    with pytest.raises(InputError, match=r"lm: expected the words of .*other, found 1 different ones"):
-        features_of(UNSEGMENTED, ensembles=(members,), backoff=str(tmp_path / "other"))
 
 
 ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"
