@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
@@ -28,14 +28,9 @@ from moses_rnn.cli.training import (
     takes_settings,
 )
 from moses_rnn.errors import InputError, number_of
-from moses_rnn.options import Argument, Force, Option, Output
+from moses_rnn.options import Force, Option, Output
 from moses_rnn.training.presets import networks_of
 from moses_rnn.training.training_options import Learning, RunOptions, SentenceOptions
-
-if TYPE_CHECKING:
-    from moses_rnn.moses.lexicon import LinkCounts
-
-    Counted = tuple[LinkCounts, tuple[str, ...]]  # and the files that were read
 
 EPILOG = """\b
 Example: train a network, translate a text with it, and score given translations:
@@ -90,72 +85,47 @@ def train(texts: SentenceOptions, learning: Learning, *, estimate: Estimate = Fa
 
 
 DICTIONARY_EPILOG = """\b
-Examples: from a corpus and its word alignment; from a phrase table's pairs with one source word:
+Example:
   moses-rnn nmt dictionary corpus/train --source en --target fr --alignment aligned.grow-diag-final-and > words.en-fr
-  moses-rnn nmt dictionary phrase-table.gz > words.en-fr
 
 Each line is "source target p", likeliest first, as translate --dictionary reads it; p is the link's share of all links
 of the source word. Luong et al. keep links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
-failure, 2 usage error, 3 texts or table refused.
+failure, 2 usage error, 3 texts refused.
 """
 
 
 @command(DICTIONARY_EPILOG)
 def dictionary(
-    corpus: Annotated[str, Argument("PREFIX|TABLE")],
+    prefix: str,
     *,
-    source: Annotated[str | None, Option("The source text is PREFIX.SOURCE, plain or gzip")] = None,
-    target: Annotated[str | None, Option("The target text is PREFIX.TARGET")] = None,
-    alignment: Annotated[
-        str | None, Option("Word alignment, one line per sentence pair: 0-0 1-2 …", metavar="FILE")
-    ] = None,
+    source: Annotated[str, Option("The source text is PREFIX.SOURCE, plain or gzip")],
+    target: Annotated[str, Option("The target text is PREFIX.TARGET")],
+    alignment: Annotated[str, Option("Word alignment, one line per sentence pair: 0-0 1-2 …", metavar="FILE")],
     dictionary_count: Annotated[int, Option("Leave out links seen fewer times than this", min=1)] = 2,
     output: Output = "-",
     force: Force = False,
 ) -> None:
-    """Count linked words in aligned texts or in a phrase table."""
-    from moses_rnn.moses.lexicon import lexicon_of
+    """Count linked words in aligned texts."""
+    check_inputs(f"{prefix}.{source}", f"{prefix}.{target}", alignment)
+    from moses_rnn.moses.lexicon import count_links, lexicon_of
+    from moses_rnn.training.materials import ParallelTexts, Watch
 
-    if source and target and alignment:
-        counts, inputs = _count_in_texts(corpus, source, target, alignment)
-    elif source or target or alignment:
-        raise click.UsageError("texts need --source, --target and --alignment; a phrase table takes none of them")
-    else:
-        counts, inputs = _count_in_table(corpus)
+    texts = ParallelTexts.of_prefix(prefix, source, target, alignment)
+    counts = count_links(texts.aligned_pairs(Watch(lambda *_: None, StopRequest())))
     lexicon = lexicon_of(counts, dictionary_count)
     if not lexicon.entries:
         most = max((count for of_word in counts.values() for count in of_word.values()), default=0)
         raise InputError(
-            f"{alignment or corpus}: expected a link seen at least {number_of(dictionary_count, 'time')} "
-            "(--dictionary-count), "
-            f"found at most {most:,g}"
+            f"{alignment}: expected a link seen at least {number_of(dictionary_count, 'time')} (--dictionary-count), "
+            f"found at most {most:,}"
         )
-    with output_to(output, force, inputs) as file:
+    with output_to(output, force, inputs_of(texts.source, texts.target, texts.links)) as file:
         file.commit(b"".join(lexicon.lines()))
     pairs = sum(map(len, lexicon.entries.values()))
     print_err(
         f"{number_of(len(lexicon.entries), 'word')} with {number_of(pairs, 'translation')}, of "
         f"{number_of(len(counts), 'linked word')}"
     )
-
-
-def _count_in_texts(corpus: str, source: str, target: str, alignment: str) -> Counted:
-    check_inputs(f"{corpus}.{source}", f"{corpus}.{target}", alignment)
-    from moses_rnn.moses.lexicon import count_links
-    from moses_rnn.training.materials import ParallelTexts, Watch
-
-    texts = ParallelTexts.of_prefix(corpus, source, target, alignment)
-    counts = count_links(texts.aligned_pairs(Watch(lambda *_: None, StopRequest())))
-    return counts, inputs_of(texts.source, texts.target, texts.links)
-
-
-def _count_in_table(table: str) -> Counted:
-    from moses_rnn.files.streams import find_input, read_lines
-    from moses_rnn.moses.lexicon import count_links_of_table
-    from moses_rnn.table.phrase_table import parse_table
-
-    name = find_input(table)
-    return count_links_of_table(parse_table(read_lines(name), name), name), (name,)
 
 
 for subcommand in (train, translate, dictionary):

@@ -5,19 +5,17 @@ A dictionary file has lines ``source target p(target | source)``.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.moses.alignments import Links, check_links, parse_links
-from moses_rnn.table.phrase_table import NUMBER, TableLine
+from moses_rnn.moses.alignments import Links
+from moses_rnn.table.phrase_table import NUMBER
 from moses_rnn.table.phrases import words
 
 NULL = b"NULL"  # what GIZA++ and Moses write for no word
-MOST_OFTEN = 1e15  # maximum count of a pair
-LinkCounts = defaultdict[bytes, defaultdict[bytes, float]]  # links of a source word to each target word
+LinkCounts = defaultdict[bytes, Counter[bytes]]  # links of a source word to each target word
 
 
 @dataclass(frozen=True)
@@ -82,47 +80,22 @@ def _ordered(targets: Mapping[bytes, float]) -> list[tuple[bytes, float]]:
 
 def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]]) -> LinkCounts:
     """Count the links between words in sentence pairs, given their words and checked links."""
-    counts: LinkCounts = defaultdict(partial(defaultdict, float))
+    counts: LinkCounts = defaultdict(Counter)
     for source, target, links in pairs:
         for j, i in set(links):
             counts[source[j]][target[i]] += 1
     return counts
 
 
-def count_links_of_table(lines: Iterable[TableLine], name: str) -> LinkCounts:
-    """Count the links between words in the pairs of the phrase table `name` that have one source word.
-
-    Each counts as often as its pair was extracted. Raise FormatError for such a line without counts.
-    """
-    counts: LinkCounts = defaultdict(partial(defaultdict, float))
-    for line in lines:
-        source, target = words(line.source), words(line.target)
-        if len(source) == 1:
-            joint = _joint_count(line, name)
-            links = parse_links(line.alignment, name, line.number)
-            check_links(links, 1, len(target), name, line.number)
-            for _, i in set(links):
-                counts[source[0]][target[i]] += joint
-    return counts
-
-
-def _joint_count(line: TableLine, name: str) -> float:
-    often = line.counts.pair
-    if not (0 < often <= MOST_OFTEN or line.is_proposed):
-        expected = "the counts of target, source and pair in field 5"
-        raise FormatError(name, line.number, expected, shown(line.counts_field), "train-model.perl writes them.")
-    return often
-
-
-def lexicon_of(counts: Mapping[bytes, Mapping[bytes, float]], least: float = 0) -> Lexicon:
+def lexicon_of(counts: LinkCounts, least: int = 1) -> Lexicon:
     """Make a lexicon of counted links: p(target | source) is a link's share of the source word's links.
 
-    Pairs with fewer than `least` links, or none, are left out.
+    Pairs with fewer than `least` links are left out.
     """
     entries = {}
     for source, targets in counts.items():
-        total = sum(targets.values())
-        often = {target: count / total for target, count in targets.items() if count >= least and count > 0}
+        total = targets.total()
+        often = {target: count / total for target, count in targets.items() if count >= least}
         if often:
             entries[source] = _ordered(often)
     return Lexicon(entries)

@@ -26,7 +26,6 @@ nmt train prefix --source @en --target @fr --dev prefix2 --model new
 nmt train prefix --source @en --target @fr --alignment @links --rare posunk --model new
 nmt translate @text --model @model/ --model @model2/ --dictionary @words --unknown dictionary
 nmt dictionary prefix --source @en --target @fr --alignment @links -o new
-nmt dictionary @table -o new
 sample @text --model @model/ --table @table
 extend @table --model @model/ --text @text --inverse-model @inverse/ --moses-ini @ini
 analyse targets @table

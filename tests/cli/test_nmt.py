@@ -1,11 +1,10 @@
-"""moses-rnn nmt: translations are scored as they were searched, and dictionaries are counted."""
+"""moses-rnn nmt: translations are scored as they were searched."""
 
 import pytest
 from click.testing import CliRunner
 
 import moses_rnn
 from moses_rnn.cli.nmt import main
-from moses_rnn.moses.lexicon import read_lexicon
 from moses_rnn.moses.nbest import parse_nbest
 from tests.translation.sentences import saved_model, sentences, text
 
@@ -56,13 +55,3 @@ def test_an_estimate_trains_nothing(tmp_path):
     assert "pairs/s here" in done.stdout
     assert "3.0 passes" in done.stdout
     assert not (tmp_path / "m").exists()
-
-
-TABLE = b"cat ||| le chat ||| 1 ||| 0-1 ||| 7 5 5 ||| |||\ncat ||| minou ||| 1 ||| 0-0 ||| 7 5 1\n"
-
-
-def test_links_of_a_table_are_counted(tmp_path):
-    (tmp_path / "table").write_bytes(TABLE)
-    assert nmt("dictionary", tmp_path / "table").stdout_bytes == b"cat chat 0.833333333\n"
-    lines = nmt("dictionary", tmp_path / "table", "--dictionary-count", 1).stdout_bytes.splitlines()
-    assert read_lexicon(lines, "d").likeliest(b"cat", 9) == [b"chat", b"minou"]

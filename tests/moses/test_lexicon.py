@@ -1,7 +1,6 @@
-"""Which words translate a word: from files, from aligned sentences, and from a phrase table."""
+"""Which words translate a word: from files and from aligned sentences."""
 
-from moses_rnn.moses.lexicon import Lexicon, count_links, count_links_of_table, lexicon_of, read_lexicon
-from moses_rnn.table.phrase_table import parse_table
+from moses_rnn.moses.lexicon import Lexicon, count_links, lexicon_of, read_lexicon
 
 DICTIONARY = [b"cat chat 0.5\n", b"cat minou 0.25\n", b"cat chatte .25\r\n", b"the\tle 1"]
 
@@ -35,21 +34,3 @@ def test_links_are_counted_and_rare_ones_left_out():
     counts = count_links(pairs)
     assert lexicon_of(counts) == Lexicon({b"the": [(b"le", 1.0)], b"cat": [(b"chat", 2 / 3), (b"minou", 1 / 3)]})
     assert lexicon_of(counts, 2) == Lexicon({b"cat": [(b"chat", 2 / 3)]})  # a share of all links
-
-
-TABLE = [
-    b"cat ||| le chat ||| 1 ||| 0-1 ||| 7 5 5 ||| |||\n",
-    b"cat ||| minou ||| 1 ||| 0-0 ||| 7 5 2\n",
-    b"the cat ||| le minou ||| 1 ||| 0-0 1-1 ||| 7 5 90\n",
-]
-
-
-def test_counts_of_a_table_may_be_fractions():
-    lines = [b"a ||| b ||| 1 ||| 0-0 ||| 3 3 2.5\n", b"a ||| c ||| 1 ||| 0-0 ||| 3 3 0.5\n"]
-    counts = count_links_of_table(parse_table(lines, "t"), "t")
-    assert lexicon_of(counts) == Lexicon({b"a": [(b"b", 2.5 / 3), (b"c", 0.5 / 3)]})
-
-
-def test_a_tables_pairs_of_one_source_word_count_as_often_as_they_were_extracted():
-    counts = count_links_of_table(parse_table(TABLE, "t"), "t")
-    assert counts == {b"cat": {b"chat": 5, b"minou": 2}}
