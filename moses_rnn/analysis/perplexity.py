@@ -33,18 +33,16 @@ class Contender:
 class Scored:
     """Natural logarithms that models give to the words and end symbols of a text.
 
-    `outside` marks the words that some network's shortlist lacks, `unknown` those that some n-gram model lacks; both
-    have one value for each token.
+    `outside` marks the words that some network's shortlist lacks; it has one value for each token.
     """
 
     name: str
     log_probs: Values  # models × tokens
     outside: Marks
-    unknown: Marks
 
     def only(self, chosen: Marks) -> Scored:
         """Select tokens."""
-        return Scored(self.name, self.log_probs[:, chosen], self.outside[chosen], self.unknown[chosen])
+        return Scored(self.name, self.log_probs[:, chosen], self.outside[chosen])
 
     def perplexity(self, weights: npt.ArrayLike) -> float:
         """Return the perplexity of the linear interpolation."""
@@ -63,16 +61,17 @@ def score_text(
 
     Raises InputError if the text has no words. If a model fails, the error names the model and the text.
     """
-    parts: list[tuple[Values, Marks, Marks]] = []
+    parts: list[tuple[Values, Marks]] = []
     before, all_sentences = 0, sentences_of(lines)
     with placing(lambda row: f"{name}, sentence {before + row + 1:,}"):
         for before in range(0, len(all_sentences), SENTENCES):
             sentences = all_sentences[before : before + SENTENCES]
             values = np.stack([_word_log_probs(one, sentences, name) for one in contenders])
-            unknown = np.zeros((2, values.shape[1]), np.bool_)
+            outside = np.zeros(values.shape[1], np.bool_)
             for one in contenders:
-                unknown[0 if one.network else 1] |= one.model.unknown(sentences)
-            parts.append((values, *unknown))
+                if one.network:
+                    outside |= one.model.unknown(sentences)
+            parts.append((values, outside))
             observe(len(sentences))
     if not parts:
         raise InputError(f"{name}: expected sentences, found none")
@@ -145,28 +144,6 @@ def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[t
         best = best_weights(first)
         shown = ", ".join(f"{weight:.3f} {one.name}" for weight, one in zip(best, contenders, strict=True))
         yield f"best for {first.name}: {shown}", best
-
-
-def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str]:
-    """Yield a Markdown table about a CSLM with a row for each text.
-
-    `weight` is the CSLM's weight if it is mixed with an n-gram model. Perplexities are over all tokens, except in the
-    columns for the shortlist and for known words.
-    """
-    head = ["text", "tokens", "outside the shortlist", "CSLM, shortlist only"]
-    if weight is not None:
-        head += ["CSLM", "n-gram model", f"both ({weight:.3f} CSLM)", "gain", "both, known words only"]
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    for text in texts:
-        cells = [text.name, f"{text.outside.size:,}", f"{text.outside.mean():.2%}"]
-        cells.append(f"{perplexity(text.log_probs[0, ~text.outside], text.name):.2f}")
-        if weight is not None:
-            mixture = [weight, 1 - weight]
-            alone, n_gram, both = (text.perplexity(weights) for weights in ([1, 0], [0, 1], mixture))
-            known = text.only(~text.unknown).perplexity(mixture)
-            cells += [f"{alone:.2f}", f"{n_gram:.2f}", f"{both:.2f}", f"{1 - both / n_gram:.1%}", f"{known:.2f}"]
-        yield f"| {' | '.join(cells)} |"
 
 
 def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Values]]) -> Iterator[str]:

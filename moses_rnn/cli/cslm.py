@@ -158,10 +158,7 @@ def perplexity(given: Judging) -> None:
             contenders = _contenders(models, shares, n_grams, closed, given)
             text = score_text(sentences, path, contenders, observe)
             scored.append(replace(text, name=name))
-    if [model.name for model in models] == ["CSLM"] and len(n_grams) < 2 and not given.rare:
-        _print_cslm_table(scored, shares[0])
-    else:
-        _print_table(scored, contenders, shared=bool(given.lm or given.rare))
+    _print_table(scored, contenders, shared=bool(given.lm or given.rare))
     if outside:
         print_out(f"\nTokens in no vocabulary: {outside:,}. They share as one word, like <unk> in an n-gram model.")
     if closed is not None and closed.strange:
@@ -180,22 +177,8 @@ def _check_judging(given: Judging) -> None:
         raise click.UsageError("--dynamic-rate needs --dynamic")
 
 
-def _print_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
-    from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
-    from moses_rnn.models.shares import Backoff
-
-    weight = best_weights(scored[0])[0] if backoff else None
-    print_out("\n".join(as_cslm_table(scored, weight)))
-    if isinstance(backoff, Backoff):
-        print_out(
-            f"\nThis weight is the best one for {scored[0].name}. Outside the shortlist: "
-            f"{number_of(backoff.words, 'word')} of "
-            f"the n-gram model, <unk> among them, with a total unigram probability of {backoff.outside:.4f}.",
-        )
-
-
 def _print_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, shared: bool) -> None:
-    """Print the table of any models, alone and interpolated.
+    """Print the table of the models, alone and interpolated.
 
     `shared`: whether every model gives a probability to every word.
     """

@@ -125,7 +125,6 @@ class Backoff:
             )
         known = {BEGIN, *vocabulary.words} - {UNKNOWN}
         self.outside = 0.0  # M()
-        self.words = 0
         self._corrections: defaultdict[Context, float] = defaultdict(float)
         for n_gram in self._of_words_outside(n_grams, known):
             *context, word = n_gram
@@ -133,7 +132,6 @@ class Backoff:
                 self._corrections[tuple(context)] += self._scaled(context, word) - self._scaled(context[1:], word)
             else:
                 self.outside += self._scaled((), word)
-                self.words += 1
 
     def _of_words_outside(self, n_grams: Iterable[Context], known: set[bytes]) -> Iterator[Context]:
         """Yield the n-grams that end in a word outside the shortlist, except words that KenLM cannot take."""

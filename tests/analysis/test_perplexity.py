@@ -21,11 +21,10 @@ from tests.models.tiny_lm import SENTENCES, checkpoint
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]
 
 
-def scored(*probabilities, outside=None, unknown=None, name="dev.fr"):
+def scored(*probabilities):
     """Of models, from what each gives to words."""
     log_probs = np.log(np.array(probabilities))
-    marks = [np.array(given or [False] * log_probs.shape[1]) for given in (outside, unknown)]
-    return Scored(name, log_probs, *marks)
+    return Scored("dev.fr", log_probs, np.zeros(log_probs.shape[1], np.bool_))
 
 
 def mean_cost(text, weights):
@@ -94,7 +93,6 @@ def test_a_text_is_scored_by_all():
     assert (text.log_probs.shape, observed) == ((3, 6), [2])
     assert np.exp(text.log_probs[:, 0]) == pytest.approx([0.1, 0.2, 0.5])
     assert text.outside.tolist() == [False, True, True, False, False, False]  # of either shortlist
-    assert text.unknown.tolist() == [True, False, False, False, True, False]  # to the n-gram model
     with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
         score_text([b"\n"], "dev.fr", models)
 
