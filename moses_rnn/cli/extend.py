@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
-Examples: phrases of a text that the table lacks; more targets for sources with one or two; both, with an ini:
+Examples: phrases of a text that the table lacks; the same, marked, with an ini:
   moses-rnn extend phrase-table.gz --text test.en
-  moses-rnn extend phrase-table.gz --fewer-than 3 --top 2
-  moses-rnn extend phrase-table.gz --text test.en --fewer-than 3 --provenance column --moses-ini moses.ini
+  moses-rnn extend phrase-table.gz --text test.en --provenance column --moses-ini moses.ini
 
 The table's own lines stay byte for byte as they are, except for the column of --provenance. The table must be in the
 order of LC_ALL=C sort; new lines go in that order too. Words that the network does not know are neither proposed nor
@@ -66,8 +65,6 @@ def main(request: ExtensionRequest) -> None:
 
 
 def _check_options(request: ExtensionRequest) -> None:
-    if request.fewer_than is None and request.text is None:
-        raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
     if STANDARD_STREAM in (request.phrase_table, request.text, request.output, request.moses_ini):
         raise click.UsageError("PHRASE_TABLE, --text, --output and --moses-ini must be files, not -")
 
@@ -87,28 +84,6 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
     yield f"signature: {request.new_table}.json"
     if request.new_ini:
         yield f"ini: {request.new_ini}"
-    if request.fewer_than:
-        few = (
-            f"{number_of(counts.few, 'source')} with fewer than {request.fewer_than} targets, "
-            f"{counts.extended:,} extended"
-        )
-        yield (
-            f"{few}; {number_of(extended.unknown_sources, 'more has', 'more have')} words that the network "
-            "does not know"
-        )
-    if request.text:
-        yield from _summarise_text(extended)
-    yield (
-        f"{number_of(counts.likely, 'target')} with log p of {request.min_log_prob:g} or more: "
-        f"{counts.there:,} in the table already, {counts.empty:,} empty, {counts.impossible:,} with words like [w] or "
-        f"a|b that no table holds, {counts.surplus:,} beyond --top {request.top}"
-    )
-    fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
-    yield f"columns of the new lines: {', '.join(fills)}"
-
-
-def _summarise_text(extended: Extended) -> Iterator[str]:
-    counts = extended.counts
     yield (
         f"{number_of(extended.phrases, 'phrase')} of the text: {number_of(counts.lacking, 'was', 'were')} not "
         "in the table, "
@@ -118,3 +93,10 @@ def _summarise_text(extended: Extended) -> Iterator[str]:
         unknown = f"{extended.unknown_words:,} of the text's {number_of(extended.text_words, 'word')} "
         unknown += f"{'is' if extended.unknown_words == 1 else 'are'} unknown to the network"
         yield f"{unknown}: phrases with them stay as they were"
+    yield (
+        f"{number_of(counts.likely, 'target')} with log p of {request.min_log_prob:g} or more: {counts.empty:,} empty, "
+        f"{counts.impossible:,} with words like [w] or a|b that no table holds, "
+        f"{counts.surplus:,} beyond --top {request.top}"
+    )
+    fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
+    yield f"columns of the new lines: {', '.join(fills)}"

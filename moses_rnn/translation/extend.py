@@ -1,19 +1,17 @@
 """Extend a phrase table: write its lines with new ones among them.
 
-A first pass over the table collects its columns, word links and missing phrases. A second pass finds the sources for
-which the network proposes targets, and a third merges the table with the new lines, which are in the table's order. So
-memory does not grow with the table, except for sources on lines with odd blanks.
+A first pass over the table collects its columns, word links and missing phrases. A second one merges it with the new
+lines, which are in the table's order. So memory does not grow with the table.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +43,7 @@ from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.proposals import Converter, Proposal, Proposer
 from moses_rnn.translation.requests import BEAM, ExtensionRequest
 from moses_rnn.translation.search import BeamConfig, BeamSearch
-from moses_rnn.translation.survey import LEAST, PARTED, Survey, Wanted, find_few, find_few_apart, find_phrases, key_of
+from moses_rnn.translation.survey import LEAST, PARTED, Survey, find_phrases, key_of
 
 MOST_TARGET_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
@@ -75,15 +73,12 @@ Models = Sequence[Model]  # the model that writes, and perhaps one of the invers
 class Counts:
     """Counts of source phrases and of the targets that the network wrote for them."""
 
-    few: int = 0  # sources with few targets
     lacking: int = 0  # sources that the table lacks
     likely: int = 0  # targets with at least the minimum log p
-    there: int = 0  # of those, already in the table
-    empty: int = 0
+    empty: int = 0  # of those
     impossible: int = 0  # with a word that no table can hold, on either side
     surplus: int = 0  # beyond the number wanted per source
     lines: int = 0  # new lines
-    extended: int = 0  # of the few, sources with a new line
     made: int = 0  # of the lacking, sources with a new line
 
 
@@ -91,8 +86,8 @@ class Counts:
 class Extended:
     """The result of an extension.
 
-    `phrases` are the text's phrases that the network can read; `unknown_sources` have few targets and a word unknown to
-    the network; `fills` are the columns of the new lines. Without an edited ini, `ini` has the lines that one needs.
+    `phrases` are the text's phrases that the network can read; `fills` are the columns of the new lines. Without an
+    edited ini, `ini` has the lines that one needs.
     """
 
     lines_before: int
@@ -102,7 +97,6 @@ class Extended:
     fills: list[ColumnValue]
     counts: Counts
     ini: NewIni
-    unknown_sources: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -122,8 +116,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
     outputs = [path for path in (request.new_table, f"{request.new_table}.json", request.new_ini) if path]
     with output_files(outputs, force=request.force, inputs=inputs) as files:
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
-        text = read_text(find_input(request.text)) if request.text is not None else ()
-        phrases, text_words = find_phrases(text, request.longest, known)
+        phrases, text_words = find_phrases(read_text(find_input(request.text)), request.longest, known)
         odd = LineWarnings(table)
         with stage("lines looked at") as advanced:
             survey = Survey(table, first, phrases)
@@ -136,7 +129,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
         maker = _line_maker(request, models, survey, fills, floors)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
-        new_lines = maker(_wanted(request, survey, known, extended))
+        new_lines = maker(sorted(survey.lacking, key=lambda source: source + PARTED))
         with stage("lines") as advanced:
             _write(files[0], merge(_lines(table, advanced), new_lines, marked=request.marks))
         check_unchanged(table, identity)
@@ -167,25 +160,6 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
         yield line
 
 
-def _wanted(request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended) -> Iterator[Wanted]:
-    """Yield the sources to extend, in the order of their keys; count those of the table with unknown words."""
-
-    def is_readable(source: Wanted) -> bool:
-        of_source = words(source.source)
-        is_known = known.issuperset(of_source)
-        extended.unknown_sources += not is_known
-        return is_known and len(of_source) <= request.longest
-
-    by_key = attrgetter("key")
-    few: Iterator[Wanted] = iter(())
-    if request.fewer_than:
-        few = find_few(_lines(request.table), request.fewer_than, survey.apart)
-        if survey.apart:
-            rest = find_few_apart(_lines(request.table), request.fewer_than, survey.apart)
-            few = heapq.merge(few, sorted(rest, key=by_key), key=by_key)
-    return heapq.merge(filter(is_readable, few), sorted(map(Wanted, survey.lacking), key=by_key), key=by_key)
-
-
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
     waiting = bytearray()
     for line in lines:
@@ -201,8 +175,6 @@ def _signature(
 ) -> bytes:
     files = {"input": Path(request.table).name, "output": Path(request.new_table).name, "file": digest}
     how = {
-        "fewer_than": request.fewer_than or 0,
-        "text": request.text is not None,
         "longest": request.longest,
         "beam": max(BEAM, _best(request)),
         "top": request.top,
@@ -267,8 +239,8 @@ def choose_fills(
 
 
 def _best(request: ExtensionRequest) -> int:
-    """Return the number of targets to search for: enough even if the table's and the empty one are among them."""
-    return request.top + (request.fewer_than or 1)
+    """Return the number of targets to search for: enough even if the empty one is among them."""
+    return request.top + 1
 
 
 def _line_maker(
@@ -292,7 +264,7 @@ def _line_maker(
 
 @dataclass
 class LineMaker:
-    """Makes lines for source phrases, from each one's `top` likeliest new targets above the minimum log p.
+    """Makes lines for source phrases, from each one's `top` likeliest targets above the minimum log p.
 
     `proposer` generates targets; `inverse` scores p(source | target), if there is such a network; `weights` align and
     weigh words; `fills` are the columns, none of them LOWEST, and `floors` their least log p. A line has as many
@@ -308,11 +280,11 @@ class LineMaker:
     fields: int
     counts: Counts = field(default_factory=Counts)
 
-    def __call__(self, wanted: Iterable[Wanted]) -> Iterator[tuple[bytes, bytes]]:
+    def __call__(self, lacking: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and lines of all sources, both in the order of keys; sources must be in that order."""
-        rest = iter(wanted)
-        while sources := list(itertools.islice(rest, SOURCES_AT_ONCE)):
-            proposed = self.proposer([source.source for source in sources])
+        for first in range(0, len(lacking), SOURCES_AT_ONCE):
+            sources = lacking[first : first + SOURCES_AT_ONCE]
+            proposed = self.proposer(sources)
             pairs = [
                 (source, proposal)
                 for source, proposals in zip(sources, proposed, strict=True)
@@ -320,41 +292,35 @@ class LineMaker:
             ]
             inverse = [0.0] * len(pairs)
             if self.inverse and pairs:
-                written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
+                written = Pairs.of((source, proposal.target) for source, proposal in pairs)
                 inverse = self.inverse.log_probs(written).tolist()
             yield from sorted(
                 self.line(source, proposal.target, proposal.log_prob, log_prob)
                 for (source, proposal), log_prob in zip(pairs, inverse, strict=True)
             )
 
-    def _chosen(self, source: Wanted, best: Sequence[Proposal]) -> list[Proposal]:
+    def _chosen(self, source: bytes, best: Sequence[Proposal]) -> list[Proposal]:
         """Choose and count the proposals that become lines."""
         counts = self.counts
         likely = [proposal for proposal in best if proposal.log_prob >= self.request.min_log_prob]
-        there = [proposal for proposal in likely if proposal.target in source.targets]
-        new = [proposal for proposal in likely if proposal.target and proposal.target not in source.targets]
-        possible = [proposal for proposal in new if _is_possible(source.key + proposal.target + PARTED)]
+        full = [proposal for proposal in likely if proposal.target]
+        possible = [proposal for proposal in full if _is_possible(_key(source, proposal.target))]
         chosen = possible[: self.request.top]
+        counts.lacking += 1
         counts.likely += len(likely)
-        counts.there += len(there)
-        counts.empty += len(likely) - len(there) - len(new)
-        counts.impossible += len(new) - len(possible)
+        counts.empty += len(likely) - len(full)
+        counts.impossible += len(full) - len(possible)
         counts.surplus += len(possible) - len(chosen)
         counts.lines += len(chosen)
-        if source.targets:
-            counts.few += 1
-            counts.extended += bool(chosen)
-        else:
-            counts.lacking += 1
-            counts.made += bool(chosen)
+        counts.made += bool(chosen)
         return chosen
 
-    def line(self, source: Wanted, target: bytes, network: float, inverse: float) -> tuple[bytes, bytes]:
+    def line(self, source: bytes, target: bytes, network: float, inverse: float) -> tuple[bytes, bytes]:
         """Return key and line, given log p(target | source), and log p(source | target) of an inverse network.
 
-        Counts are 0 for pairs that were never extracted, and unknown for the target.
+        Counts are 0 for pairs that were never extracted.
         """
-        sides = words(source.source), words(target)
+        sides = words(source), words(target)
         links = self.weights.align(*sides)
         inverse_lexical, lexical = self.weights.weigh(*sides, links)
         logs = {NETWORK: network, INVERSE: inverse}
@@ -372,13 +338,17 @@ class LineMaker:
             scores.append(PROPOSED)
         further = [
             b" ||| " + format_links(links),
-            b" ||| 0 %b 0" % source.count,
+            b" ||| 0 0 0",
             *[b" " + SEPARATOR] * (self.fields - COUNTS),
         ]
-        key = source.key + target + PARTED
+        key = _key(source, target)
         line = key + b" ".join(scores) + b"".join(further[: max(self.fields - ALIGNMENT + 1, 0)]) + b"\n"
         parse_line(line, "a proposal", 1)
         return key, line
+
+
+def _key(source: bytes, target: bytes) -> bytes:
+    return source + PARTED + target + PARTED
 
 
 def _is_possible(key: bytes) -> bool:

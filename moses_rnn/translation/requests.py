@@ -86,13 +86,9 @@ class ExtensionRequest:
     output: Annotated[
         str | None, Option("New table [default: phrase-table.extended.gz for phrase-table.gz]", "-o --output")
     ] = None
-    fewer_than: Annotated[int | None, Option("Extend sources that have fewer targets than this", min=2, max=1000)] = (
-        None
-    )
     text: Annotated[
-        str | None,
-        Option("Add phrases of this text that the table lacks; one sentence per line, tokenised like the table"),
-    ] = None
+        str, Option("Add phrases of this text that the table lacks; one sentence per line, tokenised like the table")
+    ]
     longest: Annotated[int, Option("Maximum words per source", min=1)] = 7
     top: Annotated[int, Option("Maximum new targets per source", min=1)] = 3
     min_log_prob: Annotated[

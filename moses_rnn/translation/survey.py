@@ -1,12 +1,10 @@
-"""What a table and a text tell an extension: columns, word links, sources with few targets, missing phrases."""
+"""What a table and a text tell an extension: columns, word links, missing phrases."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
 
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import sort_command
@@ -18,11 +16,6 @@ PARTED = b" " + SEPARATOR + b" "
 LEAST = math.exp(DEFAULT_FLOOR)  # lowest value with full precision in float32
 
 
-def is_regular(line: TableLine) -> bool:
-    """Whether a line begins with its source in single blanks, so that all such lines of a source are adjacent."""
-    return normalised(line.source) == line.source and line.line.startswith(line.source + PARTED)
-
-
 def key_of(line: TableLine) -> bytes:
     """Return a line's sort key: its bytes before the scores."""
     return line.line[: line.spans.scores_end - len(line.scores)]
@@ -31,8 +24,7 @@ def key_of(line: TableLine) -> bytes:
 class Survey:
     """Statistics of a table's lines and words; lines must be added in the order of their bytes.
 
-    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source; `apart` has, by
-    source, what is on lines that are not next to the source's other lines.
+    `shape` and `fields` are the first line's; `lacking` are the given phrases that are no source.
     """
 
     def __init__(self, table: str, first: TableLine, phrases: Iterable[bytes]) -> None:
@@ -42,7 +34,6 @@ class Survey:
         self.lacking = set(phrases)
         self.lines = 0
         self.weights = LexicalWeights()
-        self.apart: dict[bytes, Apart] = {}
         self._lowest = [math.inf] * self.shape.columns  # lowest positive values
         self._least = [math.inf] * self.shape.columns
         self._highest = [-math.inf] * self.shape.columns
@@ -63,9 +54,6 @@ class Survey:
             self._least[column] = min(self._least[column], score)
             self._highest[column] = max(self._highest[column], score)
         self.weights.add(line)
-        if not is_regular(line):
-            of_source = self.apart.setdefault(normalised(line.source), Apart(set(), line.counts.source))
-            of_source.targets.add(normalised(line.target))
         if self.lacking:
             self.lacking.discard(normalised(line.source))
 
@@ -77,52 +65,6 @@ class Survey:
             (least if least == highest else lowest if lowest < math.inf else LEAST, highest)
             for lowest, least, highest in every
         ]
-
-
-class Apart(NamedTuple):
-    """Targets of a source on lines with unusual blanks, and its count in field 5."""
-
-    targets: set[bytes]
-    source_count: float
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A source phrase to extend, its targets (words in single blanks), and its count.
-
-    `count` is from field 5 of the table; 0 if the table lacks the source.
-    """
-
-    source: bytes
-    targets: frozenset[bytes] = frozenset()
-    count: bytes = b"0"
-
-    @property
-    def key(self) -> bytes:
-        """The beginning of its lines."""
-        return self.source + PARTED
-
-
-def find_few(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Apart]) -> Iterator[Wanted]:
-    """Yield the sources with a regular line and fewer than `fewer_than` targets, in table order.
-
-    `apart` is from `Survey`.
-    """
-    for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
-        first = next(of_source)
-        targets = {normalised(first.target), *(apart[source].targets if source in apart else ())}
-        while len(targets) < fewer_than and (line := next(of_source, None)):
-            targets.add(normalised(line.target))
-        if source and len(targets) < fewer_than:
-            yield Wanted(source, frozenset(targets), b"%.9g" % first.counts.source)
-
-
-def find_few_apart(lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Apart]) -> Iterator[Wanted]:
-    """Yield the sources without a regular line and with fewer than `fewer_than` targets, in no order."""
-    regular = {line.source for line in lines if line.source in apart and is_regular(line)}
-    for source, (targets, count) in apart.items():
-        if source and source not in regular and len(targets) < fewer_than:
-            yield Wanted(source, frozenset(targets), b"%.9g" % count)
 
 
 def find_phrases(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:

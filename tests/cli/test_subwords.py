@@ -128,7 +128,7 @@ def test_samples_have_the_scores_of_their_words(loaded):
 
 REFUSED = {
     "nmt translate dev.en --model m --candidates 3 3 --dictionary words": "expected a model of words for --candidates",
-    "extend table --model m --fewer-than 3": "expected a model of plain words, found one of subwords",
+    "extend table --model m --text dev.en": "expected a model of plain words, found one of subwords",
     "nmt train train --source en --target fr --model new --subwords 9": "subwords: expected at least",
 }
 

@@ -69,11 +69,17 @@ def here(tmp_path):
     return tmp_path
 
 
-def extended(here, models, *, inverse=None, signature=None, output="new.gz", stage=None, **options):
+def extended(here, models, *, inverse=None, signature=None, output="new.gz", stage=None, longest=7):
     """What comes of the table, and the lines of the new one."""
-    files = {name: str(here / options.pop(name)) for name in ("text", "moses_ini") if name in options}
-    given = {"model": models / "rnn", "output": str(here / output), "min_log_prob": -1e9, "device": "cpu"}
-    request = ExtensionRequest(phrase_table=str(here / "table"), **given, **files, **options)
+    request = ExtensionRequest(
+        phrase_table=str(here / "table"),
+        text=str(here / "text"),
+        model=models / "rnn",
+        output=str(here / output),
+        longest=longest,
+        min_log_prob=-1e9,
+        device="cpu",
+    )
     opened = [open_model(models / name) for name in ("rnn", inverse) if name]
     found = extend(
         request, opened, Signature(signature or {}), stage or (lambda unit: contextlib.nullcontext(show_nothing))
@@ -90,24 +96,23 @@ def pairs_of(lines):
     return {(line.source, line.target) for line in lines}
 
 
-def test_what_a_text_needs_and_sources_of_few_targets(here, models):
-    result, lines = extended(here, models, text="text", fewer_than=2, longest=3)
+def test_what_a_text_needs(here, models):
+    result, lines = extended(here, models, longest=3)
     new = new_lines(lines)
     assert lines == sorted(lines)
     assert [line for line in lines if line in TABLE] == TABLE
-    assert {line.source for line in new} == LACKING | {b"s2", b"s4"}
+    assert {line.source for line in new} == LACKING
     assert not pairs_of(new) & pairs_of(parse_table(TABLE, "t"))
     assert len(pairs_of(new)) == len(new) == result.counts.lines
     assert all(word.startswith(b"t") and word != b"t9" for line in new for word in words(line.target))
-    assert (result.counts.few, result.counts.lacking, result.unknown_sources) == (2, 4, 1)
-    assert (result.text_words, result.unknown_words) == (4, 1)
+    assert (result.counts.lacking, result.text_words, result.unknown_words) == (4, 4, 1)
     assert result.lines == len(lines)
-    short, _ = extended(here, models, fewer_than=3, longest=1, output="short.gz")
-    assert (short.counts.few, short.unknown_sources) == (2, 1)  # not the source of two words
+    short, _ = extended(here, models, longest=1, output="short.gz")
+    assert short.counts.lacking == 1
 
 
 def test_networks_say_what_their_scorers_say(here, models):
-    _, lines = extended(here, models, text="text", inverse="inverse")
+    _, lines = extended(here, models, inverse="inverse")
     new = new_lines(lines)
     for name, column in (("inverse", 0), ("rnn", 2)):
         scorer = open_model(models / name).make_scorer(Compute(precision="fp64"))
@@ -120,10 +125,10 @@ def test_a_ranker_fills_its_own_column_only(here, models):
     """Its score is no log p(source | target), and may be above 0."""
     column = {"index": 3, "name": "RANKInverse", "unbounded": True, "meaning": None}
     signature = {"added_columns": [column], "models": [{"sha256": dict(open_model(models / "ranker").hashes)}]}
-    alone, lines = extended(here, models, text="text", inverse="ranker", output="lexical.gz")
+    alone, lines = extended(here, models, inverse="ranker", output="lexical.gz")
     assert alone.fills[0] != INVERSE
-    assert alone.fills[0] == extended(here, models, text="text", output="none.gz")[0].fills[0]
-    _, lines = extended(here, models, text="text", inverse="ranker", signature=signature)
+    assert alone.fills[0] == extended(here, models, output="none.gz")[0].fills[0]
+    _, lines = extended(here, models, inverse="ranker", signature=signature)
     new = new_lines(lines)
     scorer = open_model(models / "ranker").make_scorer(Compute(precision="fp64", floors_long=True))
     expected = scorer.log_probs(Pairs.of((line.source, line.target) for line in new))
@@ -133,7 +138,7 @@ def test_a_ranker_fills_its_own_column_only(here, models):
 
 
 def test_targets_that_are_too_long_for_an_inverse_network_get_the_floor(here, models):
-    _, lines = extended(here, models, text="text", inverse="cstm")
+    _, lines = extended(here, models, inverse="cstm")
     new = new_lines(lines)
     lowest = [float(words(line.scores)[0]) < 1e-37 for line in new]
     long = [len(words(line.target)) > 2 or len(words(line.source)) > 2 for line in new]
@@ -163,15 +168,15 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
     ]
     for signature, message in wrong:
         with pytest.raises(MisfitError, match=message):
-            extended(here, models, text="text", signature=signature)
-    result, _ = extended(here, models, text="text", signature=signed(3, config=own))
+            extended(here, models, signature=signature)
+    result, _ = extended(here, models, signature=signed(3, config=own))
     assert result.fills == [LOWEST, LOWEST, LOWEST, NETWORK]
 
 
 def test_a_second_run_extends_no_further(here, models):
-    extended(here, models, text="text")
+    extended(here, models)
     (here / "table").write_bytes(gzip.decompress((here / "new.gz").read_bytes()))
-    result, lines = extended(here, models, text="text", output="twice.gz")
+    result, lines = extended(here, models, output="twice.gz")
     assert (result.counts.lacking, result.counts.lines) == (0, 0)
     assert b"".join(lines) == (here / "table").read_bytes()
 
@@ -183,5 +188,5 @@ def test_a_table_that_changes_meanwhile_is_refused(here, models):
         return contextlib.nullcontext(show_nothing)
 
     with pytest.raises(InputError, match="table: was changed while it was read; nothing was written"):
-        extended(here, models, fewer_than=2, stage=stage)
+        extended(here, models, stage=stage)
     assert not (here / "new.gz").exists()

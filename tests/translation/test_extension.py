@@ -1,7 +1,6 @@
 """Which sources are wanted, and the lines, alignments and weights of what a network proposes for them."""
 
 import gzip
-import heapq
 import itertools
 import math
 import random
@@ -28,7 +27,7 @@ from moses_rnn.translation.extend import (
 )
 from moses_rnn.translation.lexical_weights import LEAST, NO_WORD, LexicalWeights
 from moses_rnn.translation.proposals import Proposal, Proposals
-from moses_rnn.translation.survey import Survey, Wanted, find_few, find_few_apart, find_phrases
+from moses_rnn.translation.survey import Survey, find_phrases
 from tests.conftest import EXAMPLES
 
 TABLE = [
@@ -66,43 +65,15 @@ def test_phrases_of_a_text_are_of_known_words_and_not_too_long():
     assert every == {*known, b"zork", b"other", b"|||"}
 
 
-def few(lines, fewer_than=2):
-    apart = survey_of(sorted(lines)).apart
-    return list(find_few(parsed(lines), fewer_than, apart))
-
-
 def line(source, target):
     return b"%b ||| %b ||| 1\n" % (source, target)
 
 
-def merged(lines, chosen, lacking=(), *, marked=False):
+def merged(lines, lacking=(), *, marked=False):
     """With lines of the targets p and z for each source."""
-    sources = heapq.merge(chosen, map(Wanted, sorted(lacking, key=lambda s: s + b" ||| ")), key=lambda w: w.key)
-    new = ((line(s.source, t)[:-2], line(s.source, t)) for s in sources for t in (b"p", b"z"))
+    sources = sorted(lacking, key=lambda source: source + b" ||| ")
+    new = ((line(source, t)[:-2], line(source, t)) for source in sources for t in (b"p", b"z"))
     return b"".join(merge(parsed(lines), new, marked=marked)).splitlines(keepends=True)
-
-
-def test_find_few_targets_are_chosen_with_what_they_have():
-    assert few(TABLE) == [Wanted(b"a", frozenset([b"x"]), b"6"), Wanted(b"b", frozenset([b"y"]), b"3")]
-    assert [source.source for source in few(TABLE, 3)] == [b"a b", b"a", b"b"]
-    odd = [
-        b" a ||| x ||| 1\n",
-        b"a  b ||| x ||| 1\n",
-        b"a\tb ||| x ||| 1\n",
-        b"a b||| x ||| 1\n",
-        b"a b  ||| x ||| 1\n",
-    ]
-    assert few([*odd, b" ||| x ||| 1\n"], 9) == []  # odd or empty
-    assert few([b"a b ||| x  y||| 1\n"]) == [Wanted(b"a b", frozenset([b"x y"]))]  # the target may be as it likes
-
-
-def test_sources_on_lines_with_odd_blanks_alone_are_chosen_too():
-    lines = [b"a|||x ||| 1 ||| ||| 3 5 2\n", b"b  ||| x ||| 1\n", b"b|||y ||| 1\n", b"c|||x ||| 1\n", line(b"c", b"y")]
-    lines = sorted([*lines, b" ||| x ||| 1\n"])
-    apart = survey_of(lines).apart
-    found = {one.source: one for one in find_few_apart(parsed(lines), 2, apart)}
-    assert found == {b"a": Wanted(b"a", frozenset([b"x"]), b"5")}
-    assert {one.source for one in find_few_apart(parsed(lines), 3, apart)} == {b"a", b"b"}
 
 
 def test_equal_lines_before_their_scores_may_have_any_blanks_there():
@@ -113,12 +84,6 @@ def test_a_column_of_one_value_is_known_by_it_also_if_that_is_zero():
     assert survey_of([b"a ||| x ||| 0 0.25 0\n", b"b ||| x ||| 0 0.25 1\n"]).columns == [(0, 0), (0.25, 0.25), (1, 1)]
 
 
-def test_equal_targets_count_once_and_those_on_lines_with_odd_blanks_too():
-    lines = [line(b"a", b"x"), line(b"a", b"x  "), line(b"b", b"y")]
-    assert [source.source for source in few(lines)] == [b"a", b"b"]
-    assert few([b"a  b ||| x  y ||| 1\n", line(b"a b", b"z")], 3) == [Wanted(b"a b", frozenset([b"x y", b"z"]))]
-
-
 def test_any_table_is_sorted_and_complete():
     rng = random.Random(3)
     sources = [b" ".join(words) for n in (1, 2, 3) for words in itertools.product(b"a b c\xc3".split(), repeat=n)]
@@ -126,22 +91,21 @@ def test_any_table_is_sorted_and_complete():
     lacking = [source for source in sources if source not in there]
     pairs = [(source, target) for source in there for target in rng.sample([b"m", b"x", b"y y"], rng.randint(1, 3))]
     lines = sorted(itertools.starmap(line, pairs))
-    wanted = [*lacking, *(s for s in there if [source for source, _ in pairs].count(s) < 2)]
-    new = [line(source, target) for source in wanted for target in (b"p", b"z")]
-    assert merged(lines, few(lines), lacking) == sorted(lines + new)
+    new = [line(source, target) for source in lacking for target in (b"p", b"z")]
+    assert merged(lines, lacking) == sorted(lines + new)
 
 
 def test_old_lines_get_a_column_and_no_other_byte():
     lines = [TABLE[0], b" a  b |||  x ||| .5  1 \r\n"]
     expected = [b"a b ||| x y ||| 0.5 0.4 0.5 0.3 1 ||| 0-0 1-1 ||| 2 3 1 ||| |||\n"]
-    assert merged(lines[:1], [], marked=True) == expected
-    assert merged([lines[1]], [], marked=True) == [b" a  b |||  x ||| .5  1 1 \r\n"]
-    assert merged([lines[1]], []) == [lines[1]]
+    assert merged(lines[:1], marked=True) == expected
+    assert merged([lines[1]], marked=True) == [b" a  b |||  x ||| .5  1 1 \r\n"]
+    assert merged([lines[1]]) == [lines[1]]
 
 
 @pytest.mark.parametrize("lacking", [[b"a"], [b"c"], [b"a", b"c"]])
 def test_a_last_line_without_an_end_gets_one_where_others_follow(lacking):
-    new = b"".join(merged([b"b ||| m ||| 1"], [], lacking))
+    new = b"".join(merged([b"b ||| m ||| 1"], lacking))
     assert sorted(new.splitlines()) == new.splitlines()
     assert len(new.splitlines()) == 1 + 2 * len(lacking)
     assert new.endswith(b"\n") == (b"c" in lacking)
@@ -211,12 +175,12 @@ def maker(fills=(NETWORK, INVERSE_LEXICAL), fields=7, floor=-87.0):
 
 def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
     make = maker()
-    lines = list(make([Wanted(b"a a"), Wanted(b"b a"), Wanted(b"b", frozenset([b"y"]), b"3")]))
-    assert [line.split(b" ||| ")[:2] for _, line in lines] == [[b"b a", b"y x"], [b"b", b"x y"], [b"b", b"x"]]
+    lines = list(make([b"a a", b"b a", b"b"]))
+    assert [line.split(b" ||| ")[:2] for _, line in lines] == [[b"b a", b"y x"], [b"b", b"x y"], [b"b", b"y"]]
     assert lines == sorted(lines)
-    assert make.counts == Counts(few=1, lacking=2, likely=6, there=1, empty=1, surplus=1, lines=3, extended=1, made=1)
+    assert make.counts == Counts(lacking=3, likely=6, empty=1, surplus=2, lines=3, made=2)
     # p(b | x) is 1/6, p(b | y) 1: b is linked to both, and its lexical weight is their mean
-    assert lines[1] == (b"b ||| x y ||| ", b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 3 0 ||| |||\n")
+    assert lines[1] == (b"b ||| x y ||| ", b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 0 0 ||| |||\n")
 
 
 def test_pairs_that_no_table_can_hold_are_left_out_and_counted(monkeypatch):
@@ -225,7 +189,7 @@ def test_pairs_that_no_table_can_hold_are_left_out_and_counted(monkeypatch):
     monkeypatch.setitem(WRITTEN, b"[w] b", [(b"y", -0.1)])
     monkeypatch.setitem(WRITTEN, b"a|b", [(b"y", -0.1)])
     make = maker()
-    lines = list(make(map(Wanted, [b"[w] b", b"a|b", b"b"])))
+    lines = list(make([b"[w] b", b"a|b", b"b"]))
     assert [key for key, _ in lines] == [b"b ||| [ y ] ||| "]
     assert make.counts == Counts(lacking=3, likely=8, impossible=7, lines=1, made=1)
 
@@ -239,20 +203,20 @@ FIELDS = [
 
 @pytest.mark.parametrize(("fields", "expected"), FIELDS)
 def test_a_line_has_as_many_fields_as_the_tables_first(fields, expected):
-    assert [line for _, line in maker([NETWORK], fields)([Wanted(b"b a")])] == [expected]
+    assert [line for _, line in maker([NETWORK], fields)([b"b a"])] == [expected]
 
 
 def test_scores_have_nine_digits_and_are_numbers_that_float32_holds():
     fills = [NETWORK, INVERSE, LEXICAL, INVERSE_LEXICAL, 2.718]
-    _, line = maker(fills).line(Wanted(b"a"), b"x", math.log(0.75), -200.0)
+    _, line = maker(fills).line(b"a", b"x", math.log(0.75), -200.0)
     assert parse_line(line, "t", 1).scores == b"0.75 1.64581143e-38 1 0.833333333 2.718"
-    _, line = maker(fills, floor=-1.0).line(Wanted(b"a"), b"x", math.log(0.75), -200.0)
+    _, line = maker(fills, floor=-1.0).line(b"a", b"x", math.log(0.75), -200.0)
     assert parse_line(line, "t", 1).scores == b"0.75 0.367879441 1 0.833333333 2.718"
 
 
 def test_words_that_would_break_a_line_are_an_error():
     with pytest.raises(FormatError, match="a proposal:1: expected target words without factors"):
-        maker([LEXICAL]).line(Wanted(b"a"), b"x|y", -1.0, 0.0)
+        maker([LEXICAL]).line(b"a", b"x|y", -1.0, 0.0)
 
 
 LINKED = [
