@@ -29,14 +29,13 @@ if TYPE_CHECKING:
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
-Examples: phrases of a text that the table lacks; the same, marked, with an ini:
+Examples: phrases of a text that the table lacks; the same with an ini:
   moses-rnn extend phrase-table.gz --text test.en
-  moses-rnn extend phrase-table.gz --text test.en --provenance column --moses-ini moses.ini
+  moses-rnn extend phrase-table.gz --text test.en --moses-ini moses.ini
 
-The table's own lines stay byte for byte as they are, except for the column of --provenance. The table must be in the
-order of LC_ALL=C sort; new lines go in that order too. Words that the network does not know are neither proposed nor
-translated. docs/extend.md describes the columns of a new line. Exit codes: 0 done, 1 failure, 2 usage error, 3
-table, text, model or ini refused.
+The table's own lines stay byte for byte as they are. The table must be in the order of LC_ALL=C sort; new lines go in
+that order too. Words that the network does not know are neither proposed nor translated. docs/extend.md describes the
+columns of a new line. Exit codes: 0 done, 1 failure, 2 usage error, 3 table, text, model or ini refused.
 """
 
 

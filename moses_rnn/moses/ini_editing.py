@@ -122,14 +122,14 @@ def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
     return _extend(ini, feature, edit, columns, added, before)
 
 
-def ini_of(table: str, before: str, shape: Shape, added: int, edited: str | None, *weights: float) -> NewIni:
+def ini_of(table: str, before: str, shape: Shape, added: int, edited: str | None) -> NewIni:
     """Return the ini of a future table, made from the table `before`, or the lines that an ini needs.
 
     `edited` is the path of the ini that loads `before`, if any; `shape` is that of `before`.
     """
     if not edited:
         return lines_of(table, shape.columns + added, shape.factors)
-    edit = IniEdit(ini=find_input(edited), table=table, weights=weights, absolute_paths=True)
+    edit = IniEdit(ini=find_input(edited), table=table, absolute_paths=True)
     return extend_ini(edit, before, shape.columns, added)
 
 

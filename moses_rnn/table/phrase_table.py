@@ -102,11 +102,6 @@ class TableLine(NamedTuple):
         """Field 5, or empty."""
         return cut_counts(self.line[self.spans.alignment_end :])
 
-    def with_scores(self, added: bytes) -> bytes:
-        """Return the line with further scores, separated by blanks, after its own; all other bytes are unchanged."""
-        line, end = self.line, self.spans.scores_end
-        return b"%b %b%b" % (line[:end], added, line[end:])
-
 
 def cut_counts(rest: bytes) -> bytes:
     """Return field 5 of a line, without surrounding blanks, given what follows field 4."""

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from operator import add
@@ -33,7 +33,7 @@ FLOORED_REFUSAL = 0.5  # share of scores that were raised to the floor
 
 @dataclass(frozen=True)
 class AddedColumn:
-    """A column that scoring or an extension added to a table, without its counts over lines."""
+    """A column that scoring added to a table, without its counts over lines."""
 
     index: int  # from 0, as Moses counts
     name: str
@@ -110,19 +110,15 @@ class Signature:
         floor = self.columns[column].floor if column in self.columns else None
         return DEFAULT_FLOOR if floor is None else floor
 
-    def changed(
-        self, changes: Mapping[str, Any], step: str, how: Mapping[str, Any], added: Sequence[tuple[str, str]] = ()
-    ) -> Signature:
+    def changed(self, changes: Mapping[str, Any], step: str, how: Mapping[str, Any]) -> Signature:
         """Return the signature of a table with changed lines; it keeps the record of what made its scores.
 
         `changes` has the names of input and output, and the output's size, hash, lines and columns. `step` says what
-        was done ("pruned" or "extended"), `how` with which settings. `added` are names and meanings of new last
-        columns.
+        was done ("pruned" or "extended"), `how` with which settings.
         """
         record = {"program": PROGRAM, **self.record, **changes}
         record.pop("input_content", None)  # that of the table before it was scored
-        new = [AddedColumn(i, *one) for i, one in enumerate(added, start=changes["columns"] - len(added))]
-        record["added_columns"] = [column.as_record() for column in (*self.added, *new)]
+        record["added_columns"] = [column.as_record() for column in self.added]
         record[step] = [*records_of(record, step), dict(how)]
         return Signature(record)
 

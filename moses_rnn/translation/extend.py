@@ -37,7 +37,7 @@ from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import CEILING, SEPARATOR, TableLine, parse_line, parse_table, read_first_line
 from moses_rnn.table.phrases import words
-from moses_rnn.table.signatures import Signature, check_probabilities, free_name, own_columns, without_number
+from moses_rnn.table.signatures import Signature, check_probabilities, own_columns, without_number
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.proposals import Converter, Proposal, Proposer
@@ -52,7 +52,6 @@ WRITTEN_AT_ONCE = 1 << 20  # bytes
 ROUNDING = 0.01  # difference in log p allowed between the search and the scorer, which decides
 
 ALIGNMENT, COUNTS = 4, 5  # fields, from 1
-PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0): true and false, as phrase-extract writes them
 
 NETWORK, INVERSE = "network", "inverse-network"  # p(target | source) and p(source | target) of the networks
 LEXICAL, INVERSE_LEXICAL = "lexical", "inverse-lexical"  # weights by the table's word links
@@ -62,8 +61,6 @@ ColumnValue = str | float  # one of these names, or a value
 # inverse network, only the words tell p(s | t).
 STANDARD = INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL
 WORD_PENALTY = "WordPenalty"  # counts words outside the shortlist; a proposal has none
-PROVENANCE = "Proposed"
-PROVENANCE_MEANING = "1 for a pair that a network proposed, 0 for any other"
 
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, given its unit
 Models = Sequence[Model]  # the model that writes, and perhaps one of the inverse direction
@@ -124,14 +121,14 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, stage: 
                 survey.add(line)
         fills = choose_fills(table, survey.columns, models, before)
         # fails now, not after hours
-        ini = ini_of(request.new_table, table, survey.shape, int(request.marks), request.moses_ini, 0.0)
+        ini = ini_of(request.new_table, table, survey.shape, 0, request.moses_ini)
         floors = [before.floor(column) for column in range(len(fills))]
         maker = _line_maker(request, models, survey, fills, floors)
         of_text = len(phrases), len(text_words), len(text_words - known)
         extended = Extended(survey.lines, *of_text, fills, maker.counts, ini, warnings=tuple(odd.messages()))
         new_lines = maker(sorted(survey.lacking, key=lambda source: source + PARTED))
         with stage("lines") as advanced:
-            _write(files[0], merge(_lines(table, advanced), new_lines, marked=request.marks))
+            _write(files[0], merge(_lines(table, advanced), new_lines))
         check_unchanged(table, identity)
         signature = _signature(request, models, before, extended, files[0].digest())
         for file, content in zip(files[1:], (signature, ini.content), strict=False):
@@ -173,7 +170,13 @@ def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
 def _signature(
     request: ExtensionRequest, models: Models, before: Signature, extended: Extended, digest: Mapping[str, Any]
 ) -> bytes:
-    files = {"input": Path(request.table).name, "output": Path(request.new_table).name, "file": digest}
+    changes = {
+        "input": Path(request.table).name,
+        "output": Path(request.new_table).name,
+        "file": digest,
+        "lines": extended.lines,
+        "columns": len(extended.fills),
+    }
     how = {
         "longest": request.longest,
         "beam": max(BEAM, _best(request)),
@@ -185,11 +188,7 @@ def _signature(
         "lines_before": extended.lines_before,
         **asdict(extended.counts),
     }
-    added = []
-    if request.marks:
-        added.append((free_name(PROVENANCE, before.names.values()), PROVENANCE_MEANING))
-    shape = {"lines": extended.lines, "columns": len(extended.fills) + len(added)}
-    return before.changed({**files, **shape}, "extended", how, added).as_file()
+    return before.changed(changes, "extended", how).as_file()
 
 
 # --- columns of new lines -------------------------------------------------------------------------------------------
@@ -206,7 +205,7 @@ def choose_fills(
         fills[: len(STANDARD)] = STANDARD
         if any(not model.unbounded for model in models[1:]):
             fills[0] = INVERSE
-    known: dict[str, ColumnValue] = {WORD_PENALTY: 1.0, PROVENANCE: math.e}  # exp(1): of an earlier extension
+    known: dict[str, ColumnValue] = {WORD_PENALTY: 1.0}
     known |= zip((model.name for model in models), (NETWORK, INVERSE), strict=False)
     names = [without_number(column.name) for column in added]
     for column, name in zip(added, names, strict=True):
@@ -334,8 +333,6 @@ class LineMaker:
             return weights[fill] if fill in weights else math.exp(min(max(logs[fill], floor), ceilings[fill]))
 
         scores = [b"%.9g" % score(fill, floor) for fill, floor in zip(self.fills, self.floors, strict=True)]
-        if self.request.marks:
-            scores.append(PROPOSED)
         further = [
             b" ||| " + format_links(links),
             b" ||| 0 0 0",
@@ -360,13 +357,10 @@ def _is_possible(key: bytes) -> bool:
     return True
 
 
-def merge(old: Iterable[TableLine], new: Iterable[tuple[bytes, bytes]], *, marked: bool) -> Iterator[bytes]:
-    """Merge old and new lines, both sorted by key; for equal keys, the old line comes first.
-
-    If the table is `marked`, old lines get a column that says that they are not new.
-    """
+def merge(old: Iterable[TableLine], new: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    """Merge old and new lines, both sorted by key; for equal keys, the old line comes first."""
     before = b"\n"
-    keyed = ((key_of(line), line.with_scores(OTHERS) if marked else line.line) for line in old)
+    keyed = ((key_of(line), line.line) for line in old)
     for _, line in heapq.merge(keyed, new, key=itemgetter(0)):
         yield line if before.endswith(b"\n") else b"\n" + line
         before = line

@@ -95,13 +95,6 @@ class ExtensionRequest:
         float, Option("Minimum log p(target | source), natural, with the end symbols of both sides", max=0)
     ] = -0.7
     inverse_model: Annotated[Path | None, Option("Model from moses-rnn-train --inverse, for p(source | target)")] = None
-    provenance: Annotated[
-        str,
-        Option(
-            "Add a column with exp(1) on new lines and exp(0) on others: a feature of 1 or 0",
-            choices=("none", "column"),
-        ),
-    ] = "none"
     moses_ini: Annotated[
         str | None, Option("Also write, beside the new table, a copy of this moses.ini that loads it")
     ] = None
@@ -126,8 +119,3 @@ class ExtensionRequest:
     def new_ini(self) -> str | None:
         """Path of the new ini, if any."""
         return self.moses_ini and str(Path(self.new_table).parent / (Path(self.moses_ini).stem + ".extended.ini"))
-
-    @property
-    def marks(self) -> bool:
-        """Whether a column says which lines are new."""
-        return self.provenance == "column"

@@ -27,14 +27,14 @@ def extended(tmp_path_factory, moses_root):
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.3", "--quiet", cwd=folder)
     sentences = (EXAMPLES / "corpus" / "dev.en").read_text().splitlines()[:40]
     (folder / "text").write_text("".join(" ".join(reversed(sentence.split())) + "\n" for sentence in sentences))
-    options = ["--text", "text", "--longest", "2", "--provenance", "column", "--moses-ini", "moses.ini"]
+    options = ["--text", "text", "--longest", "2", "--moses-ini", "moses.ini"]
     run("extend", "phrase-table.gz", *options, *ANY, "--allow-misfit", "-q", cwd=folder)
     return folder
 
 
 def new_lines(folder):
     with gzip.open(folder / "phrase-table.extended.gz") as lines:
-        return [line for line in parse_table(lines, "new") if line.scores.endswith(b" 2.718281828")]
+        return [line for line in parse_table(lines, "new") if line.is_proposed]
 
 
 def test_all_kinds_of_dictionaries_show_what_the_table_says(moses_root, extended):

@@ -33,6 +33,12 @@ ACCEPTED = {
 }  # fmt: skip
 
 
+def with_scores(line, added):
+    """The bytes of a parsed line with further scores after its own."""
+    end = line.spans.scores_end
+    return b"%b %b%b" % (line.line[:end], added, line.line[end:])
+
+
 REFUSED = {
     "two fields": (b"la maison ||| house\n", r"t:7: expected at least 3 fields separated by '\|\|\|', found 2: 'la maison \|\|\| house'"),
     "blank": (b"\n", "t:7: expected a phrase pair, found a blank line"),

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from moses_rnn.errors import FormatError
 from moses_rnn.table.phrase_table import parse_line, parse_table
 from moses_rnn.table.phrases import words
-from tests.table.line_cases import ACCEPTED, REFUSED
+from tests.table.line_cases import ACCEPTED, REFUSED, with_scores
 
 
 @pytest.mark.parametrize("case", ACCEPTED.values(), ids=ACCEPTED)
@@ -13,7 +13,7 @@ def test_accepts(case):
     line, source, target, with_score = case
     parsed = parse_line(line, "t", 7)
     assert (parsed.source, parsed.target) == (source, target)
-    assert parsed.with_scores(b"X") == with_score
+    assert with_scores(parsed, b"X") == with_score
     assert (line[slice(*parsed.spans[:2])], line[slice(*parsed.spans[2:4])]) == (source, target)
 
 
@@ -86,7 +86,7 @@ def test_dropping_the_new_column_gives_the_line_back(text, begin):
         return
     assert [words(parsed.source), words(parsed.target), words(parsed.scores)] == slow_parse(line)
     assert parsed.alignment == [*line.split(b"|||"), b""][3].strip(b" \t\r\n")
-    scored = parsed.with_scores(b"0.25")
+    scored = with_scores(parsed, b"0.25")
     again = parse_line(scored, "t", 1)
     assert words(again.scores) == [*words(parsed.scores), b"0.25"]
     assert scored[: again.spans.scores_end - len(b" 0.25")] + scored[again.spans.scores_end :] == line

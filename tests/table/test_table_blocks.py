@@ -22,7 +22,7 @@ from moses_rnn.table.table_blocks import (
     append_scores,
     parse_blocks,
 )
-from tests.table.line_cases import ACCEPTED, REFUSED
+from tests.table.line_cases import ACCEPTED, REFUSED, with_scores
 
 REAL = (
     b"! &quot; ||| ! &quot; ||| 0.71 0.61 1 0.75 ||| 0-0 1-1 ||| 7 5 5 ||| |||\n"
@@ -83,7 +83,7 @@ def assert_same_lines(lines, careful):
         odd_among_all.look(expected)
         assert odd == odd_among_all
         values = np.arange(2.0 * len(expected)).reshape(-1, 2)
-        scored = b"".join(line.with_scores(b"%g %g" % (*row,)) for line, row in zip(expected, values, strict=True))
+        scored = b"".join(with_scores(line, b"%g %g" % (*row,)) for line, row in zip(expected, values, strict=True))
         added = some.text, some.spans, values
         assert append_scores(*added) == in_python(append_scores, *added) == scored
 

@@ -69,11 +69,11 @@ def line(source, target):
     return b"%b ||| %b ||| 1\n" % (source, target)
 
 
-def merged(lines, lacking=(), *, marked=False):
+def merged(lines, lacking=()):
     """With lines of the targets p and z for each source."""
     sources = sorted(lacking, key=lambda source: source + b" ||| ")
     new = ((line(source, t)[:-2], line(source, t)) for source in sources for t in (b"p", b"z"))
-    return b"".join(merge(parsed(lines), new, marked=marked)).splitlines(keepends=True)
+    return b"".join(merge(parsed(lines), new)).splitlines(keepends=True)
 
 
 def test_equal_lines_before_their_scores_may_have_any_blanks_there():
@@ -95,12 +95,8 @@ def test_any_table_is_sorted_and_complete():
     assert merged(lines, lacking) == sorted(lines + new)
 
 
-def test_old_lines_get_a_column_and_no_other_byte():
-    lines = [TABLE[0], b" a  b |||  x ||| .5  1 \r\n"]
-    expected = [b"a b ||| x y ||| 0.5 0.4 0.5 0.3 1 ||| 0-0 1-1 ||| 2 3 1 ||| |||\n"]
-    assert merged(lines[:1], marked=True) == expected
-    assert merged([lines[1]], marked=True) == [b" a  b |||  x ||| .5  1 1 \r\n"]
-    assert merged([lines[1]]) == [lines[1]]
+def test_old_lines_stay_byte_for_byte():
+    assert merged([b" a  b |||  x ||| .5  1 \r\n"]) == [b" a  b |||  x ||| .5  1 \r\n"]
 
 
 @pytest.mark.parametrize("lacking", [[b"a"], [b"c"], [b"a", b"c"]])
@@ -136,11 +132,11 @@ def test_further_columns_have_their_constant_or_the_lowest_value():
 
 
 def test_added_columns_are_known_by_their_names():
-    names = list(enumerate(["RNN", "WordPenalty", "Proposed", "RNNInverse"], 4))
-    values = [*STANDARD, NETWORK, 1.0, math.e]
-    assert chosen(*FOUR * 2, added=names[:3])[:7] == values
-    assert chosen(*FOUR * 2, added=names, models=(RNN, INVERSE_RNN)) == [INVERSE, *values[1:], INVERSE]
-    with pytest.raises(MisfitError, match="^t: expected the network of score 8, RNNInverse, to fill it"):
+    names = list(enumerate(["RNN", "WordPenalty", "RNNInverse"], 4))
+    values = [*STANDARD, NETWORK, 1.0]
+    assert chosen(*FOUR * 2, added=names[:2])[:6] == values
+    assert chosen(*FOUR * 2, added=names, models=(RNN, INVERSE_RNN))[:7] == [INVERSE, *values[1:], INVERSE]
+    with pytest.raises(MisfitError, match="^t: expected the network of score 7, RNNInverse, to fill it"):
         chosen(*FOUR * 2, added=names)
     assert chosen(*FOUR, added=[(3, "RNN")]) == [LOWEST] * 3 + [NETWORK]  # less than Moses's four before
 
@@ -169,7 +165,7 @@ def propose(sources):
 
 
 def maker(fills=(NETWORK, INVERSE_LEXICAL), fields=7, floor=-87.0):
-    request = SimpleNamespace(top=2, min_log_prob=-2.0, marks=False)
+    request = SimpleNamespace(top=2, min_log_prob=-2.0)
     return LineMaker(request, propose, None, survey_of().weights, fills, [floor] * len(fills), fields)
 
 

@@ -35,7 +35,7 @@ COLUMNS = {
     "two of its own, no signature": (TWO, {}, 2, b"y", False),
     "two of its own, scored twice": (SCORES % (b"1 .5 .1 .8", b"1 .3 .7 .1", b"1 .2 .2 .1"), {2: "RNN", 3: "RNNInverse"}, None, b"y", False),
     "a count after the four": (SIX, {5: "RNN"}, None, b"y", True),
-    "an inverse first": (SEVEN, {4: "RNNInverse", 5: "RNN", 6: "Proposed"}, None, b"x", True),
+    "an inverse first": (SEVEN, {4: "RNNInverse", 5: "RNN", 6: "WordPenalty"}, None, b"x", True),
     "another network": (SEVEN, {4: {"name": "ENS", "meaning": MEAN}, 6: "WordPenalty"}, None, b"y", True),
     "two networks and --column": (SEVEN, {4: "RNN", 5: "RNN"}, 5, b"x", True),
 }  # fmt: skip
