@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
     source: str
     target: str
-    scores: tuple[float, ...]  # as the table has them: probabilities, unless it was scored with --log
+    scores: tuple[float, ...]  # as the table has them
     alignment: str
     counts: tuple[float, float, float]
 

@@ -41,5 +41,4 @@ def main(new_table: str, shards: tuple[str, ...], *, force: Force = False, allow
     print_err(f"{number_of(counts.lines, 'line')} of {number_of(len(shards), 'shard')}{left_out}: {new_table}")
     print_err(f"signature: {new_table}.json")
     warn(*result.warnings)
-    if result.ini.lines[0]:
-        print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))
+    print_out("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))

@@ -32,7 +32,6 @@ from moses_rnn.errors import AlreadyComplete, number_of
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.options import FIRST_SECTION, Argument, Json, Option, PretrainedOptions, Quiet, Section, is_pretrained
 from moses_rnn.score.scoring_options import ScoringOptions
-from moses_rnn.table.phrase_table import DEFAULT_FLOOR
 from moses_rnn.table.phrases import words
 from moses_rnn.table.tab_separated import TAB, split_pair
 
@@ -113,7 +112,7 @@ def main(given: Scoring) -> None:
     warn(*result.warnings)
     if given.as_json:
         print_json(_record(given, result))
-    elif result.ini.lines[0] and not given.shard:
+    elif not given.shard:
         ini_lines = "[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines)
         (print_out if given.signature else print_err)(ini_lines)
 
@@ -139,9 +138,6 @@ def _check_options(given: Scoring) -> None:
     if to_stdout and (given.shard or given.on_bad_line == "skip"):
         what, beside = ("--shard", "its signature goes") if given.shard else ("--on-bad-line skip", "the bad lines go")
         raise click.UsageError(f"{what} needs a file as --output: {beside} beside it")
-    if given.logarithms and (given.moses_ini or given.floor != DEFAULT_FLOOR):
-        what = "--moses-ini" if given.moses_ini else "--floor"
-        raise click.UsageError(f"{what} cannot be combined with --log: it is for tables of probabilities")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
     if given.word_penalty and any(map(is_pretrained, given.models[:1])):
@@ -206,8 +202,8 @@ def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
         "rejected": counts.rejected,
         "computed_by": result.computed_by,
         "columns": columns,
-        "feature": result.ini.lines[0] or None,
-        "weight": result.ini.lines[1] or None,
+        "feature": result.ini.lines[0],
+        "weight": result.ini.lines[1],
         "warnings": list(result.warnings),
     }
 

@@ -54,14 +54,14 @@ def main(  # noqa: PLR0913, one for each option
     from moses_rnn.files.streams import find_input, regular_file
     from moses_rnn.moses.decoder import check_ini, verify
     from moses_rnn.moses.decoding import Moses
-    from moses_rnn.table.signatures import check_probabilities, signature_of
+    from moses_rnn.table.signatures import signature_of
 
     if no_decoder and not moses_ini:
         raise click.UsageError("--no-decoder checks an ini: name it with --moses-ini")
     if feature and not moses_ini:
         raise click.UsageError("--feature is one of an ini: name it with --moses-ini")
     table = regular_file(phrase_table)
-    check_probabilities(table, signature_of(table))
+    signature_of(table)  # raises an error if it is of another table
     show = print_out if not as_json else lambda _: None
     holds, own = check_ini(table, find_input(moses_ini), feature) if moses_ini else ([], None)
     if holds:

@@ -16,7 +16,7 @@ from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
 from moses_rnn.moses.ini import Feature, MosesIni, begins_a_name, code_of, factor_list, is_readable_path
 from moses_rnn.options import Argument, Option
 from moses_rnn.table.phrase_table import FLOAT32_LIMIT, Shape, read_first_line
-from moses_rnn.table.signatures import check_probabilities, own_columns, read_signature, signature_of
+from moses_rnn.table.signatures import own_columns, read_signature, signature_of
 
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
@@ -72,7 +72,6 @@ def edit_ini(edit: IniEdit) -> NewIni:
         return NewIni(_encode(lines), warnings=warnings)
     feature = ini.choose(name=edit.feature, table=edit.table)
     signature = signature_of(edit.table)
-    check_probabilities(edit.table, signature)
     first, form = read_first_line(edit.table)
     shape, declared = Shape.of(first), ini.declared(feature)
     added = shape.columns - declared

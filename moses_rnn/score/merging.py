@@ -10,11 +10,11 @@ from moses_rnn.errors import InputError, Stopped, number_of
 from moses_rnn.files.outputs import output_files, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import Advanced, is_gzip, reading
-from moses_rnn.moses.ini_editing import NewIni, lines_of
+from moses_rnn.moses.ini_editing import lines_of
 from moses_rnn.score.checks import check_fit, check_rejected, fit_warnings
 from moses_rnn.score.score import ScoringResult
 from moses_rnn.score.scoring_options import rejects_of
-from moses_rnn.table.signatures import Signature, TableCounts, read_signature
+from moses_rnn.table.signatures import Signature, TableCounts, check_probabilities, read_signature
 
 PIECE_BYTES = 1 << 24  # bytes copied at a time
 HIERARCHICAL = "hierarchical"  # in the description of a table's phrases
@@ -32,6 +32,7 @@ class ScoredShard:
                 f"{path}: expected a shard of a scored table, found {found}",
                 advice="Did its run finish? --resume continues it; the run writes PATH.json at its end.",
             )
+        check_probabilities(path, self.signature)
         try:
             self._read(self.signature)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -85,7 +86,7 @@ def merge(
     table_name = str(first.signature.record["input"])
     check_rejected(table_name, counts)
     check_fit(table_name, counts, column_names, allowed=allow_misfit)
-    ini = NewIni() if first.signature.logarithms else lines_of(output, first.columns, first.factors)
+    ini = lines_of(output, first.columns, first.factors)
     cores = sorted({shard.computed_by for shard in shards})
     whole = sum(shard.bytes for shard in shards)
     if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):

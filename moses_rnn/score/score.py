@@ -36,13 +36,10 @@ from moses_rnn.score.workers import ScoredColumn, make_columns, map_in_order, op
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.signatures import (
     EARLIER,
-    LOGARITHM,
-    PROBABILITY,
     PROGRAM,
     AddedColumn,
     Signature,
     TableCounts,
-    check_probabilities,
     free_name,
     signature_of,
 )
@@ -84,12 +81,8 @@ class Run:
 
     @cached_property
     def ini(self) -> NewIni:
-        """The ini for the new table, or its lines; empty if Moses cannot load the table."""
+        """The ini for the new table, or its lines."""
         options, table = self.options, self.table
-        if options.moses_ini:
-            check_probabilities(options.table, table.signature)
-        elif options.logarithms or table.signature.logarithms:
-            return NewIni()
         return ini_of(options.output, options.table, table.shape, len(self.columns), options.moses_ini)
 
     @property
@@ -109,7 +102,6 @@ class Run:
             "columns": [*self.names],
             "meanings": [column.meaning for column in self.columns],
             "floor": options.floor,
-            "logarithms": options.logarithms,
             "chunk": [CHUNK_LINES, CHUNK_BYTES],
             "level": LEVEL,
             "device": sorted({torch.device(device).type for device in options.devices}),
@@ -133,14 +125,7 @@ class Run:
             "factors": list(table.shape.factors),
         }
         added = [
-            AddedColumn(
-                old_columns + i,
-                name,
-                column.meaning,
-                column.unbounded,
-                LOGARITHM if options.logarithms else PROBABILITY,
-                None if options.logarithms else options.floor,
-            )
+            AddedColumn(old_columns + i, name, column.meaning, column.unbounded, floor=options.floor)
             for i, (name, column) in enumerate(zip(self.names, self.columns, strict=True))
         ]
         return Signature(

@@ -72,10 +72,6 @@ class ScoringOptions(PretrainedOptions):
         ),
     ] = None
     word_penalty: Annotated[bool, Option("Add exp(-n) for n target words outside the shortlist")] = False
-    logarithms: Annotated[
-        bool,
-        Option("Write natural logs, for programs other than Moses; excludes --moses-ini and --floor", "--log"),
-    ] = False
     floor: Annotated[
         float,
         Option("Lowest log p to write; below -87, float32, and so Moses, loses precision", max=0),

@@ -39,15 +39,13 @@ WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and comp
 class ChunkScorer:
     """Turns chunks of a table into blocks of the new table `output`: scores, checks, writes and packs.
 
-    Threads may share the `scorers`. `floor` is the lowest log p written; if None, natural logarithms are written as
-    they are.
+    Threads may share the `scorers`. `floor` is the log of the lowest probability written.
     """
 
-    def __init__(self, scorers: Sequence[Scorer], table: str, output: str, floor: float | None) -> None:
+    def __init__(self, scorers: Sequence[Scorer], table: str, output: str, floor: float) -> None:
         self.scorers = scorers
         self._table, self._output, self._floor = table, output, floor
-        unbounded = np.array([of.unbounded for of in scorers], np.bool_)
-        self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
+        self._highest = np.array([CEILING if of.unbounded else 0.0 for of in scorers])
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
         """Score a chunk; a MosesRnnError names the line that cannot be scored."""
@@ -61,7 +59,7 @@ class ChunkScorer:
                 raise
             raise self._failure(chunk, error) from error
         scores = np.minimum(scores, self._highest)
-        written = scores if self._floor is None else np.maximum(scores, self._floor)
+        written = np.maximum(scores, self._floor)
         counts = TableCounts(
             lines=len(scores),
             unknown=[tally.unknown for tally in tallies],
@@ -70,8 +68,7 @@ class ChunkScorer:
             highest=written.max(axis=0).tolist(),
             oom_splits=sum(tally.oom_splits for tally in tallies),
         )
-        column = written + 0.0 if self._floor is None else np.exp(written)  # + 0.0: no -0
-        return pack(append_scores(chunk.text, chunk.spans, column), self._output), counts
+        return pack(append_scores(chunk.text, chunk.spans, np.exp(written)), self._output), counts
 
     def _score(self, chunk: TableLines) -> tuple[Floats, list[Tally]]:
         """Return the scores, lines × columns, and each scorer's tally."""
@@ -139,7 +136,7 @@ def open_chunk_scorer(
 def make_chunk_scorer(options: ScoringOptions, columns: Sequence[ScoredColumn], compute: Compute) -> ChunkScorer:
     """Make a worker's scorer of chunks; threads of one device share it and its networks."""
     scorers = [column.make_scorer(compute) for column in columns]
-    return ChunkScorer(scorers, options.table, options.output, None if options.logarithms else options.floor)
+    return ChunkScorer(scorers, options.table, options.output, options.floor)
 
 
 def make_columns(options: ScoringOptions, models: Sequence[Model]) -> list[ScoredColumn]:

@@ -24,7 +24,8 @@ from moses_rnn.version import __version__
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
 EARLIER = "earlier_columns"  # columns recorded by earlier signatures, if a table was scored more than once
-PROBABILITY, LOGARITHM = "exp of it; Moses takes the logarithm", "natural logarithm"
+PROBABILITY = "exp of it; Moses takes the logarithm"
+LOGARITHM = "natural logarithm"  # of versions before 1.0.0
 UNKNOWN_WARNING = 0.2  # share of pairs with a word that the model reads as <unk>
 MOST_FLOOR = 1e300  # size of a recorded floor; JSON may hold whole numbers beyond any float
 UNKNOWN_REFUSAL = 0.8  # the share above which the model does not fit the table
@@ -90,11 +91,6 @@ class Signature:
     def names(self) -> dict[int, str]:
         """The names of these columns, by index."""
         return {index: column.name for index, column in self.columns.items()}
-
-    @property
-    def logarithms(self) -> list[int]:
-        """The columns written as logarithms (--log), which Moses misreads."""
-        return [index for index, column in self.columns.items() if column.written_as == LOGARITHM]
 
     @property
     def models(self) -> list[dict[str, Any]]:
@@ -166,8 +162,12 @@ def without_number(name: str) -> str:
 
 def check_probabilities(table: str, signature: Signature) -> None:
     """Raise InputError if a score of a table is a logarithm."""
-    for column in signature.logarithms:
-        raise InputError(f"{table}: expected probabilities in score {column + 1}, found logarithms (--log)")
+    for column in signature.columns.values():
+        if column.written_as == LOGARITHM:
+            raise InputError(
+                f"{table}: expected probabilities in score {column.index + 1}, found logarithms",
+                advice="Moses takes the logarithm itself. Score the original table again.",
+            )
 
 
 def check_signature(table: str) -> str:
@@ -193,10 +193,14 @@ def check_signature(table: str) -> str:
 
 
 def signature_of(table: str) -> Signature:
-    """Return a table's signature, if any; raise InputError if it is of a different file. A pipe has none."""
+    """Return a table's signature, if any; a pipe has none.
+
+    Raise InputError if it is of a different file, or of one with logarithms.
+    """
     signature = read_signature(table) if Path(table).is_file() else Signature()
     if signature:
         check_signature(table)
+        check_probabilities(table, signature)
     return signature
 
 

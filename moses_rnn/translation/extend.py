@@ -37,7 +37,7 @@ from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.table.line_warnings import LineWarnings
 from moses_rnn.table.phrase_table import CEILING, SEPARATOR, TableLine, parse_line, parse_table, read_first_line
 from moses_rnn.table.phrases import words
-from moses_rnn.table.signatures import Signature, check_probabilities, own_columns, without_number
+from moses_rnn.table.signatures import Signature, own_columns, without_number
 from moses_rnn.table.table_blocks import Pairs
 from moses_rnn.translation.lexical_weights import LexicalWeights
 from moses_rnn.translation.proposals import Converter, Proposal, Proposer
@@ -197,9 +197,8 @@ def _signature(
 def choose_fills(
     table: str, columns: Sequence[tuple[float, float]], models: Models, signature: Signature
 ) -> list[ColumnValue]:
-    """Choose each column's fill in new lines, given its range; reject logarithms and another network's columns."""
+    """Choose each column's fill in new lines, given its range; reject another network's columns."""
     fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
-    check_probabilities(table, signature)
     added = [column for column in signature.columns.values() if column.index < len(columns)]
     if own_columns(len(columns), signature.columns) >= len(STANDARD):
         fills[: len(STANDARD)] = STANDARD

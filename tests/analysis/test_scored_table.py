@@ -87,7 +87,9 @@ def test_blanks_do_not_part_the_lines_of_a_source_unless_sorting_does(tmp_path):
 
 def test_a_logarithm_is_no_probability(tmp_path):
     lines = [line("a", "x", 1, 0), line("b", "x", 0.5, "-2.5"), line("c", "x", 0.5, "-3")]
-    with pytest.raises(FormatError, match="t:2: expected a probability as score 5, found '-2.5'\n  Moses cannot use"):
+    with pytest.raises(
+        FormatError, match="t:2: expected a probability as score 5, found '-2.5'\n  Moses takes probabilities"
+    ):
         scored(tmp_path / "t", lines).pairs()
 
 

@@ -69,10 +69,10 @@ def test_lists_get_a_feature(here, loaded):
 
 
 def test_tables_get_a_column_and_must_fit(here, loaded):
-    run("score", "table", "--model", "m", "--log", "-o", "scored", cwd=here)
+    run("score", "table", "--model", "m", "-o", "scored", cwd=here)
     lines = [line.split(" ||| ") for line in (here / "scored").read_text().splitlines()]
     scores = loaded.score([(source, target) for source, target, *_ in lines])
-    np.testing.assert_allclose([float(line[2].split()[-1]) for line in lines], scores, rtol=1e-4)
+    np.testing.assert_allclose(np.log([float(line[2].split()[-1]) for line in lines]), scores, rtol=1e-4)
     signature = json.loads((here / "scored.json").read_text())
     assert signature["added_columns"][0]["meaning"].endswith("; words are cut into subwords, in one way each")
     assert "subwords.model" in signature["models"][0]["sha256"]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def test_it_trains_resumes_scores_is_a_feature_and_is_sampled(commands, tmp_path
     codes, found, messages = commands(
         f"{train} --max-epochs 1",
         f"{train} --max-epochs 8",
-        "score table --model m --log -o scored.gz",
+        "score table --model m -o scored.gz",
         "nbest add list --source source --add m -o more",
         "sample --model m --source s3 --beam 99 --top 99 --format tsv",
     )
@@ -74,7 +75,7 @@ def test_it_trains_resumes_scores_is_a_feature_and_is_sampled(commands, tmp_path
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert (config["network"], config["embedding_size"], config["biased"]) == (name, 8, False)
     scored = [line.split(b" ||| ") for line in gzip.decompress((tmp_path / "scored.gz").read_bytes()).splitlines()]
-    scores = {tuple(pair[:2]): float(pair[2].split()[-1]) for pair in scored}
+    scores = {tuple(pair[:2]): math.log(float(pair[2].split()[-1])) for pair in scored}
     assert all(np.isfinite(score) and score < 0 for score in scores.values())
     assert b"BAG0= -" in (tmp_path / "more").read_bytes()
     (sampled,) = (line.split("\t") for line in found.splitlines() if "\tt3\t" in line)

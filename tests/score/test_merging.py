@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -58,10 +59,14 @@ def test_merged_they_are_the_whole_table(here, models, count):
     assert "num-features=4" in result.ini.lines[0]
 
 
-def test_logarithms_get_no_lines_of_an_ini(here, models):
-    changes = {"logarithms": True, "allow_misfit": True}
-    of_whole = score(options_for(here, models, **changes), show_nothing, never)
-    assert of_whole.ini.lines == merged(here, score_shards(here, models, 2, **changes)).ini.lines == ("", "")
+def test_logarithms_are_refused(here, models):
+    shards = score_shards(here, models, 2)
+    for shard in shards:
+        record = read_signature(shard).record
+        record["added_columns"][0]["written_as"] = "natural logarithm"
+        Path(f"{shard}.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="scored.1-of-2: expected probabilities in score 3, found logarithms"):
+        merged(here, shards)
 
 
 def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):

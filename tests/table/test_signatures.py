@@ -56,6 +56,15 @@ def test_what_was_added(table):
         signature_of(str(table))
 
 
+@pytest.mark.parametrize("key", ["added_columns", "earlier_columns"])
+def test_a_table_of_logarithms_is_refused(table, key):
+    sign(table, {})
+    record = read_signature(str(table)).record | {key: [{**COLUMNS[0], "written_as": "natural logarithm"}]}
+    table.with_name("t.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="t: expected probabilities in score 5, found logarithms"):
+        signature_of(str(table))
+
+
 def test_a_pipe_has_none(table):
     table.unlink()
     os.mkfifo(table)

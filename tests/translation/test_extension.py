@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError, MisfitError
+from moses_rnn.errors import FormatError, MisfitError
 from moses_rnn.moses.alignments import parse_links
 from moses_rnn.table.phrase_table import Shape, parse_line, parse_table
 from moses_rnn.table.phrases import words
@@ -139,12 +139,6 @@ def test_added_columns_are_known_by_their_names():
     with pytest.raises(MisfitError, match="^t: expected the network of score 7, RNNInverse, to fill it"):
         chosen(*FOUR * 2, added=names)
     assert chosen(*FOUR, added=[(3, "RNN")]) == [LOWEST] * 3 + [NETWORK]  # less than Moses's four before
-
-
-def test_logarithms_are_refused():
-    signature = Signature({"added_columns": [{"index": 0, "name": "RNN", "written_as": "natural logarithm"}]})
-    with pytest.raises(InputError, match="t: expected probabilities in score 1, found logarithms"):
-        choose_fills("t", [(-9.0, -1.0)], (RNN,), signature)
 
 
 def test_values_that_have_no_logarithm_are_passed_over():
