@@ -49,7 +49,6 @@ class CorpusConfig:
     repeated: bool = False  # count a pair as often as it occurs, for training and shortlists; otherwise, once
     min_count: int = 1  # of words in a shortlist
     marked: bool = False  # each target word is followed by a token, which is not a word
-    counted: bool = False  # learn a pair as often as it occurs; shortlists and held-out pairs count it once
     backwards: bool = False  # the last word of a target comes first
     subwords: int = 0  # pieces for both sides in place of shortlists, of characters seen `min_count` times; 0: none
 
@@ -247,8 +246,6 @@ def build_corpus(
     counting = np.arange(to_learn) if config.repeated else _first_of_each(pair_hashes[:to_learn])
     if held_out is None:
         training, apart = _split(counting, source_hashes[counting], config, names[0])
-        if config.counted:
-            training = np.flatnonzero(~np.isin(source_hashes[:to_learn], source_hashes[apart]))
     else:
         training, apart = counting, np.arange(to_learn, to_learn + judging["kept"])
     statistics = CorpusStatistics(

@@ -28,7 +28,7 @@ from moses_rnn.networks.subwords import Subwords
 from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.table.phrases import PhraseForm, words
 from moses_rnn.table.tab_separated import as_table_blocks
-from moses_rnn.table.table_blocks import TableLines, parse_blocks
+from moses_rnn.table.table_blocks import parse_blocks
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.presets import Preset
 from moses_rnn.training.ranks import Ranks
@@ -37,7 +37,6 @@ from moses_rnn.training.training_options import Options
 
 ANNOUNCEMENT = "corpus"  # made by the first of several processes
 WITHOUT_ORDER = 2  # one <s> before each sentence
-MOST_REPEATS = 1_000_000_000  # of a pair whose frequency counts
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,7 @@ class TablePairs:
         self._path, self._blocks, self._inverse = path, itertools.chain([first], blocks), options["inverse"]
         longest = options["max_length"] or preset.network.get("slots", 0)
         size, seed = preset.shortlist, preset.training.seed
-        by_count = options["frequencies"] == "count"
-        self.config = CorpusConfig(size, size, options["held_out"], longest, seed, counted=by_count)
+        self.config = CorpusConfig(size, size, options["held_out"], longest, seed)
         self.origin = {
             "table": Path(path).name,
             "embeddings": {side: Path(file).name for side, file in find_embeddings(options).items()},
@@ -98,31 +96,17 @@ class TablePairs:
 
     def build(self, folder: Path) -> Corpus:
         """See `Material`."""
-        pairs = itertools.chain.from_iterable(map(self._pairs, self._blocks))
+        sides = (block.pairs().sides(inverse=self._inverse) for block in self._blocks)
+        pairs = itertools.chain.from_iterable(zip(*both, strict=True) for both in sides)
         return build_corpus(pairs, folder, self.config, names=(self._path, ""))
-
-    def _pairs(self, block: TableLines) -> Iterator[Pair]:
-        """Yield the pairs of a block, each as often as it was extracted if frequencies count."""
-        pairs = zip(*block.pairs().sides(inverse=self._inverse), strict=True)
-        if not self.config.counted:
-            yield from pairs
-            return
-        for number, pair, count in zip(block.numbers.tolist(), pairs, block.counts(), strict=True):
-            if not 0 < count.pair < MOST_REPEATS:
-                expected = f"a count of the pair in field 5, above 0 and below {MOST_REPEATS:,} (--frequencies count)"
-                raise FormatError(self._path, number, expected, f"{count.pair:g}" if any(count) else "no counts")
-            yield from itertools.repeat(pair, max(1, round(count.pair)))
 
     def describe(self, corpus: Corpus) -> list[str]:
         """See `Material`."""
         n = corpus.statistics
         collapsed = n.collapsed_pairs / n.distinct_pairs
-        lines = number_of(n.pairs, "extracted pair") if self.config.counted else number_of(n.pairs, "line")
-        often = "; each is learned as often as it was extracted" if self.config.counted else ", and are learned once"
         return [
-            f"table: {lines}, {number_of(n.distinct_pairs, 'distinct pair')}; {collapsed:.2%} equal another "
-            "pair after rare words "
-            f"become <unk>{often}",
+            f"table: {number_of(n.pairs, 'line')}, {number_of(n.distinct_pairs, 'distinct pair')}; {collapsed:.2%} "
+            "equal another pair after rare words become <unk>, and are learned once",
             *_describe_words(corpus, "source shortlist", "target shortlist"),
             f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
         ]

@@ -94,13 +94,6 @@ class TableOptions:
     layout: Annotated[TableFormat, Section("Phrase table")] = "moses"
     source_factor: SourceFactor = None
     target_factor: TargetFactor = None
-    frequencies: Annotated[
-        str,
-        Option(
-            "Learn each pair once, as Cho et al. (2014) do, or as often as it was extracted",
-            choices=("ignore", "count"),
-        ),
-    ] = "ignore"
 
     max_length: Annotated[int, Option(min=0)] = 0  # words of a side; longer pairs are left out; 0: no limit
     held_out: Annotated[int, Option(min=1)] = 5000

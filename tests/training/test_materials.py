@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,11 +10,11 @@ from moses_rnn.errors import FormatError, InputError, Stopped
 from moses_rnn.models.rare_words import KINDS, RareWords
 from moses_rnn.training import materials
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.materials import ParallelTexts, SentencePairs, TablePairs, Watch, build_on_first_rank
+from moses_rnn.training.materials import ParallelTexts, SentencePairs, Watch, build_on_first_rank
 from moses_rnn.training.text_corpus import TextConfig, TextCorpus, build_text_corpus
 from moses_rnn.training.training_options import choose
 from tests.training.pretended_ranks import in_ranks
-from tests.training.small import never, phrase_options, sentence_options
+from tests.training.small import never, sentence_options
 
 WATCH = Watch(lambda *_: None, never)
 
@@ -214,36 +213,3 @@ def test_what_cannot_be_annotated_is_named_with_its_line(prefix, tmp_path, case)
     with pytest.raises(FormatError) as caught:
         build_annotated(prefix, tmp_path / "arrays")
     assert message in str(caught.value)
-
-
-def learned_and_held_out(folder, table, frequencies):
-    """How often each pair is learned, and the pairs that are held out, both by their words."""
-    options, preset = choose({**phrase_options(table), "frequencies": frequencies, "held_out": 3})
-    corpus = TablePairs(options, preset, WATCH).build(folder)
-    words = [vocabulary.words for vocabulary in corpus.vocabularies.values()]
-
-    def pairs(rows):
-        sides = zip((corpus.source, corpus.target), words, strict=True)
-        return list(zip(*([names[i] for i in side.tokens[side.ends[rows]]] for side, names in sides), strict=True))
-
-    return Counter(pairs(corpus.training)), pairs(corpus.held_out)
-
-
-def test_pairs_are_learned_once_or_as_often_as_they_were_extracted(tmp_path):
-    table = tmp_path / "table"
-    counts = {(b"s%d" % (i % 13), b"t%d" % (i % 5)): i % 4 + 1 for i in range(65)}
-    table.write_bytes(b"".join(b"%b ||| %b ||| 1 ||| 0-0 ||| 9 9 %d\n" % (*pair, n) for pair, n in counts.items()))
-    once, held_out = learned_and_held_out(tmp_path / "once", table, "ignore")
-    often, held_out_often = learned_and_held_out(tmp_path / "often", table, "count")
-    assert set(once.values()) == {1}
-    assert held_out == held_out_often
-    assert often == {pair: counts[pair] for pair in once}
-    for field, found in (
-        (b"", "no counts"),
-        (b" ||| 9 9 0", "0"),
-        (b" ||| 1 1 1e30", r"1e\+30"),
-        (b" ||| 1 1 -1", "-1"),
-    ):
-        table.write_bytes(b"a ||| b ||| 1 ||| 0-0 ||| 9 9 2\na ||| c ||| 1 ||| 0-0%b\n" % field)
-        with pytest.raises(FormatError, match=f"table:2: expected a count of the pair .*, found {found}$"):
-            learned_and_held_out(tmp_path / "refused", table, "count")
