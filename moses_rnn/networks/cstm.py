@@ -18,7 +18,7 @@ from moses_rnn.networks.batches import Batch, Ints, Values, distinct_rows, in_sl
 from moses_rnn.networks.config import Architecture, Config, Rare, Size, Unit
 from moses_rnn.networks.network import Drop, TranslationNetwork, keep, unset
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length
-from moses_rnn.networks.softmax import Estimate, Output, OutputLayer, learned_log_probs
+from moses_rnn.networks.softmax import Output, OutputLayer, learned_log_probs
 from moses_rnn.networks.steps import node_blocks
 from moses_rnn.networks.tries import IdPhrases
 from moses_rnn.networks.vocabulary import END_ID
@@ -93,7 +93,7 @@ class Cstm(TranslationNetwork):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,
-        estimate: Estimate | None = None,
+        partition: Tensor | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """See `TranslationNetwork`; covers the target words and ``</s>`` that have a slot."""
@@ -104,7 +104,7 @@ class Cstm(TranslationNetwork):
         parts = []
         for k, rows in enumerate(targets.active[:S]):
             of_slot = targets.ids[:rows, k]
-            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, self.kernel, estimate))
+            parts.append(learned_log_probs(h[:rows], self.output_of(k + 1), of_slot, self.kernel, partition))
         return torch.cat(parts)
 
     def _slotted(self, sources: Batch) -> Tensor:

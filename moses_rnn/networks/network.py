@@ -14,14 +14,7 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.batches import Batch, Ints, Lengths
 from moses_rnn.networks.compute import EAGER, Kernel
 from moses_rnn.networks.recurrence import Recurrence
-from moses_rnn.networks.softmax import (
-    Estimate,
-    Output,
-    OutputLayer,
-    WordPartition,
-    learned_log_probs,
-    logits_above_mean,
-)
+from moses_rnn.networks.softmax import Output, OutputLayer, learned_log_probs, logits_above_mean
 from moses_rnn.networks.steps import Candidates, Encoded, NodeBlock, Prefixes, Stepper
 from moses_rnn.networks.tries import build_trie
 from moses_rnn.networks.vocabulary import END_ID, Ids
@@ -155,19 +148,19 @@ class TranslationNetwork(Network):
         sources: Batch,
         targets: Batch,
         source_of: Tensor,  # row of each target's source
-        estimate: Estimate | None = None,  # of the normalisation, to train large shortlists
+        partition: Tensor | None = None,  # ids of words, to train large shortlists
         drop: Drop = keep,
     ) -> Tensor:
         """Return log p of all target words and ``</s>``, given the source and earlier words; ``targets.packed()``."""
         r = self.predict(sources, targets, source_of, drop)
-        return learned_log_probs(r, self.output, targets.packed(), self.kernel, estimate)
+        return learned_log_probs(r, self.output, targets.packed(), self.kernel, partition)
 
     def smoothed_log_probs(
         self,
         sources: Batch,
         targets: Batch,
         source_of: Tensor,
-        partition: WordPartition | None = None,
+        partition: Tensor | None = None,
         drop: Drop = keep,
     ) -> tuple[Tensor, Tensor]:
         """Return `word_log_probs`, and what smoothed labels cost more for each unit of ε; see `logits_above_mean`."""

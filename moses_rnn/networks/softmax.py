@@ -7,7 +7,7 @@ float32. R is the size of the softmax's input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,59 +17,29 @@ from moses_rnn.networks.compute import Kernel
 from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
 from moses_rnn.networks.steps import Candidates, NodeBlock
 
-
-class WordSample(NamedTuple):
-    """Words drawn with replacement to estimate a sum over all words; n each."""
-
-    words: Tensor
-    log_expected: Tensor  # log of each word's expected count in the sample
-
-
-class WordPartition(NamedTuple):
-    """Words that replace the full vocabulary while training on minibatches with only these words."""
-
-    words: Tensor  # ids, ascending
-
-
-Estimate = WordSample | WordPartition  # estimate of the normalisation over all words
 Output = tuple[Tensor, Tensor]  # G_l, K × R, and b_G, K
 
 
-def sampled_log_probs(
-    projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, kernel: Kernel, sample: WordSample
-) -> Tensor:
-    """Like `chosen_log_probs`, with an estimate of the sum over all words; nodes.
-
-    Importance sampling (Jean et al. 2015, section 3.2; Bengio and Sénécal 2008): the word itself counts fully, every
-    other drawn word by exp(logit) over its expected count. The estimate of the sum is unbiased.
-    """
-    rows = G_l.index_select(0, sample.words)
-    drawn = linear(kernel.rounded(projected), kernel.rounded(rows)).to(b_G.dtype)
-    drawn += b_G[sample.words] - sample.log_expected
-    drawn = drawn.masked_fill(sample.words == words[:, None], -torch.inf)
-    chosen = (projected * G_l.index_select(0, words)).sum(1, keepdim=True) + b_G[words, None]
-    return (chosen - torch.cat([chosen, drawn], 1).logsumexp(1, keepdim=True)).squeeze(1)
-
-
 def learned_log_probs(
-    projected: Tensor, output: Output, words: Tensor, kernel: Kernel, estimate: Estimate | None
+    projected: Tensor, output: Output, words: Tensor, kernel: Kernel, partition: Tensor | None
 ) -> Tensor:
-    """Return log p of one word per row (nodes × R), normalised over all words or by an estimate; nodes."""
-    if isinstance(estimate, WordPartition):
-        output, words = _within(estimate.words, output, words)
-    elif estimate is not None:
-        return sampled_log_probs(projected, *output, words, kernel, estimate)
+    """Return log p of one word per row (nodes × R), normalised over all words or over a partition; nodes.
+
+    A partition has the ids, ascending, of all words of some minibatches.
+    """
+    if partition is not None:
+        output, words = _within(partition, output, words)
     return chosen_log_probs(projected, *output, words, kernel)
 
 
-def logits_above_mean(projected: Tensor, output: Output, words: Tensor, partition: WordPartition | None) -> Tensor:
+def logits_above_mean(projected: Tensor, output: Output, words: Tensor, partition: Tensor | None) -> Tensor:
     """Return the logit of one word per row (nodes × R) minus the mean logit of all words, or of a partition; nodes.
 
     Labels with 1 - ε for a word y and ε spread over all words (Szegedy et al. 2016, section 7) cost, in nats,
     -(1 - ε) log p_y - ε mean(log p) = -log p_y + ε (logit_y - mean logit).
     """
-    if partition:
-        output, words = _within(partition.words, output, words)
+    if partition is not None:
+        output, words = _within(partition, output, words)
     G_l, b_G = output
     rows = G_l.index_select(0, words) - G_l.mean(0)
     return (projected * rows).sum(1) + b_G.index_select(0, words) - b_G.mean()

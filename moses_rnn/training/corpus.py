@@ -166,16 +166,10 @@ class Corpus:
     @functools.cached_property
     def unigram_nats_per_token(self) -> float:
         """Held-out cost of a unigram model of the training targets (with end symbols, add-one), in nats."""
-        log_p = np.log(self.unigram_model())
-        held_out = self._target_counts(self.held_out, len(log_p))
-        return float(-(held_out * log_p).sum() / held_out.sum())
-
-    def unigram_model(self) -> npt.NDArray[np.float64]:
-        """Return the add-one probability of each target word in the training pairs, end symbols included."""
         size = len(self.target_vocabulary)
-        counts = self._target_counts(self.training, size)
-        likely: npt.NDArray[np.float64] = (counts + 1) / (counts.sum() + size)
-        return likely
+        counts, held_out = self._target_counts(self.training, size), self._target_counts(self.held_out, size)
+        log_p = np.log((counts + 1) / (counts.sum() + size))
+        return float(-(held_out * log_p).sum() / held_out.sum())
 
     def _target_counts(self, rows: Positions, size: int) -> Lengths:
         chosen = np.zeros(len(self.target.ends) - 1, np.bool_)

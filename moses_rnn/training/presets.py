@@ -55,9 +55,6 @@ class TrainingConfig:
     initial_deviation: Annotated[float, Option(min=0, min_open=True)] = 0.01  # of matrices that are not recurrent
     # share of a label that is spread over all words; held-out costs have none
     label_smoothing: Annotated[float, Option(min=0, max=1, max_open=True)] = 0.0
-    sampled_words: Annotated[int, Option(min=0)] = (
-        0  # drawn per minibatch to estimate the normalisation; 0: use all words
-    )
     # maximum number of words in a normalisation, see training/tasks.py; 0: all words
     partition_words: Annotated[int, Option(min=3)] = 0
     reshuffle: bool = False  # use a new order of pairs in each epoch, and so new partitions
@@ -261,12 +258,12 @@ OF_SENTENCES = "batch_words", "label_smoothing"
 GROUNDHOG = {"variant": "groundhog"}
 
 NETWORKS = {
-    "encdec": NetworkRow("table", "PhrasePairs", PHRASES, ("sampled_words", "freeze_embeddings")),
+    "encdec": NetworkRow("table", "PhrasePairs", PHRASES, ("freeze_embeddings",)),
     "cstm": NetworkRow(
         "table",
         "PhrasePairs",
         _of_phrases({"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256}),
-        ("sampled_words", "freeze_embeddings"),
+        ("freeze_embeddings",),
     ),
     "ranker": NetworkRow(
         "table",

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +21,6 @@ from moses_rnn.networks.n_grams import n_grams_of
 from moses_rnn.networks.native_learning import NativeKernel, core_named
 from moses_rnn.networks.network import Drop, TranslationNetwork, drop_units, keep
 from moses_rnn.networks.ranker import Ranker, hinge
-from moses_rnn.networks.softmax import WordPartition, WordSample
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.training.corpus import BLOCK, Corpus, Hashes, Positions, mix
 from moses_rnn.training.presets import TrainingConfig
@@ -142,7 +140,6 @@ def blocks_of_words(rows: Positions, lengths: Lengths, most: int) -> Iterator[Po
 
 
 SPECIAL = UNKNOWN_ID, END_ID
-SAMPLES = 2  # random stream of a step: of words
 EVALUATION_WORDS = 4096  # target words at once in evaluations
 
 
@@ -152,8 +149,7 @@ class PhrasePairs(Task):
     def __init__(self, model: TranslationNetwork, corpus: Corpus, config: TrainingConfig) -> None:
         super().__init__(model, config, {"corpus": corpus.digest}, len(corpus.training))
         self.corpus = corpus
-        self._unigram: npt.NDArray[np.float64] | None = None
-        self._partition: WordPartition | None = None  # of the last minibatch yielded
+        self._partition: Tensor | None = None  # of the last minibatch yielded
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """See `epoch_batches`; with partitions, the order is the first epoch's unless `reshuffle` is set."""
@@ -164,14 +160,14 @@ class PhrasePairs(Task):
         order = epoch_batches(self.corpus, config, epoch if config.reshuffle else 0)
         number = 0
         for words, batches in partitions_of(self.corpus, order, config.partition_words):
-            self._partition = WordPartition(torch.from_numpy(words).to(self.device))
+            self._partition = torch.from_numpy(words).to(self.device)
             for batch in batches:
                 if number >= first:
                     yield batch
                 number += 1
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Return minus log p of the targets, estimated by sampled words or the last batch's partition.
+        """Return minus log p of the targets, estimated by the last batch's partition if there is one.
 
         What smoothed labels cost more is part of the objective, but not of the nats.
         """
@@ -180,7 +176,7 @@ class PhrasePairs(Task):
             log_probs, above = self.model.smoothed_log_probs(*pairs, self._partition, drop)
             more = smoothing * above.sum()
         else:
-            log_probs = self.model.word_log_probs(*pairs, self._partition or self._sample(step), drop)
+            log_probs = self.model.word_log_probs(*pairs, self._partition, drop)
         nats = -log_probs.sum()
         return Cost(nats + more, nats.item(), len(log_probs))
 
@@ -196,18 +192,6 @@ class PhrasePairs(Task):
     def _exact_cost(self, rows: Positions) -> tuple[float, int]:
         log_probs = self.model.word_log_probs(*self._pairs(rows))
         return -log_probs.double().sum().item(), len(log_probs)
-
-    def _sample(self, step: int) -> WordSample | None:
-        """Draw the words that estimate a step's normalisation; seed and step determine them."""
-        count = self.config.sampled_words
-        if not count:
-            return None
-        if self._unigram is None:
-            self._unigram = self.corpus.unigram_model()
-        random = np.random.default_rng((self.config.seed, step, SAMPLES))
-        words = random.choice(len(self._unigram), count, p=self._unigram)
-        expected = torch.from_numpy(np.log(count * self._unigram[words])).float()
-        return WordSample(torch.from_numpy(words).to(self.device), expected.to(self.device))
 
     def _pairs(self, rows: Positions) -> tuple[Batch, Batch, Tensor]:
         """Return sources, targets and the row of each target's source, in no particular order."""

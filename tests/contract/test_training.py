@@ -109,7 +109,6 @@ WAYS = {  # to learn, each by a network that can
     "inverse-time": ("text", {"schedule": "inverse-time"}),
     "plateau": ("text", {"learning_rate": 1.0, "optimiser": "sgd"}),
     "warmed up, decaying": ("table", {"warm_up": 7, "weight_decay": 0.1}),
-    "sampled words": ("table", {"architecture": "encdec", "sampled_words": 3}),
     "in parts": ("table", {"accumulate": 3}),
     "rounded": ("table", {"precision": "bf16"}),
     "partitions": ("sentences", {"partition_words": 7, "batch_size": 1, "max_epochs": 1}),

@@ -10,7 +10,6 @@ from moses_rnn.models.open import open_model
 from moses_rnn.networks import steps
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
-from moses_rnn.networks.softmax import WordPartition
 from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.translation.search import BeamConfig, BeamSearch, Sampler, SamplingConfig
 from tests.commands import run, settings
@@ -126,8 +125,8 @@ def test_a_partition_is_learned_as_on_the_cpu():
     for device in ("cpu", "cuda"):
         model = encdec_network(SWITCHES["paper"]).to(device)
         sources, targets = (Batch.from_lists(side, device) for side in ([[2, 3, 4], [5]], [[2, 5], [7]]))
-        partition = WordPartition(torch.tensor([0, 1, 2, 5, 7], device=device))
-        log_probs = model.word_log_probs(sources, targets, torch.arange(2, device=device), estimate=partition)
+        partition = torch.tensor([0, 1, 2, 5, 7], device=device)
+        log_probs = model.word_log_probs(sources, targets, torch.arange(2, device=device), partition=partition)
         log_probs.sum().backward()
         gradients.append([log_probs, *(tensor.grad for tensor in model.parameters())])
     for expected, of_gpu in zip(*gradients, strict=True):

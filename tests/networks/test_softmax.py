@@ -1,4 +1,4 @@
-"""log p of words: exact or sampled, with the gradients that autograd would give; all of them or some."""
+"""log p of words, with the gradients that autograd would give; all of them or some."""
 
 from math import exp, log
 
@@ -7,14 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.networks.compute import EAGER
-from moses_rnn.networks.softmax import (
-    OutputLayer,
-    WordPartition,
-    WordSample,
-    chosen_log_probs,
-    learned_log_probs,
-    sampled_log_probs,
-)
+from moses_rnn.networks.softmax import OutputLayer, chosen_log_probs, learned_log_probs
 from moses_rnn.networks.steps import node_blocks
 
 WORDS = torch.tensor([2, 0, 7, 2, 5])
@@ -37,19 +30,6 @@ def test_large_scores_do_not_overflow():
     torch.testing.assert_close(values.double(), exact, rtol=1e-6, atol=1e-2)
 
 
-def test_the_sampled_sum_over_words_is_unbiased():
-    random = np.random.default_rng(2)
-    low, G_l, b_G = (tensor.detach() for tensor in operands())
-    exact = chosen_log_probs(low, G_l, b_G, WORDS, EAGER)
-    likely = random.dirichlet(np.ones(8)) * 0.9 + 0.1 / 8
-    sums = []
-    for _ in range(4000):
-        drawn = random.choice(8, 6, p=likely)
-        sample = WordSample(torch.from_numpy(drawn), torch.from_numpy(np.log(6 * likely[drawn])))
-        sums.append((exact - sampled_log_probs(low, G_l, b_G, WORDS, EAGER, sample)).exp())
-    np.testing.assert_allclose(torch.stack(sums).mean(0), np.ones(5), atol=0.03)  # the sum over the exact sum
-
-
 def of_partition(projected, G_l, b_G, ids, words):
     """The same number by number: an exact softmax over the partition alone."""
     for row, word in zip(projected, words, strict=True):
@@ -60,7 +40,7 @@ def of_partition(projected, G_l, b_G, ids, words):
 def test_a_partition_is_normalised_over_alone():
     given, ids = operands(), [0, 1, 2, 5, 7]
     projected, G_l, b_G = given
-    values = learned_log_probs(projected, (G_l, b_G), WORDS, EAGER, WordPartition(torch.tensor(ids)))
+    values = learned_log_probs(projected, (G_l, b_G), WORDS, EAGER, torch.tensor(ids))
     numbers = [tensor.tolist() for tensor in given]
     expected = list(of_partition(*numbers, ids, WORDS.tolist()))
     np.testing.assert_allclose(values.detach(), expected, rtol=0, atol=1e-12)

@@ -89,7 +89,7 @@ def task_of(corpus, **changes):
 
 def epoch(task, number, first=0):
     """The minibatches, each with the words that it is normalised over."""
-    return [(batch.tolist(), task._partition.words.tolist()) for batch in task.batches(number, first)]
+    return [(batch.tolist(), task._partition.tolist()) for batch in task.batches(number, first)]
 
 
 def test_without_reshuffling_all_epochs_are_the_first_one(many_words):
@@ -103,7 +103,7 @@ def test_without_reshuffling_all_epochs_are_the_first_one(many_words):
 def test_rows_outside_a_partition_are_left_alone(many_words):
     task = task_of(many_words)
     batch = next(task.batches(0, 0))
-    inside = task._partition.words
+    inside = task._partition
     task.cost(batch, 0).objective.backward()
     outside = torch.ones(len(many_words.target_vocabulary), dtype=torch.bool)
     outside[inside] = False
