@@ -63,8 +63,9 @@ class Service:
 
     def __init__(self, decoder: ListStream, reranker: Reranker, limits: Limits) -> None:
         self._decoder, self._reranker, self.limits = decoder, reranker, limits
-        self._given: queue.SimpleQueue[tuple[bytes, Future[Reranked]]] = queue.SimpleQueue()
-        self._futures: deque[Future[Reranked]] = deque()  # of the lines that the decoder has
+        self._given: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._futures: deque[Future[Reranked]] = deque()  # of the lines given, in their order
+        self._lock = threading.Lock()  # held while a line is given, and while the end is noted
         self.failure: Exception | None = None
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -74,10 +75,12 @@ class Service:
         if len(line.split()) > self.limits.words:
             raise Refusal(f"expected at most {self.limits.words} words, found {len(line.split())}")
         future: Future[Reranked] = Future()
-        self._given.put((line, future))
-        try:
+        with self._lock:
             if self.failure:
                 raise Refusal(f"the decoder has ended: {self.failure}")
+            self._futures.append(future)
+            self._given.put(line)
+        try:
             result = future.result(self.limits.seconds)
         except TimeoutError:
             raise Refusal(f"no translation within {self.limits.seconds:g} seconds") from None
@@ -89,9 +92,7 @@ class Service:
 
     def _lines(self) -> Iterator[bytes]:
         while True:
-            line, future = self._given.get()
-            self._futures.append(future)
-            yield line
+            yield self._given.get()
 
     def _run(self) -> None:
         try:
@@ -105,7 +106,8 @@ class Service:
                     for result in results:
                         self._futures.popleft().set_result(result)
         except Exception as error:
-            self.failure = error
+            with self._lock:
+                self.failure = error
             while self._futures:
                 self._futures.popleft().set_exception(MosesRnnError(f"the decoder has ended: {error}"))
 

@@ -16,6 +16,8 @@ from xmlrpc.client import Fault, ServerProxy, dumps
 
 import pytest
 
+from moses_rnn.errors import InputError
+from moses_rnn.nbest.serving import Limits, Refusal, Service
 from tests.cli.nbest.lists import REFERENCE, SOURCE
 from tests.cli.test_reranker import INI, MADE
 from tests.commands import start, zygote
@@ -164,12 +166,34 @@ def test_a_killed_decoder_is_started_again(made):
 def test_a_decoder_is_not_started_again_with_changed_files(made):
     with serving(made) as (process, url):
         (made / "moses.ini").write_text(INI + "\n")
-        for decoder in children_of(process):
-            os.kill(decoder, signal.SIGKILL)
-        with pytest.raises(Fault, match=r"moses\.ini: changed or missing"):
-            ask(f"{url}/RPC2", {"text": TEXT})
-        assert process.wait(60) == 1
-    (made / "moses.ini").write_text(INI)
+        try:
+            for decoder in children_of(process):
+                os.kill(decoder, signal.SIGKILL)
+            with pytest.raises(Fault, match=r"moses\.ini: changed or missing"):
+                ask(f"{url}/RPC2", {"text": TEXT})
+            assert process.wait(60) == 1
+        finally:
+            (made / "moses.ini").write_text(INI)
+
+
+def test_a_line_that_the_ended_decoder_never_took_is_answered_at_once():
+    ending = threading.Event()
+
+    class Ended:
+        def decode(self, lines):
+            ending.wait()
+            raise InputError("gone")
+
+    service = Service(Ended(), None, Limits(bytes=9, words=9, seconds=3600))
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(service.translate, "a")
+        while not service._futures:
+            time.sleep(0.01)
+        ending.set()
+        with pytest.raises(Refusal, match="the decoder has ended: gone"):
+            waiting.result(60)
+    with pytest.raises(Refusal, match="the decoder has ended: gone"):
+        service.translate("b")
 
 
 def test_a_client_that_goes_away_disturbs_nobody(url):
