@@ -439,8 +439,8 @@ class LanguageModel(_Loaded):
         return self._model.make_language_model(self._compute)
 
     def __repr__(self) -> str:
-        how = f"{self._compute.device}, {self._compute.precision}"
-        about = f"{self.meaning}; {number_of(len(self._model.target_vocabulary), 'word')}; {how}"
+        vocabulary, how = self._model.target_vocabulary, f"{self._compute.device}, {self._compute.precision}"
+        about = f"{self.meaning}; {number_of(len(vocabulary), vocabulary.unit)}; {how}"
         return f"<moses_rnn.LanguageModel {str(self.folder)!r}: {about}>"
 
     def score(self, sentences: Iterable[Text]) -> Floats:

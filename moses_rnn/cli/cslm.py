@@ -85,7 +85,7 @@ Example: the first text sets the interpolation weights:
 All models share one vocabulary: the words of the n-gram model and of the shortlists. Words outside a shortlist share
 the probability of the network's <unk> as the n-gram model divides it, or evenly with --rare uniform. Without either,
 only words in all shortlists count. --lm must be an ARPA file, plain or .gz, because a binary one does not list its
-words.
+words. Models of subwords have no shortlist: measure them without --lm and --rare.
 """
 
 
@@ -130,13 +130,16 @@ def perplexity(given: Judging) -> None:
     from moses_rnn.analysis.perplexity import score_text, sentences_of
     from moses_rnn.cli.progress import progress
     from moses_rnn.files.streams import find_input, read_text
-    from moses_rnn.models.open import open_language_model
+    from moses_rnn.models.open import check_shortlist, open_language_model
     from moses_rnn.models.shares import ClosedVocabulary, count_outside
 
     given = replace(given, device=choose_device(given.device, given.threads))
     models = [open_language_model(folder) for folder in given.models]
     if given.dynamic and not any(model.architecture.key == DYNAMIC for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
+    if given.lm or given.rare:
+        for model in models:
+            check_shortlist(model)
     texts = [(path, sentences_of(read_text(path))) for path in map(find_input, given.texts)]
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
@@ -309,9 +312,10 @@ def export_nplm(
     from moses_rnn.networks.cslm import CSLM, normalisers
 
     cslm = open_language_model(model)
-    if cslm.architecture is not CSLM:
-        expected = "a CSLM, the network that NeuralLM computes"
-        raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
+    if cslm.architecture is not CSLM or cslm.of_subwords:
+        expected = "a CSLM of words, the network that NeuralLM computes"
+        found = "one of subwords" if cslm.of_subwords else cslm.architecture.title
+        raise InputError(f"{model}: expected {expected}, found: {found}")
     dev = find_input(dev)
     with OutputFile(output, force=force, inputs=inputs_of(dev, model)) as file:
         norms = normalisers(cslm.network, cslm.target_vocabulary, read_text(dev), dev)

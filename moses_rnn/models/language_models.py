@@ -16,13 +16,15 @@ import numpy.typing as npt
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.models.base import LARGEST_SCORE, ROUNDING, Tally
 from moses_rnn.networks.batches import Lengths, Values
+from moses_rnn.networks.subwords import Subwords
 from moses_rnn.networks.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.table.phrases import words
-from moses_rnn.table.table_blocks import Pairs, PhraseIds, Phrases
+from moses_rnn.table.table_blocks import Pairs, Phrases
 
 Marks = npt.NDArray[np.bool_]
 LN_10 = math.log(10)
 BEGIN = b"<s>"
+CUT = "words are cut into subwords, in one way each"  # of the meaning of a score
 
 
 class LanguageModel(Protocol):
@@ -71,16 +73,20 @@ class SentenceScorer(ABC):
 
 
 class NetworkLanguageModel(SentenceScorer):
-    """A network as a language model: words outside its shortlist count as ``<unk>`` or divide it by `shares`."""
+    """A network as a language model: words outside its shortlist count as ``<unk>`` or divide it by `shares`.
+
+    With subwords, log p of a word is the sum over its pieces, and no `shares` are allowed.
+    """
 
     def __init__(
         self, network: WordNetwork, vocabulary: Vocabulary, name: str, title: str, shares: Shares | None = None
     ) -> None:
         self.name = name
         self._network = network
-        self._ids_of = PhraseIds(vocabulary.id_of)
+        self._ids_of = vocabulary.reader()
+        self._subwords = vocabulary if isinstance(vocabulary, Subwords) else None
         self._shares = shares
-        self.meaning = meaning_of_targets(title, shares)
+        self.meaning = meaning_of_targets(title, shares, of_subwords=self._subwords is not None)
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
@@ -91,21 +97,32 @@ class NetworkLanguageModel(SentenceScorer):
         if self._shares:
             unknown = _unknown(ids, lengths)
             values[unknown] += self._shares.log_shares(sentences, unknown)
+        if self._subwords:
+            values = np.add.reduceat(values, _begins(self._subwords, sentences))
         check_words(self.name, values, sentences)
         return values
 
     def unknown(self, sentences: Phrases) -> Marks:
         """Return a mask of words outside the shortlist, in the layout of `word_log_probs`."""
-        return _unknown(*self._ids_of(sentences)) if sentences else np.zeros(0, np.bool_)
+        if not sentences:
+            return np.zeros(0, np.bool_)
+        unknown = _unknown(*self._ids_of(sentences))
+        return unknown[_begins(self._subwords, sentences)] if self._subwords else unknown
 
     def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
         return self._network.log_probs(ids, lengths)
 
 
-def meaning_of_targets(title: str, shares: Shares | None = None) -> str:
+def meaning_of_targets(title: str, shares: Shares | None = None, *, of_subwords: bool = False) -> str:
     """Describe the score of a network that reads only targets."""
-    rest = shares.description if shares else "counted as <unk>"
-    return f"log p(target) of the {title}, natural, </s> included; words outside the shortlist {rest}"
+    rest = f"words outside the shortlist {shares.description if shares else 'counted as <unk>'}"
+    return f"log p(target) of the {title}, natural, </s> included; {CUT if of_subwords else rest}"
+
+
+def _begins(subwords: Subwords, sentences: Phrases) -> Ids:
+    """Return the places of each word's first piece and of each end symbol, among those of all sentences."""
+    pieces = [count for sentence in sentences for count in [*(len(subwords.ids([w])) for w in words(sentence)), 1]]
+    return np.cumsum([0, *pieces[:-1]])
 
 
 def _unknown(ids: Ids, lengths: Lengths) -> Marks:

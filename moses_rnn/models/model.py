@@ -12,7 +12,7 @@ import numpy as np
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.models.annotated import make_pair_scorer
 from moses_rnn.models.base import Scorer
-from moses_rnn.models.language_models import NetworkLanguageModel, Shares, meaning_of_targets
+from moses_rnn.models.language_models import CUT, NetworkLanguageModel, Shares, meaning_of_targets
 from moses_rnn.models.rare_words import RareWords
 from moses_rnn.native import native_core
 from moses_rnn.networks.batches import flatten, row_slices
@@ -96,14 +96,14 @@ class Model:
     def describe_score(self, title: str) -> str:
         """Describe the score of this network, or of an ensemble of the same kind with another title."""
         if not self.architecture.reads_sources:
-            return meaning_of_targets(self.architecture.title)
+            return meaning_of_targets(self.architecture.title, of_subwords=self.of_subwords)
         read, written = ("target", "source") if self.inverse else ("source", "target")
         score = f"log p({written} | {read}) of the {title}, natural"
         if self.unbounded:
             score = f"s({read}, {written}) of the {title}, unbounded and no log-probability"
         order = "; the last word comes first" if self.right_to_left else ""
         rare = f"; rare words by {self.rare.kind}, window {self.rare.window}" if self.rare else ""
-        cut = "; words are cut into subwords, in one way each" if self.of_subwords else ""
+        cut = f"; {CUT}" if self.of_subwords else ""
         return f"{score}, {self.architecture.ends}{order}{rare}{cut}"
 
     def choose_compute(

@@ -178,6 +178,15 @@ def check_learned(model: Model) -> None:
     )
 
 
+def check_shortlist(model: Model) -> None:
+    """Raise CheckpointError for a language model without a shortlist, which leaves no ``<unk>`` for words to share."""
+    if model.of_subwords:
+        raise CheckpointError(
+            f"{model.folder}: expected a language model of words, found one of subwords",
+            advice="It gives every word a probability of its own. Leave out --lm, --rare and --backoff.",
+        )
+
+
 def open_language_model(folder: Path | str) -> Model:
     """Read and check the folder of a language model."""
     model = open_model(folder, of_pairs=False)
@@ -221,10 +230,13 @@ def _config(record: Json, architecture: Architecture) -> Config:
     if direction not in directions:
         expected = " or ".join(map(repr, directions))
         raise ValueError(f"expected direction to be {expected}, found {shown_value(direction)}")
-    may_differ = architecture.reads_sources and not record.get("rare")
-    for key in ("right_to_left", "subwords"):
+    without_rare = not record.get("rare")
+    for key, may_differ, kind in (
+        ("right_to_left", without_rare and architecture.reads_sources, "network of sources and targets"),
+        ("subwords", without_rare, "network"),
+    ):
         if type(differs := record.get(key, False)) is not bool or (differs and not may_differ):
-            expected = "false, or true for a network of sources and targets without rare words"
+            expected = f"false, or true for a {kind} without rare words"
             raise ValueError(f"expected {key} to be {expected}, found {shown_value(differs)}")
     for key, expected in (("files", "hashes by file name"), ("provenance", "what training recorded, by name")):
         if not isinstance(record.get(key, {}), dict):

@@ -16,7 +16,7 @@ from moses_rnn.models.ensembles import GEOMETRIC, AnyModel, make_ensemble
 from moses_rnn.models.kenlm import KenlmScorer
 from moses_rnn.models.language_models import NetworkLanguageModel
 from moses_rnn.models.model import Model
-from moses_rnn.models.open import check_learned, check_reads_sources, open_model, read_shortlist
+from moses_rnn.models.open import check_learned, check_reads_sources, check_shortlist, open_model, read_shortlist
 from moses_rnn.models.phrases import WordPenaltyScorer
 from moses_rnn.models.pretrained import open_pretrained
 from moses_rnn.models.shares import NOT_SHARING, open_backoff
@@ -178,6 +178,7 @@ class _FeatureMaker:
     def _language_model(self, model: Model) -> NetworkLanguageModel:
         backoff = None
         if self._request.backoff:
+            check_shortlist(model)
             path = regular_file(self._request.backoff)
             backoff = open_backoff(path, model.target_vocabulary, self._open_n_grams(path))
         return model.make_language_model(self._compute(model), backoff)

@@ -356,7 +356,13 @@ class TextLines:
         self._dev = [regular_file(options["dev"])] if options["dev"] else []
         self._watch = watch
         self._order = preset.network.get("order", WITHOUT_ORDER)
-        self.config = TextConfig(preset.shortlist, options["held_out"] or 0, preset.training.seed, preset.min_count)
+        self.config = TextConfig(
+            preset.shortlist,
+            options["held_out"] or 0,
+            preset.training.seed,
+            preset.min_count,
+            options["subwords"] or 0,
+        )
         self.origin = {"texts": [Path(text).name for text in options["texts"]]}
 
     def build(self, folder: Path) -> TextCorpus:
@@ -372,9 +378,12 @@ class TextLines:
     def describe(self, corpus: TextCorpus) -> list[str]:
         """See `Material`."""
         n = corpus.statistics
+        known = f"shortlist: {number_of(len(corpus.vocabulary) - 2, 'word')}"
+        if isinstance(corpus.vocabulary, Subwords):
+            known = f"written: {number_of(len(corpus.vocabulary), 'subword')}"
         described = [
             f"text: {number_of(n.lines, 'line')}, {number_of(n.words, 'word')}, {n.distinct_words:,} distinct",
-            f"shortlist: {number_of(len(corpus.vocabulary) - 2, 'word')}, {n.coverage:.2%} of running words",
+            f"{known}, {n.coverage:.2%} of running words",
         ]
         if n.held_out_lines:
             described.append(f"held out: {number_of(n.held_out_lines, 'line')}")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError
+from moses_rnn.networks.subwords import learn_subwords
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
 from moses_rnn.table.phrases import words
 from moses_rnn.training.corpus import (
@@ -35,7 +36,8 @@ class TextConfig:
     shortlist: int = 15_000
     held_out_lines: int = 0  # 0: the paper's 0.1 %, but at least 1 000
     seed: int = 1
-    min_count: int = 1  # of words in the shortlist
+    min_count: int = 1  # of words in the shortlist, or of characters of subwords
+    subwords: int = 0  # in place of a shortlist; 0: none
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class TextStatistics:
     lines: int  # with words
     words: int  # running, without end symbols
     distinct_words: int
-    coverage: float  # share of running words in the shortlist
+    coverage: float  # share of running words that are in the shortlist, or can be cut into subwords
     held_out_lines: int  # chosen from the text; 0 if another text is held out
 
 
@@ -95,13 +97,16 @@ class TextCorpus:
 def build_text_corpus(
     text: Lines, dev: Lines | None, names: tuple[str, str], folder: Path, order: int, config: TextConfig
 ) -> TextCorpus:
-    """Read a text twice: choose a shortlist, then write the ids of training and held-out text into files.
+    """Read a text twice: choose its words or subwords, then write the ids of training and held-out text into files.
 
     `dev` is a text to hold out; without it, some lines of `text` are held out. `names` are those of both, for messages.
     """
     counts, lines = _count(text, names[0])
-    vocabulary = shortlist(counts, config.shortlist, config.min_count)
-    check_frequencies(vocabulary, config.min_count, names[0])
+    if config.subwords:
+        vocabulary: Vocabulary = learn_subwords(counts, config.subwords, config.min_count)
+    else:
+        vocabulary = shortlist(counts, config.shortlist, config.min_count)
+        check_frequencies(vocabulary, config.min_count, names[0])
     if not dev and lines == 1:
         raise InputError(f"{names[0]}: expected at least two lines with words, one of them to hold out, found one")
     chosen = None if dev else chosen_lines(lines, config)

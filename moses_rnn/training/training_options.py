@@ -169,6 +169,10 @@ class TextOptions:
     order: Annotated[int | None, Option("Order n of the n-grams, for cslm [7] and bengio [5]", min=2, max=64)] = None
     embedding_size: EmbeddingSize = None
     shortlist: Annotated[Shortlist, Option("Shortlist size; other words are <unk>", min=1)] = None
+    subwords: Annotated[
+        int | None,
+        Option("Cut words into at most N subwords, in place of a shortlist", metavar="N", min=1, max=1_000_000),
+    ] = None
     self_normalise: Annotated[
         float | None,
         Section("Learning"),
@@ -287,7 +291,7 @@ def _check_embeddings(name: str, every: Options) -> None:
             raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change the embeddings")
 
 
-EXCLUSIVE = {"subwords": ("rare", "source_words", "target_words"), "right_to_left": ("rare",)}
+EXCLUSIVE = {"subwords": ("rare", "shortlist", "source_words", "target_words"), "right_to_left": ("rare",)}
 IDLE_WITH = {NOALIGN: ("alignment", "dev_alignment", "rare_window"), COPYABLE: ("rare_window",)}
 
 

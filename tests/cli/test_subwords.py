@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 from html import unescape
 
@@ -12,6 +13,7 @@ import moses_rnn
 from moses_rnn.moses.nbest import parse_nbest
 from tests.commands import run, settings
 from tests.conftest import EXAMPLES
+from tests.models.tiny_lm import SMALL
 
 SIZES = ["--hidden-size", 16, "--embedding-size", 12, "--batch-size", 16, "--learning-rate", 0.02, "--dropout", 0]
 TRAIN = ["train", "--source", "en", "--target", "fr", "--dev", "dev", "--model", "m", *SIZES, "--threads", 1]
@@ -124,6 +126,57 @@ def test_samples_have_the_scores_of_their_words(loaded):
     (drawn,) = loaded.sample(["the dog ."], 20)
     scores = loaded.score([("the dog .", sample.text) for sample in drawn])
     assert [sample.log_prob for sample in drawn] == pytest.approx(scores.tolist(), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def language_model(here):
+    sizes = "--hidden-size", 12, "--batch-size", 16, "--learning-rate", 0.02, "--optimiser", "adam"
+    options = "--network", "rnnlm", "--dev", "dev.fr", "--model", "lm", *sizes, "--max-epochs", 2, "--threads", 1
+    done = run("cslm train", "train.fr", *options, "--subwords", 80, cwd=here)
+    assert "written: 80 subwords, 100.00% of running words" in done.stderr
+    return moses_rnn.load_language_model(here / "lm", device="cpu")
+
+
+def test_a_language_model_gives_words_probabilities(here, language_model):
+    assert "words are cut into subwords, in one way each; 80 subwords" in repr(language_model)
+    lines = (here / "dev.fr").read_text().splitlines()
+    tokens = [len(line.split()) + 1 for line in lines]
+    scores = language_model.score(lines)
+    for line, count, score in zip(lines, tokens, scores, strict=True):
+        of_words = language_model.word_scores(line)
+        assert (len(of_words), of_words.max() < 0) == (count, True)
+        assert of_words.sum() == pytest.approx(score)
+    for how in ([], ["--dynamic", "sentence", "--dynamic-rate", 0]):
+        done = run("cslm perplexity", "dev.fr", "--model", "lm", *how, "--threads", 1, cwd=here)
+        (found,) = re.findall(r"^\| lm \(.*\) \| (.*) \|$", done.stdout, re.M)
+        assert float(found) == pytest.approx(np.exp(-scores.sum() / sum(tokens)), rel=1e-4)
+        assert f"dev.fr: {sum(tokens)} tokens, 0.00% outside a shortlist" in done.stdout
+    assert language_model.word_scores("le ελ")[1] == pytest.approx(language_model.word_scores("le <unk>")[1])
+    run("nbest add", "list", "--source", "dev.en", "--add", "lm", "-o", "with-lm", cwd=here)
+    with (here / "with-lm").open("rb") as found:
+        for line in parse_nbest(found, "with-lm"):
+            expected = language_model.score([line.hypothesis.decode()])[0]
+            assert float(line.features.split()[-1]) == pytest.approx(expected, rel=1e-4)
+
+
+REFUSED_LM = {
+    "cslm perplexity dev.fr --model lm --lm n.arpa": "lm: expected a language model of words, found one of subwords",
+    "cslm perplexity dev.fr --model lm --rare uniform": "lm: expected a language model of words",
+    "nbest add list --source dev.en --add lm --backoff n.arpa -o x": "lm: expected a language model of words",
+    "cslm export-nplm x --model lm --dev dev.fr": "lm: expected a CSLM of words, the network that NeuralLM computes",
+    "cslm train train.fr --model new --subwords 9": "subwords: expected at least",
+    "cslm train train.fr --model new --subwords 99 --shortlist 9": "--subwords: does not go with --shortlist",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED_LM)
+@pytest.mark.usefixtures("language_model")
+def test_what_needs_a_language_model_of_words_is_refused(here, line):
+    (here / "n.arpa").write_bytes(SMALL.arpa())
+    command = " ".join(line.split()[:2])
+    done = run(command, *line.removeprefix(command).split(), cwd=here, check=False)
+    assert (done.returncode in (2, 3), REFUSED_LM[line] in done.stderr) == (True, True), done.stderr
+    assert not ({"x", "new"} & {path.name for path in here.iterdir()})
 
 
 REFUSED = {

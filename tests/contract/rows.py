@@ -307,7 +307,8 @@ ROWS = {
         [{"hidden_size": hidden} for hidden in (5, 1, 33)],
         of_sentences,
         "embedding$|^G$",
-        [Training("text", {"architecture": "rnnlm", "hidden_size": 5, "bptt": bptt}) for bptt in (0, 2)],
+        [Training("text", {"architecture": "rnnlm", "hidden_size": 5, "bptt": bptt}) for bptt in (0, 2)]
+        + [Training("text", {"architecture": "rnnlm", "hidden_size": 5, "subwords": 12, "shortlist": None})],
     ),
     "bigrams": Row({"unit": "phrases"}, bigrams.log_prob),
 }  # fmt: skip

@@ -18,8 +18,14 @@ from tests.networks.saved import edit_config
 SUBWORDS = learn_subwords({b"%s%d" % (letter, i): 9 - i for letter in (b"s", b"t") for i in range(8)}, 20)
 BOTH = {"source": SUBWORDS, "target": SUBWORDS}
 PAIRS = [*random_pairs(40), (b"", b""), (b"s3s2 \xff", b"t2 <unk>"), ("s2▁s3".encode(), b"t9 </s> " + b"t2" * 60)]
-OF_SENTENCES = {case.key for case in FIRST for training in case.row.trainings if training.material == "sentences"}
-EACH = pytest.mark.parametrize("case", [case for case in FIRST if case.key in OF_SENTENCES], ids=str)
+OF_SENTENCES, OF_TEXTS = (
+    {case.key for case in FIRST for training in case.row.trainings if training.material == material}
+    for material in ("sentences", "text")
+)
+EACH, EACH_OF_SENTENCES, EACH_OF_TEXTS = (
+    pytest.mark.parametrize("case", [case for case in FIRST if case.key in keys], ids=str)
+    for keys in (OF_SENTENCES | OF_TEXTS, OF_SENTENCES, OF_TEXTS)
+)
 
 
 def pieces(line):
@@ -31,7 +37,7 @@ def pieces(line):
 
 
 IDS = [(pieces(source), pieces(target)) for source, target in PAIRS]
-WAYS = [pytest.param(case, Compute()) for case in CASES if case.key in OF_SENTENCES]
+WAYS = [pytest.param(case, Compute()) for case in CASES if case.key in OF_SENTENCES | OF_TEXTS]
 WAYS += [pytest.param(case, NATIVE, marks=needs_native) for case in FIRST if case.architecture.native]
 
 
@@ -53,7 +59,25 @@ def test_scores_are_those_of_the_equations_for_the_pieces(case, compute):
     np.testing.assert_allclose(alone, of_pairs(scorer, PAIRS), rtol=1e-5, atol=1e-6)
 
 
-@EACH
+@EACH_OF_TEXTS
+def test_a_language_model_gives_a_word_the_probability_of_its_pieces(case):
+    model = case.opened(words=BOTH)
+    scorer, targets = model.make_language_model(), [target for _, target in PAIRS]
+    ids = [i for _, target in IDS for i in target]
+    lengths = np.array([len(target) for _, target in IDS])
+    of_pieces = iter(case.architecture.words(model.network, "cpu", torch.float32).log_probs(np.array(ids), lengths))
+    values, unknown = [], []
+    for target in targets:
+        cuts = [pieces(word) for word in target.split()]
+        values += [sum(next(of_pieces) for _ in cut) for cut in [*cuts, [1]]]
+        unknown += [cut == [0] for cut in cuts] + [False]
+    np.testing.assert_allclose(scorer.word_log_probs(targets), values, rtol=1e-5)
+    assert scorer.unknown(targets).tolist() == unknown
+    assert any(unknown)
+    assert (len(scorer.word_log_probs([])), len(scorer.unknown([]))) == (0, 0)
+
+
+@EACH_OF_SENTENCES
 def test_a_network_from_right_to_left_writes_the_last_piece_first(case):
     scorer = case.opened(words=BOTH, right_to_left=True).make_scorer()
     turned = [(source, target[::-1]) for source, target in IDS]
@@ -66,7 +90,7 @@ def test_a_network_from_right_to_left_writes_the_last_piece_first(case):
 def test_a_folder_keeps_the_segmentation(case, folder):
     names = {path.name for path in folder.iterdir()}
     assert names == {*case.architecture.files, "subwords.model"}
-    opened = open_model(folder)
+    opened = open_model(folder, of_pairs=False)
     assert (
         of_pairs(opened.make_scorer(), PAIRS).tobytes()
         == of_pairs(case.opened(words=BOTH).make_scorer(), PAIRS).tobytes()
@@ -87,22 +111,22 @@ def test_a_segmentation_that_is_damaged_missing_or_of_other_pieces_is_refused(ca
     path = folder / "subwords.model"
     path.write_bytes(SUBWORDS.model[:-9])
     with pytest.raises(CheckpointError, match=r"m/subwords\.model: expected SHA-256"):
-        open_model(folder)
+        open_model(folder, of_pairs=False)
     edit_config(folder, files={})
     for content, place in (
         (SUBWORDS.model[:-9], r"subwords\.model: expected a sentencepiece model"),
         (b"", r"subwords\.model: expected a sentencepiece model"),
-        (OTHER.model, r"source\.vocab: expected the pieces of subwords\.model"),
+        (OTHER.model, r"(source|target)\.vocab: expected the pieces of subwords\.model"),
     ):
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=f"m/{place}"):
-            open_model(folder)
+            open_model(folder, of_pairs=False)
     path.unlink()
     with pytest.raises(CheckpointError, match=r"m/subwords\.model: expected a file of a model folder, found: No such"):
-        open_model(folder)
+        open_model(folder, of_pairs=False)
 
 
-def test_only_networks_of_sources_and_plain_words_may_have_subwords(tmp_path):
+def test_a_config_and_its_hashes_must_both_have_subwords(tmp_path):
     for case in FIRST:
         save_model(tmp_path / "m", case.opened())
         (tmp_path / "m" / "subwords.model").write_bytes(SUBWORDS.model)
@@ -110,16 +134,11 @@ def test_only_networks_of_sources_and_plain_words_may_have_subwords(tmp_path):
         with pytest.raises(CheckpointError, match="expected subwords to be false, or true for"):
             open_model(tmp_path / "m", of_pairs=False)
         edit_config(tmp_path / "m", subwords=True)
-        with pytest.raises(
-            CheckpointError,
-            match="expected subwords to be false, or true for"
-            if not case.architecture.reads_sources
-            else "expected files to have the hashes of",
-        ):
+        with pytest.raises(CheckpointError, match="expected files to have the hashes of"):
             open_model(tmp_path / "m", of_pairs=False)
 
 
-@EACH
+@EACH_OF_SENTENCES
 def test_members_of_an_ensemble_cut_words_alike(case, tmp_path):
     network = case.make(torch.float32, words=BOTH)
     two = [case.opened(network, BOTH), case.opened(network, BOTH)]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import torch._dynamo  # noqa: F401, an optimiser imports it when it is made; forks have it then
+from sentencepiece import SentencePieceProcessor
 
+from moses_rnn.networks.subwords import learn_subwords
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training import train as trainings
 from tests.contract.rows import ROWS
@@ -76,8 +78,14 @@ def train_until_killed(training, folder, model, renames):
     train(training, folder, model, never)
 
 
-def lines_of(text):
-    """The words of its lines as ids of the shortlist that a training makes of train.trg: by frequency, then by bytes."""
+def lines_of(text, subwords=None):
+    """The words of its lines as ids of what a training makes of train.trg.
+
+    That is a shortlist, by frequency, then by bytes, or as many subwords, each word cut by sentencepiece itself.
+    """
     counts = Counter((text.parent / "train.trg").read_bytes().split())
+    if subwords:
+        encode = SentencePieceProcessor(model_proto=learn_subwords(counts, subwords).model).encode
+        return [[i for word in line.split() for i in encode(word)] for line in text.read_text().splitlines()]
     known = Vocabulary([b"<unk>", b"</s>", *sorted(counts, key=lambda word: (-counts[word], word))])
     return [known.ids(line.split()) for line in text.read_bytes().splitlines()]
