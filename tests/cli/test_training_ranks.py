@@ -135,6 +135,7 @@ def test_two_processes_learn_what_one_learns_and_the_first_speaks_for_all(alone,
     assert names(shared.folder) == names(alone)
 
 
+@pytest.mark.release
 def test_a_process_that_is_killed_is_started_again_and_the_training_continues(here, shared):
     options = [*PHRASES, *ENOUGH, "--model", "killed", "--force"]
     with started_ranks("train", *options, cwd=here, restarts=1) as process:

@@ -66,11 +66,13 @@ def test_a_cluster_writes_what_threads_write(here, models, cluster):
     assert "Ray" not in done.stderr
 
 
+@pytest.mark.release  # Ray is slow to start another
 def test_a_killed_workers_work_is_done_by_another(cluster, tmp_path):
     assert worked(partial(doubling, tmp_path, dies_at=7), cluster, 30) == [(i, 2 * i) for i in range(30)]
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.release
 def test_an_item_that_kills_every_worker_is_named(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_tasks, "MOST_RETRIES", 1)
     with pytest.raises(
