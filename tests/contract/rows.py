@@ -260,8 +260,8 @@ ROWS = {
         of_translation,
         r"W_O|W_2|b_2|^input_scale$",
         [
-            Training("sentences", {"architecture": "transformer", "hidden_size": 8, "heads": 1}),
-            Training("sentences", {"architecture": "transformer", "hidden_size": 8, "heads": 1, **SHARED}),
+            Training("sentences", {"architecture": "transformer", "hidden_size": 8, "feed_forward_size": 9, "heads": 1, "layers": 2}),
+            Training("sentences", {"architecture": "transformer", "hidden_size": 8, "feed_forward_size": 9, "heads": 1, "layers": 1, **SHARED}),
         ],
         {"input_scale": 1.0},
         ["heads"],
