@@ -14,3 +14,4 @@ for requirement in sum(PROJECT["optional-dependencies"].values(), PROJECT["depen
             raise SystemExit(f"{name}: expected one lower bound, found {versions[name]} and {version}")
 for name, version in versions.items():
     print(f"{name}=={version}")
+print("pyparsing<3.3")  # later ones deprecate what matplotlib 3.10 calls

@@ -1,6 +1,7 @@
 """Whatever the caller has set in torch and numpy, results equal those of a fresh process, bit by bit."""
 
 import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -64,7 +65,11 @@ SETTINGS = {
     "imprecise products": lambda: set_to(
         "medium", torch.set_float32_matmul_precision, torch.get_float32_matmul_precision
     ),
-    "without oneDNN": lambda: torch.backends.mkldnn.flags(enabled=False, allow_tf32=None),
+    "without oneDNN": lambda: set_to(
+        False,
+        functools.partial(setattr, torch.backends.mkldnn, "enabled"),
+        lambda: torch.backends.mkldnn.enabled,
+    ),
     "torch's seed": lambda: set_to(7, torch.manual_seed, torch.initial_seed),
     "numpy's errors": lambda: np.errstate(all="raise"),
     "numpy's seed": lambda: set_to(7, np.random.seed, lambda: None),
@@ -73,7 +78,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:TF32 acceleration")
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
 def test_settings_of_the_caller_change_nothing(setting, models, expected, tmp_path):
     before = torch.get_num_threads(), torch.get_default_dtype(), torch.is_anomaly_enabled()
     loaded = load(models, "rnn"), load(models, "search")
