@@ -4,6 +4,7 @@ import atexit
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,25 @@ atexit.register(zygote.end)
 def start(command, *arguments, **options):
     """Start a command as a process that can be killed; `options` are those of `subprocess.Popen`."""
     return subprocess.Popen([*program(command), *map(str, arguments)], **options)
+
+
+def kill_group(process):
+    """Kill a process and all it started in its session; return when they hold no lock any more.
+
+    A program that was just being started holds the locks of the process that starts it.
+    """
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    while any(_is_alive(path, process.pid) for path in Path("/proc").glob("[0-9]*/stat")):
+        pass
+
+
+def _is_alive(path, group):
+    try:
+        state, _, its_group, *_ = path.read_text().rpartition(")")[2].split()
+    except OSError:  # it is gone
+        return False
+    return int(its_group) == group and state not in "ZX"
 
 
 def settings(folder, **values):

@@ -11,7 +11,7 @@ import pytest
 import moses_rnn
 from moses_rnn.nbest.reranker import Settings, decoder_files
 from tests.cli.nbest.lists import REFERENCE, SOURCE
-from tests.commands import start, zygote
+from tests.commands import kill_group, start, zygote
 from tests.nbest.stub_moses import hypotheses, put_stub
 from tests.score.saved_models import save_models
 
@@ -273,8 +273,7 @@ def test_a_killed_training_continues_to_the_same_weights(here):
     log = here / "killed" / "models" / "transformer" / "training" / "log.jsonl"
     while running.poll() is None and not log.exists():
         pass
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait()
+    kill_group(running)
     assert not (here / "killed" / "weights.ini").exists()
     reranker(here, *command)
     for name in ("weights.ini", "models/transformer/model.safetensors"):
@@ -301,8 +300,7 @@ def test_a_training_on_changed_texts_starts_anew_even_if_it_is_killed_at_once(he
     steps = here / "made" / "steps.json"
     while running.poll() is None and "value" in json.loads(steps.read_bytes())["train transformer"]:
         pass
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait()
+    kill_group(running)
     reranker(here, *command)
     assert weights.read_bytes() != first
 

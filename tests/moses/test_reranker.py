@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 
 from tests.cli.test_reranker import MADE
 from tests.cli.test_reranker_server import EVERYTHING, ask, serving
-from tests.commands import run, start, zygote
+from tests.commands import kill_group, run, start, zygote
 from tests.moses.decoding import ran
 from tests.score.saved_models import save_models
 
@@ -130,9 +129,7 @@ def test_a_killed_build_continues_to_the_same_weights(system, tmp_path, step):
     steps = tmp_path / "made" / "steps.json"
     while running.poll() is None and step not in (json.loads(steps.read_bytes()) if steps.exists() else {}):
         time.sleep(0.002)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait()
-    time.sleep(0.5)  # a decoder that was being started keeps the lock until its program runs
+    kill_group(running)
     run("reranker", *command, cwd=system)
     for name in ("weights.ini", "lists/dev.gz", "lists/dev.more.gz"):
         assert (tmp_path / "made" / name).read_bytes() == (system / "made" / name).read_bytes(), name
