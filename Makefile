@@ -94,7 +94,7 @@ test-release: $(INSTALLED) docs ## before a release: commands in docs/, benchmar
 	$(BIN)/pytest -n auto --maxprocesses 4 -m release
 	$(MAKE) test-oldest
 
-# The lowest Python, and what to run; golden files are of the versions in constraints.txt
+# The lowest Python, and what to run; golden files hold what the versions in constraints.txt print
 OLDEST := build/oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_TESTS ?= tests

@@ -66,7 +66,7 @@ def test_a_cluster_writes_what_threads_write(here, models, cluster):
     assert "Ray" not in done.stderr
 
 
-@pytest.mark.release  # Ray is slow to start another
+@pytest.mark.release  # Ray is slow to replace a worker
 def test_a_killed_workers_work_is_done_by_another(cluster, tmp_path):
     assert worked(partial(doubling, tmp_path, dies_at=7), cluster, 30) == [(i, 2 * i) for i in range(30)]
     assert (tmp_path / "died").exists()
