@@ -130,6 +130,7 @@ PRETENDED = {  # programs of a Moses that finds the weights and the parts that i
 }
 
 
+@pytest.mark.release
 def test_one_of_two_phrase_tables_is_extended_and_pruned(small_corpus, table, model, tmp_path):
     for name, script in PRETENDED.items():
         path = tmp_path / "moses" / name
@@ -183,6 +184,7 @@ for language in $2 $3; do cp "$1.$language" "$4.$language"; done
 """
 
 
+@pytest.mark.release
 @pytest.mark.timeout(600)
 def test_a_network_that_translates_by_itself_ends_in_results(small_corpus, tmp_path):
     """Without Moses but for the script that cleans a corpus, and with an alignment that is there."""
@@ -225,7 +227,7 @@ def test_results_are_of_the_seeds_and_systems_that_are_asked_for(small_corpus, t
         return done.stdout
 
     assert "Mean ± standard deviation of 2 tunings" in compare("rnnenc seq2seq", "4 5")
-    choices = ("rnnenc seq2seq", "5"), ("seq2seq", "5 4"), ("rnnenc seq2seq", "5 4")
+    choices = ("seq2seq", "5"), ("rnnenc seq2seq", "5 4")
     for systems, seeds in choices:
         printed = compare(systems, seeds)
         assert "| seq2seq |" in printed

@@ -21,7 +21,13 @@ from tests.commands import run
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 75), (signal.SIGINT, 75), (signal.SIGUSR1, 75)]
+    ("number", "code"),
+    [
+        (signal.SIGKILL, -9),
+        (signal.SIGTERM, 75),
+        pytest.param(signal.SIGINT, 75, marks=pytest.mark.release),
+        pytest.param(signal.SIGUSR1, 75, marks=pytest.mark.release),
+    ],
 )
 def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(long_table, number, code):
     here = long_table
@@ -179,8 +185,8 @@ importlib.import_module(f"moses_rnn.cli.{sys.argv[1]}").main(sys.argv[2:])
     "command",
     [
         "score phrase-table.gz -o t.gz",
-        "train phrase-table.gz --model new",
-        "merge t.gz whole.gz",
+        pytest.param("train phrase-table.gz --model new", marks=pytest.mark.release),
+        pytest.param("merge t.gz whole.gz", marks=pytest.mark.release),
     ],
 )
 def test_a_signal_while_torch_loads_is_a_stop(here, command):

@@ -82,6 +82,7 @@ def test_it_trains_resumes_scores_is_a_feature_and_is_sampled(commands, tmp_path
     assert float(sampled[3]) == pytest.approx(scores[b"s3", b"t3"], abs=1e-4)
 
 
+@pytest.mark.parametrize("name", ["aaa"], indirect=True)
 def test_its_settings_are_those_of_its_config(commands, tmp_path, name):
     lines = []
     for number, wrong in enumerate(({"biased": 3}, {"output_rank": 3}, {"target_vocabulary_size": 3})):

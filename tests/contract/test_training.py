@@ -95,7 +95,7 @@ def test_a_stopped_training_ends_with_the_same_weights(here, tmp_path, monkeypat
     if path == "torch":
         monkeypatch.setenv(SWITCH, "0")
     train(training, here, tmp_path / "whole")
-    for stop in (after(3), after(4), after(3)):
+    for stop in (after(3), after(4)):
         assert not train(training, here, tmp_path / "parts", stop).progress.finished
         torch.manual_seed(99)
     train(training, here, tmp_path / "parts")

@@ -57,12 +57,14 @@ def taken(here, names):
     return contents
 
 
+@pytest.mark.release
 @pytest.mark.timeout(6000)
 def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
     (folder.path / "long").write_bytes((folder.path / "t").read_bytes() * (6 if FULL else 3))
     kill_until_done(folder.path, ["score", *COMMON], ["out.gz", "out.gz.json"])
 
 
+@pytest.mark.release
 @pytest.mark.timeout(6000)
 def test_translating_killed_at_random_times_ends_with_the_same_bytes(tmp_path):
     saved_model(tmp_path / "model")

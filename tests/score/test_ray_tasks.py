@@ -81,6 +81,7 @@ def test_an_item_that_kills_every_worker_is_named(cluster, tmp_path, monkeypatch
         worked(partial(doubling, tmp_path, dies_at=3, always=True), cluster, 9)
 
 
+@pytest.mark.release  # Ray takes long over what fails
 @pytest.mark.parametrize("at", [None, 2])
 def test_errors_come_back_as_they_were_raised(cluster, at):
     error = FormatError("t", 5, "this", "that", "Advice.")
