@@ -74,7 +74,7 @@ QUICK := not moses and not gpu and not slow and not release
 
 .PHONY: test
 test: lint ## set-up, lint, types and all tests except those for Moses, GPUs, long runs and releases
-	$(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)'
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m '$(QUICK)'
 
 .PHONY: golden
 golden: $(INSTALLED) | tests/golden/models ## record in tests/golden what whole commands do; review the git diff
@@ -87,11 +87,11 @@ tests/golden/models: | $(INSTALLED)
 
 .PHONY: test-python
 test-python: $(INSTALLED) ## the same tests without the native core, as on machines without a C++ compiler
-	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)' $(TESTS)
+	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m '$(QUICK)' $(TESTS)
 
 .PHONY: test-release
 test-release: $(INSTALLED) docs ## before a release: commands in docs/, benchmarks, links, lowest versions (an hour)
-	$(BIN)/pytest -n auto --maxprocesses 4 -m release
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m release
 	$(MAKE) test-oldest
 
 # The lowest Python, and what to run; golden files hold what the versions in constraints.txt print
