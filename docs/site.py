@@ -24,7 +24,7 @@ def without_files(markdown: str) -> str:
     return TO_FILE.sub(r"\1", markdown)
 
 
-def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401: a mapping that mkdocs builds
+def on_files(files: Files, config: Any) -> Files:
     """Add the first page."""
     from mkdocs.structure.files import File  # noqa: PLC0415, of the extra ``docs``: the rest needs nothing
 
