@@ -91,7 +91,7 @@ test-python: $(INSTALLED) ## the same tests without the native core, as on machi
 
 .PHONY: test-release
 test-release: $(INSTALLED) docs ## before a release: commands in docs/, benchmarks, links, lowest versions (an hour)
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m release
+	$(BIN)/pytest -n auto --maxprocesses 4 -m release
 	$(MAKE) test-oldest
 
 # The lowest Python, and what to run; golden files hold what the versions in constraints.txt print

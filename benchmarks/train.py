@@ -144,7 +144,7 @@ def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[s
     yield "nothing padded, gradients written out", plain
     best = replace(plain, precision="bf16")
     yield "+ bf16 products", best
-    for precision in ("fp32", "bf16"):  # without bf16 instructions, torch's products in bf16 are slow: float32 is best
+    for precision in ("fp32", "bf16"):  # the last that the core has is the fastest
         if native := instructions_to_learn("cpu", precision):
             best = replace(plain, precision=precision, native=native)
             yield f"native core, {precision}", best

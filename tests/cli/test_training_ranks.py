@@ -173,23 +173,23 @@ def test_two_processes_continue_for_one_and_one_for_two(here, alone):
     check_same_course(here / "turns", alone)
 
 
-FAILURES = {
-    "a process that would do otherwise": (
-        'if [ "$RANK" = 1 ]; then set -- "$@" --seed 2; fi; ',
-        "process 1 of 2: expected every process to train like the first one, found seed 2, not 1",
-    ),
-    "a disk that is full": (
-        'if [ "$RANK" = 0 ]; then ulimit -f 8; fi; ',
-        "moses-rnn-train: failed/training/source.tokens: cannot be written: File too large",
-    ),
-}
-
-
 @pytest.mark.parametrize(
-    "failure", ["a process that would do otherwise", pytest.param("a disk that is full", marks=pytest.mark.release)]
+    ("before", "message"),
+    [
+        pytest.param(
+            'if [ "$RANK" = 1 ]; then set -- "$@" --seed 2; fi; ',
+            "process 1 of 2: expected every process to train like the first one, found seed 2, not 1",
+            id="a process that would do otherwise",
+        ),
+        pytest.param(
+            'if [ "$RANK" = 0 ]; then ulimit -f 8; fi; ',
+            "moses-rnn-train: failed/training/source.tokens: cannot be written: File too large",
+            id="a disk that is full",
+            marks=pytest.mark.release,
+        ),
+    ],
 )
-def test_what_fails_in_one_process_ends_all(here, failure):
-    before, message = FAILURES[failure]
+def test_what_fails_in_one_process_ends_all(here, before, message):
     code, messages = run_ranks("train", *PHRASES, *ENOUGH, "--model", "failed", cwd=here, before=before, check=False)
     assert code != 0
     assert messages.count(message) == 1
